@@ -10,9 +10,10 @@ import msgspec
 
 from fcshim.agent import AgentEvent, RoundEnded
 from fcshim.chat.conversation import ChatConversation
-from fcshim.chat.terminal_view import TerminalView, sanitize
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import Text, Usage, total_usage
+from fcshim.sanitize import sanitize
 
 
 async def print_text(conversation: ChatConversation, prompt: str, view: TerminalView) -> None:
@@ -65,8 +66,8 @@ def _json_event(event: AgentEvent) -> object:
 
 
 def _write_json(value: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
-    sys.stdout.buffer.flush()
+    text = msgspec.json.encode(value).decode()
+    _write((sanitize(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def _write(text: str) -> None:

@@ -5,6 +5,7 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 
 import os
 import re
+import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
@@ -16,15 +17,23 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
-from fcshim.chat.session import ChatSession, SessionStore, default_session_folder
+from fcshim.chat.session import (
+    ChatSession,
+    SessionStore,
+    default_session_folder,
+    make_private_file,
+    make_private_folder,
+)
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.tools import open_registry, register_agents
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
+from fcshim.errors import ConfigError
 from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import SystemMessage, TextPart
+from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionRule, Permissions, parse_rules
 from fcshim.tools.permission import PermissionMode
 
@@ -112,7 +121,8 @@ async def _run_interactive(
 
     file = default_session_folder(os.environ).parent / "history" if history else None
     if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
+        make_private_file(file)  # prompt-toolkit would let everybody read it
     terminal = Terminal(conversation, view, store=store, save=save, history=file)
     prompter.user = terminal
     view.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
@@ -123,12 +133,42 @@ async def _run_interactive(
 
 def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:
     if settings.resume is not None:
-        session = store.load(settings.resume)
-        session.model, session.url = settings.model or session.model, settings.url or session.url
-        return session
+        return _resume_session(settings, settings.resume, store)
     messages = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
-    name = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
-    return ChatSession(name, settings.url, settings.model, messages)
+    return ChatSession(_new_id(), settings.url, settings.model, messages)
+
+
+def _resume_session(settings: ChatSettings, name: str, store: SessionStore) -> ChatSession:
+    """Load a session; the address of the command line takes precedence over that of the file."""
+    session = store.load(name)
+    if name.endswith(".json"):
+        session.id = _new_id()  # a file from elsewhere replaces no session of this folder
+    if session.url is not None and settings.url is None:
+        _confirm_address(session.url, settings)
+    session.model, session.url = settings.model or session.model, settings.url or session.url
+    return session
+
+
+def _confirm_address(url: str, settings: ChatSettings) -> None:
+    """Ask whether the conversation, and the key, may go to the address in a session's file. Raises `ConfigError`.
+
+    A file can be made by somebody else: its address would get the key of the user's own endpoint.
+    """
+    again = f"to use it, name it: fcshim chat {shlex.quote(url)} --resume {shlex.quote(settings.resume or '')}"
+    if settings.prompt is not None:
+        raise ConfigError(f"the session was with {url}; {again}")
+    what = "the conversation and the API key" if settings.key else "the conversation"
+    question = f"The session was with {url}. Send {what} there? [y]es, [n]o: "
+    try:
+        answer = input(sanitize_line(question))
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise ConfigError(f"the session was with {url}, which was not confirmed")
+
+
+def _new_id() -> str:
+    return f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
 
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
@@ -148,11 +188,12 @@ def _full_rule_name(rule: str) -> str:
 async def _open_client(url: str | None, settings: ChatSettings) -> AsyncIterator[Client]:
     """Connect to the endpoint, or start the embedded model."""
     async with AsyncExitStack() as stack:
+        key = settings.key
         if url is None:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
             require_packages("numpy", "gguf")
             from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
 
-            url = (await stack.enter_async_context(serve_model())).url
-        client = Client(url, api=settings.api, tools=settings.tools, dialect=settings.dialect, api_key=settings.key)
+            url, key = (await stack.enter_async_context(serve_model())).url, None  # the key is another endpoint's
+        client = Client(url, api=settings.api, tools=settings.tools, dialect=settings.dialect, api_key=key)
         yield await stack.enter_async_context(client)

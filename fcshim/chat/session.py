@@ -1,9 +1,12 @@
 """Saved conversations, one JSON file each.
 
-Rule: a file is replaced as a whole, and readable by its owner only; it holds messages, never a key.
+Rule: a file is replaced as a whole, and readable by its owner only; it holds messages, never a key. What a file says
+of itself is not trusted: its id never leads out of the folder, and its address is confirmed before it is used.
 """
 
 import os
+import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,14 +15,24 @@ import msgspec
 from fcshim.errors import ConfigError
 from fcshim.messages import Message
 
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_PRIVATE_FOLDER = 0o700
+
 
 class ChatSession(msgspec.Struct):
-    """A conversation. `url` None: with the embedded model; `model` empty: the endpoint's own choice."""
+    """A conversation. `url` None: with the embedded model; `model` empty: the endpoint's own choice.
+
+    Raises `ValueError` if its id is no id: it becomes the name of a file.
+    """
 
     id: str
     url: str | None = None
     model: str = ""
     messages: tuple[Message, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise ValueError(f"{self.id[:80]!r} is no id of a session")
 
 
 class SessionStore:
@@ -40,11 +53,17 @@ class SessionStore:
     def save(self, session: ChatSession, file: Path | None = None) -> Path:
         """Write a session, to `file` if there is one, else to the folder; return the path. Raises `OSError`."""
         target = file or self.path(session)
+        if file is None:
+            make_private_folder(self._folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        new = target.with_name(f".{target.name}.{os.getpid()}")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-            opened.write(msgspec.json.encode(session))
-        new.replace(target)
+        handle, new = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")  # for the owner only
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                opened.write(msgspec.json.encode(session))
+            Path(new).replace(target)
+        except BaseException:
+            Path(new).unlink(missing_ok=True)
+            raise
         return target
 
     def load(self, name: str = "") -> ChatSession:
@@ -52,6 +71,8 @@ class SessionStore:
         names = self.list_ids()
         if not name and not names:
             raise ConfigError("there is no session to resume")
+        if name and not name.endswith(".json") and not _ID.fullmatch(name):
+            raise ConfigError(f"{name[:80]!r} is no id of a session; expected one, or a file that ends in .json")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
         try:
             return msgspec.json.decode(file.read_bytes(), type=ChatSession)
@@ -62,6 +83,18 @@ class SessionStore:
             raise ConfigError(f"{file}: {error.strerror}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{file}: not a session: {error}") from error
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only its owner can open, or make an existing one so. Raises `OSError`."""
+    folder.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_FOLDER)
+    folder.chmod(_PRIVATE_FOLDER)
+
+
+def make_private_file(file: Path) -> None:
+    """Make an empty file that only its owner can read, or make an existing one so. Raises `OSError`."""
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    file.chmod(0o600)
 
 
 def default_session_folder(env: Mapping[str, str]) -> Path:

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -22,9 +23,10 @@ from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
 from fcshim.chat.session import SessionStore
-from fcshim.chat.terminal_view import TerminalView, sanitize
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
+from fcshim.sanitize import sanitize
 from fcshim.tools import PermissionDecision, PermissionRequest
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ _DECISIONS = {
     "": PermissionDecision(allowed=False),
     "never": PermissionDecision(allowed=False, remember=True),
 }
-_CHOICES = "[y]es, [n]o, [a]lways, never, or what to do instead: "
 _EXCERPT = 1_000
+"""Characters of an argument that are shown; of the subject (a command, a path) all are."""
 
 
 class Terminal:
@@ -107,13 +109,18 @@ class Terminal:
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Ask the user whether a call may run; ctrl-C ends the turn."""
-        arguments = json.dumps(request.arguments, ensure_ascii=False)
-        excerpt = arguments[:_EXCERPT] + ("…" if len(arguments) > _EXCERPT else "")
+        shown, whole = _shown_arguments(request)
         hint = " (its server says that it only reads)" if request.traits.reads_only else ""
-        answer = await self._read_line(f"  run {request.name} {excerpt}{hint}?\n  {_CHOICES}")
+        always = f"[a]lways ({request.scope}), never, " if whole else ""
+        answer = await self._read_line(
+            f"  run {request.name} {shown}{hint}?\n  [y]es, [n]o, {always}or what to do instead: "
+        )
         if answer is None:
             return PermissionDecision(allowed=False)
-        return _DECISIONS.get(answer.lower()) or PermissionDecision(allowed=False, reason=f"The user refused: {answer}")
+        decision = _DECISIONS.get(answer.lower()) or PermissionDecision(
+            allowed=False, reason=f"The user refused: {answer}"
+        )
+        return decision if whole else msgspec.structs.replace(decision, remember=False)
 
     async def confirm(self, action: str) -> bool:
         """Ask the user about an action other than a call."""
@@ -153,3 +160,15 @@ class Terminal:
     def _prompt_text(self) -> str:
         mode = self._conversation.permissions.mode
         return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
+
+
+def _shown_arguments(request: PermissionRequest) -> tuple[str, bool]:
+    """Return the arguments as they are shown, and whether that is all of them: nobody can agree to what is hidden."""
+    subject = request.traits.subject
+    shown = {name: value if name == subject else _excerpt(value) for name, value in request.arguments.items()}
+    return json.dumps(shown, ensure_ascii=False), shown == dict(request.arguments)
+
+
+def _excerpt(value: JSON) -> JSON:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}… ({len(text) - _EXCERPT} more characters)"

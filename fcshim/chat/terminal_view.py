@@ -11,6 +11,7 @@ from rich.text import Text as Styled
 from fcshim.agent import AgentEvent, RoundEnded
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, ToolMessage
+from fcshim.sanitize import sanitize, sanitize_line
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 _CLEAR_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
@@ -18,12 +19,6 @@ FOLDED_LINES = 4
 """Lines of a result that are shown at first."""
 _LINE_LIMIT = 200
 """Characters of one such line."""
-_C0 = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)}
-"""Unicode's pictures of the control characters."""
-_C1 = dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-_BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
-"""Bidirectional formatting can make a command look like another one."""
-_SANITIZED = {**_C0, 0x0D: None, 0x7F: 0x2421, **_C1, **_BIDI}
 
 
 class TerminalView:
@@ -126,7 +121,7 @@ class TerminalView:
         """Show a line that the next output replaces; only on a terminal, so that it never ends up in a file."""
         if self._console.is_terminal:
             self._end_line()
-            shown = sanitize(text.replace("\n", " "))[: self._console.width - 1]
+            shown = sanitize_line(text)[: self._console.width - 1]
             self._console.print(Styled(shown, "dim"), end="")
             self._line_open = self._transient = True
 
@@ -160,12 +155,3 @@ def _part_lines(part: object) -> list[str]:
         return [f"[{part.media_type}]"]
     text: str = getattr(part, "text", "")
     return text.rstrip("\n").split("\n")
-
-
-def sanitize(text: str) -> str:
-    """Return a text of models, tools or files with its control characters replaced by visible ones, or dropped.
-
-    Such text cannot move the cursor, change colours or titles, or reach the clipboard. Line feeds and tabs stay. It
-    works per character, so chunk boundaries do not matter.
-    """
-    return text if text.isascii() and text.isprintable() else text.translate(_SANITIZED)

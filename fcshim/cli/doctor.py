@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from fcshim.cli.flags import add_settings, endpoint_url, read_settings
-from fcshim.cli.text import write_line
+from fcshim.cli.text import write_data, write_error
 from fcshim.config import Config
 from fcshim.errors import ConfigError
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     with report.show_activity():
         diagnosis = asyncio.run(diagnose(config, order, report.callbacks))
     if arguments.json:
-        write_line(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
+        write_data(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     if file is not None and diagnosis.works:
         try:
             save_settings(format_settings(diagnosis), file, replace=arguments.force)
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     report.finish(diagnosis, file)
     if file is not None and arguments.json and not diagnosis.works:
-        sys.stderr.write(f"fcshim: the model cannot make tool calls: {not_written_message(file)}\n")
+        write_error(f"fcshim: the model cannot make tool calls: {not_written_message(file)}")
     return 0 if diagnosis.works else 1
 
 

@@ -17,6 +17,7 @@ from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis, DoctorCallbacks, format_settings
 from fcshim.evaluate.result import NATIVE, Finding, ProbeVerdict
+from fcshim.sanitize import sanitize, sanitize_line
 
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36
@@ -65,7 +66,7 @@ class PlainReport(DoctorReport):
     def show_finding(self, finding: Finding) -> None:
         """Write the verdict, the title and the evidence in one line."""
         meaning = f" -> {finding.means}" if finding.means else ""
-        write_line(f"{finding.verdict:<8}{finding.title:<{_TITLE_WIDTH}}{finding.evidence}{meaning}")
+        write_line(f"{finding.verdict:<8}{finding.title:<{_TITLE_WIDTH}}{sanitize_line(finding.evidence)}{meaning}")
         sys.stdout.flush()
 
     def show_trial(self, trial: Trial) -> None:
@@ -94,13 +95,13 @@ class TerminalReport(DoctorReport):
 
     def show_endpoint(self, endpoint: EndpointInfo) -> None:
         """Write one line about the endpoint."""
-        self._console.print(Text(_describe_endpoint(endpoint), style="bold"))
+        self._console.print(_safe_text(_describe_endpoint(endpoint), style="bold"))
         self._status.update("asking the model")
 
     def show_finding(self, finding: Finding) -> None:
         """Write a mark, the title and the evidence in columns."""
         mark, colour = _MARKS[finding.verdict]
-        text = Text(finding.evidence)
+        text = _safe_text(finding.evidence)
         if finding.means:
             text.append(f"\n→ {finding.means}", style="dim")
         self._print_row(Text(mark, style="red" if finding.fatal else colour), finding.title, text)
@@ -111,7 +112,7 @@ class TerminalReport(DoctorReport):
 
     def show_trial(self, trial: Trial) -> None:
         """Write the outcome of a trial in columns."""
-        self._print_row(Text("•", style="cyan"), _trial_title(trial), Text(_trial_outcome(trial)))
+        self._print_row(Text("•", style="cyan"), _trial_title(trial), _safe_text(_trial_outcome(trial)))
 
     def _print_row(self, mark: Text, title: str, text: Text) -> None:
         row = Table.grid(padding=(0, 1))
@@ -123,11 +124,16 @@ class TerminalReport(DoctorReport):
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
         """Write the conclusion, and the settings where no file was written."""
-        self._console.print(Text(f"\n{_conclusion(diagnosis, file)}", style="bold"))
+        self._console.print(_safe_text(f"\n{_conclusion(diagnosis, file)}", style="bold"))
         if diagnosis.works and file is None:
             self._console.print(
-                Text(f"\n{format_settings(diagnosis).rstrip()}"), soft_wrap=True
+                _safe_text(f"\n{format_settings(diagnosis).rstrip()}"), soft_wrap=True
             )  # unbroken lines, so that users can copy them into a file
+
+
+def _safe_text(text: str, style: str = "") -> Text:
+    """Return a text for the console: rich removes some control characters, but not ESC."""
+    return Text(sanitize(text), style=style)
 
 
 def make_report(out: TextIO, *, silent: bool) -> DoctorReport:

@@ -13,8 +13,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
-from fcshim.cli.text import help_formatter
+from fcshim.cli.text import help_formatter, write_error
 from fcshim.errors import ConfigError, FcshimError, RequestError
+from fcshim.sanitize import sanitize
 
 COMMANDS = {
     "serve": "put tool calling in front of an endpoint: the proxy",
@@ -74,7 +75,7 @@ class CliParser(argparse.ArgumentParser):
         unknown = message.partition(_UNKNOWN)[2]
         if unknown:
             message += suggest(unknown.split()[0].partition("=")[0], self._option_string_actions)
-        self.exit(_USAGE_ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(_USAGE_ERROR, sanitize(f"{self.prog}: {message} (see {self.prog} --help)\n"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,7 +134,7 @@ def exit_code_of(work: Callable[[], int]) -> int:
 
 
 def _report_error(message: str, code: int) -> int:
-    sys.stderr.write(f"fcshim: {message}\n")
+    write_error(f"fcshim: {message}")
     return code
 
 

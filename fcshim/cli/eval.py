@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fcshim.cli.flags import add_settings, endpoint_url, read_settings
-from fcshim.cli.text import write_line
+from fcshim.cli.text import write_data, write_error, write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _plan(arguments, config)
     if arguments.list:
         for case in plan.cases():
-            write_line(msgspec.json.encode(case).decode())
+            write_data(msgspec.json.encode(case).decode())
         return 0
     return asyncio.run(_run(plan, arguments))
 
@@ -181,7 +181,7 @@ async def _measure(plan: "EvalPlan", result_file: "ResultFile") -> int:
         except UpstreamError as error:
             if not result_file.results:
                 raise
-            sys.stderr.write(f"fcshim: {error.message}\n")
+            write_error(f"fcshim: {error.message}")
             return 1
     return 0
 
@@ -194,7 +194,7 @@ def _show(plan: "EvalPlan", result_file: "ResultFile", terms: dict[str, JSON], a
     results = results_of(plan, result_file)
     summaries = summarise(results)
     if arguments.json:
-        write_line(msgspec.json.encode({"terms": terms, "dialects": summaries}).decode())
+        write_data(msgspec.json.encode({"terms": terms, "dialects": summaries}).decode())
     else:
         from rich.console import Console  # noqa: PLC0415 - see above
 

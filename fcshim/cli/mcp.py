@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
+from fcshim.sanitize import configure_logging
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, SearchService, Shell, Skills, Web, Workspace
 from fcshim.tools.builtin.fetch import fetch
 from fcshim.tools.rules import PermissionRule, parse_rules
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
     if not (builtin or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")
 
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked
     from fcshim.mcp.manager import Manager  # noqa: PLC0415

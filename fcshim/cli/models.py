@@ -11,9 +11,10 @@ import httpx
 import msgspec
 
 from fcshim.cli.flags import add_settings, read_settings
-from fcshim.cli.text import write_line
+from fcshim.cli.text import write_data, write_line
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
+from fcshim.sanitize import sanitize_line
 
 _DESCRIPTION = """\
 List an endpoint's models: the tool calling that each would get (through the prompt, or native),
@@ -48,12 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
-        write_line(msgspec.json.format(listed, indent=2).decode())
+        write_data(msgspec.json.format(listed, indent=2).decode())
         return 0
     reports = msgspec.json.decode(listed, type=list[ModelReport])
     table = [
         ("model", "tools", "dialect", "profile"),
-        *((row.model, row.tools, row.dialect, row.profile) for row in reports),
+        *((sanitize_line(row.model), row.tools, row.dialect, row.profile) for row in reports),
     ]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:

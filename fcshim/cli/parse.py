@@ -14,7 +14,7 @@ from typing import get_args
 
 import msgspec
 
-from fcshim.cli.text import STDIN
+from fcshim.cli.text import STDIN, write_data
 from fcshim.cli.tools_file import load_tools
 from fcshim.errors import ConfigError
 from fcshim.events import Event, StopReason
@@ -126,7 +126,8 @@ def _split(text: str, size: int | None) -> Iterable[str]:
 
 
 def _write(events: Sequence[Event]) -> None:
-    sys.stdout.buffer.write(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+    if events:
+        write_data("\n".join(msgspec.json.encode(event).decode() for event in events))
 
 
 def _positive_int(text: str) -> int:

@@ -5,12 +5,11 @@ Rule: the output is what `Shim` prepares and the codec encodes, byte for byte.
 
 import argparse
 import json
-import sys
 from typing import get_args
 
 import msgspec
 
-from fcshim.cli.text import parse_json, read_text, write_line
+from fcshim.cli.text import parse_json, read_text, write_data, write_error
 from fcshim.cli.tools_file import load_tools
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import ConfigError
@@ -76,15 +75,15 @@ def run(arguments: argparse.Namespace) -> int:
         budget=_budget(arguments),
     )
     for note in shim.notes:
-        sys.stderr.write(f"fcshim: {note}\n")
+        write_error(f"fcshim: {note}")
     request = shim.prepared
     if arguments.json:
         body = json.loads(OPENAI_CHAT.encode_request(request).body)
-        write_line(json.dumps(body, ensure_ascii=False, indent=2))
+        write_data(json.dumps(body, ensure_ascii=False, indent=2))
     elif arguments.messages:
-        write_line("\n\n".join(f"=== {_role(message)} ===\n{text_of(message.content)}" for message in request.messages))
+        write_data("\n\n".join(f"=== {_role(message)} ===\n{text_of(message.content)}" for message in request.messages))
     else:
-        write_line("".join(text_of(message.content) for message in request.messages))
+        write_data("".join(text_of(message.content) for message in request.messages))
     return 0
 
 

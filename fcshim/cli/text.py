@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
+from fcshim.sanitize import sanitize
 
 STDIN = "-"
 
@@ -26,8 +27,18 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def write_line(text: str) -> None:
-    """Write one line to stdout, as UTF-8 in any locale."""
-    sys.stdout.buffer.write(f"{text}\n".encode())
+    """Write a line for people to stdout, as UTF-8 in any locale; control characters in it become visible."""
+    sys.stdout.buffer.write(f"{sanitize(text)}\n".encode())
+
+
+def write_data(text: str) -> None:
+    """Write text for programs to stdout, as UTF-8: exactly, unless stdout is a terminal."""
+    sys.stdout.buffer.write(f"{sanitize(text) if sys.stdout.isatty() else text}\n".encode(errors="replace"))
+
+
+def write_error(message: str) -> None:
+    """Write a message to stderr; control characters in it become visible."""
+    sys.stderr.write(f"{sanitize(message)}\n")
 
 
 def read_text(path: str) -> str:

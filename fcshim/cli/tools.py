@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from fcshim.cli.text import STDIN, help_formatter, read_text, write_line
+from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
+from fcshim.sanitize import sanitize_line
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 if TYPE_CHECKING:
@@ -105,10 +106,10 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _report_problems(manager)
     if arguments.json:
-        write_line(json.dumps([_tool_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
+        write_data(json.dumps([_tool_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
         return code
     for tool in tools:
-        write_line(f"{tool.server}\t{tool.name}")
+        write_line(f"{sanitize_line(tool.server)}\t{sanitize_line(tool.name)}")
         if arguments.verbose:
             _write_details(tool)
     return code
@@ -118,7 +119,7 @@ async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Names
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _report_problems(manager)
     converted = convert_tools([tool.definition for tool in tools], arguments.to)
-    write_line(json.dumps(converted, ensure_ascii=False, indent=2))
+    write_data(json.dumps(converted, ensure_ascii=False, indent=2))
     return code
 
 
@@ -142,7 +143,7 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
 
     async def show(url: str) -> None:
-        sys.stderr.write(f"To log in to {server.name}, open this page:\n\n  {url}\n\n")
+        write_error(f"To log in to {server.name}, open this page:\n\n  {sanitize_line(url)}\n")
         sys.stderr.flush()
 
     patience = ConnectionTimeouts(start=_LOGIN_TIMEOUT, connect=_LOGIN_TIMEOUT)
@@ -177,11 +178,11 @@ async def _call(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
             raise RequestError(error.message) from error
         result = await tool.call(values, CallContext(report=_show_progress))
     if arguments.json:
-        write_line(msgspec.json.encode(result).decode())
+        write_data(msgspec.json.encode(result).decode())
     elif result.is_error:
-        sys.stderr.write(f"fcshim: {result.flat_text}\n")
+        write_error(f"fcshim: {result.flat_text}")
     else:
-        write_line(result.flat_text)
+        write_data(result.flat_text)
     return _FAILED if result.is_error else _DONE
 
 
@@ -233,14 +234,14 @@ def _server_problems(manager: "Manager") -> list[str]:
 def _report_problems(manager: "Manager") -> int:
     faults = _server_problems(manager)
     for fault in faults:
-        sys.stderr.write(f"fcshim: {fault}\n")
+        write_error(f"fcshim: {fault}")
     return _FAILED if faults else _DONE
 
 
 def _show_progress(progress: "ToolProgress") -> None:
     if sys.stderr.isatty():
         total = "" if progress.total is None else f"/{progress.total:g}"
-        sys.stderr.write(f"{progress.done:g}{total} {progress.message}\n")
+        write_error(f"{progress.done:g}{total} {sanitize_line(progress.message)}")
 
 
 def _tool_as_json(tool: "McpTool") -> dict[str, object]:
@@ -260,4 +261,4 @@ def _write_details(tool: "McpTool") -> None:
     write_line("    " + tool.definition.description.strip().replace("\n", "\n    "))
     for each in list_parameters(tool.definition.parameters):
         about = f" {each.description}" if each.description else ""
-        write_line(f"    {each.name}: {each.type}{'' if each.required else ', optional'}{about}")
+        write_line(f"    {sanitize_line(each.name)}: {each.type}{'' if each.required else ', optional'}{about}")

@@ -5,6 +5,7 @@ exception.
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -16,14 +17,18 @@ from fcshim.tools.result import ToolResult
 Sensitivity: TypeAlias = Literal["safe", "edit", "ask"]
 """`safe` runs without asking, `edit` changes files and runs without asking in mode `accept_edits`, `ask` asks."""
 
+SubjectKind: TypeAlias = Literal["text", "command", "path", "url"]
+"""How permission rules read the subject."""
+
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
     `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
     `allowed`: the operator lets it run. `timeout`: seconds per call, instead of the executor's. `source`: where the
-    tool comes from. `subject`: the parameter that permission rules match. `parallel` false: it never runs beside
-    another tool that is not parallel.
+    tool comes from. `subject`: the parameter that permission rules match, read as `subject_kind` says, a path from the
+    folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold for this tool too. `parallel` false:
+    it never runs beside another tool that is not parallel.
     """
 
     sensitivity: Sensitivity = "ask"
@@ -32,6 +37,9 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     source: str = ""
     subject: str = ""
+    subject_kind: SubjectKind = "text"
+    root: Path | None = None
+    ruled_as: tuple[str, ...] = ()
     parallel: bool = True
 
 
@@ -47,11 +55,17 @@ def _ignore(_: ToolProgress) -> None:
     """Discard the report."""
 
 
+def _permit(_: Path) -> bool:
+    """Permit every file."""
+    return True
+
+
 class CallContext(msgspec.Struct, frozen=True):
-    """What a tool knows about its call: the call's id, and a callback for progress."""
+    """What a tool knows about its call: its id, a callback for progress, which files a search may open."""
 
     call_id: str = ""
     report: Callable[[ToolProgress], None] = _ignore
+    may_open: Callable[[Path], bool] = _permit
 
 
 NO_CONTEXT = CallContext()

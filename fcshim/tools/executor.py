@@ -130,6 +130,8 @@ class Executor:
             if refusal is not None:
                 return failed(f"{call.tool_call_name} was not executed. {refusal}")
         context = CallContext(call.tool_call_id, lambda done: listener(CallProgressed(call.tool_call_id, done)))
+        if self._permissions is not None:
+            context = msgspec.structs.replace(context, may_open=self._permissions.may_open(tool))
         return await self._run(tool, arguments, context)
 
     async def _run(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:

@@ -1,7 +1,7 @@
 """Decides whether a call may run.
 
 Rule: the checks are, in order: deny rules, the mode's prohibitions, calls that need no approval, remembered decisions,
-the user. Without a user to ask, the call is refused.
+the user. Without a user to ask, the call is refused. A decision is remembered for the calls that its question names.
 
 | mode | safe tools | Write, Edit | everything else, including every MCP tool |
 |---|---|---|---|
@@ -12,24 +12,28 @@ the user. Without a user to ask, the call is refused.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from fcshim.events import JSON
 from fcshim.tools.base import AnyTool, Traits
-from fcshim.tools.rules import PermissionRule, first_match
+from fcshim.tools.rules import PermissionRule, judge
+from fcshim.tools.subjects import CommandSubject, PathSubject, Subject, TextSubject, UrlSubject
 
 PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """A call that the user has to approve or refuse."""
+    """A call that the user has to approve or refuse; `scope` says for which calls the decision can be remembered."""
 
     name: str
     arguments: Mapping[str, JSON]
     traits: Traits
+    scope: str = "this call"
 
 
 class PermissionDecision(msgspec.Struct, frozen=True):
@@ -62,32 +66,58 @@ class Permissions:
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Return why the call may not run, for the model; None if it may."""
         traits, name = tool.traits, tool.definition.name
-        subject = str(arguments.get(traits.subject, "")) if traits.subject else ""
-        rule = first_match(self._rules, name, subject)
-        verdict = rule.verdict if rule is not None else None
+        verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments))
         if verdict == "deny":
             return f"A rule of the user forbids {name} here."
         if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
             return _READ_ONLY_REFUSAL
         if verdict != "ask" and (verdict == "allow" or self._runs_unasked(traits)):
             return None
-        answer = await self._decide(PermissionRequest(name, arguments, traits), subject)
+        # A question that a rule asked for, or about one command, is about these arguments alone.
+        exact = verdict == "ask" or bool(traits.subject and traits.sensitivity == "ask")
+        answer = await self._decide(name, arguments, traits, exact=exact)
         return None if answer.allowed else answer.reason or _USER_REFUSAL
+
+    def may_open(self, tool: AnyTool) -> Callable[[Path], bool]:
+        """Return which files a call may open that its arguments do not name: none under a deny or ask rule."""
+        traits = tool.traits
+        names = (tool.definition.name, *traits.ruled_as)
+        root = traits.root
+        rules = [rule for rule in self._rules if rule.verdict != "allow" and rule.subject is not None]
+        if root is None or not rules:
+            return lambda _: True
+        return lambda file: judge(rules, names, PathSubject(str(file), root)) is None
 
     def _runs_unasked(self, traits: Traits) -> bool:
         if traits.sensitivity == "safe" or traits.allowed or self.mode == "allow":
             return True
         return self.mode == "accept_edits" and traits.sensitivity == "edit"
 
-    async def _decide(self, request: PermissionRequest, subject: str) -> PermissionDecision:
-        """Return the remembered decision or ask: per exact subject (a command) for sensitivity `ask`, else per tool."""
-        key = (request.name, subject if request.traits.sensitivity == "ask" else "")
+    async def _decide(
+        self, name: str, arguments: Mapping[str, JSON], traits: Traits, *, exact: bool
+    ) -> PermissionDecision:
+        """Return the remembered decision or ask: about these arguments if `exact`, else about all calls of the tool."""
+        key = (name, json.dumps(arguments, sort_keys=True) if exact else "")
+        scope = "this very call" if exact else f"every call of {name}"
         async with self._ask_lock:
             if key in self._remembered:
                 return self._remembered[key]
             if self._ask is None:
                 return PermissionDecision(allowed=False, reason=_NO_USER_REFUSAL)
-            answer = await self._ask(request)
+            answer = await self._ask(PermissionRequest(name, arguments, traits, scope))
             if answer.remember:
                 self._remembered[key] = answer
             return answer
+
+
+def _subject(traits: Traits, arguments: Mapping[str, JSON]) -> Subject:
+    text = str(arguments.get(traits.subject, "")) if traits.subject else ""
+    match traits.subject_kind:
+        case "command":
+            return CommandSubject(text)
+        case "path":
+            return PathSubject(text, traits.root or Path.cwd())
+        case "url":
+            return UrlSubject(text)
+        case "text":
+            return TextSubject(text)

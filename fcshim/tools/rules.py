@@ -1,7 +1,8 @@
-"""Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`.
+"""Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`, `Read(secrets/*)`.
 
 Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. An allow rule with a
-pattern in parentheses must match every command of a command line; a deny or ask rule applies if it matches any.
+pattern in parentheses must cover all of the subject; a deny or ask rule applies if it matches any of it. Where that
+cannot be known, the user is asked.
 """
 
 import fnmatch
@@ -12,14 +13,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fcshim.errors import ConfigError
+from fcshim.tools.subjects import Subject
 
 Verdict: TypeAlias = Literal["deny", "ask", "allow"]
 
 _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
-_COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n]")
-_SUBSTITUTION = re.compile(r"[`<>\\]|\$[({]")
-"""Shell syntax that can run or write something that the words of a command do not show."""
-_PRECEDENCE: tuple[Verdict, ...] = ("deny", "ask", "allow")
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
@@ -29,17 +27,20 @@ class PermissionRule(msgspec.Struct, frozen=True):
     name: str
     subject: str | None = None
 
-    def matches(self, name: str, subject: str) -> bool:
-        """Return whether the rule applies to this call."""
-        if not fnmatch.fnmatchcase(name, self.name):
-            return False
+    def applies(self, names: Iterable[str], subject: Subject) -> bool | None:
+        """Return whether the rule applies to a call; None if that cannot be known.
+
+        `names` are the tool's own name, then those of tools whose deny and ask rules with a pattern hold for it too.
+        """
+        own, *others = names
+        matches = fnmatch.fnmatchcase(own, self.name)
         if self.subject is None:
-            return True
-        parts = [part.strip() for part in _COMMAND_SEPARATOR.split(subject)]
+            return matches
         if self.verdict == "allow":
-            hidden = _SUBSTITUTION.search(subject) is not None
-            return not hidden and all(part and fnmatch.fnmatchcase(part, self.subject) for part in parts)
-        return any(fnmatch.fnmatchcase(part, self.subject) for part in (subject, *parts))
+            return matches and subject.covered_by(self.subject)
+        if not matches and not any(fnmatch.fnmatchcase(other, self.name) for other in others):
+            return False
+        return subject.touched_by(self.subject)
 
 
 def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule, ...]:
@@ -47,10 +48,15 @@ def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule,
     return tuple(_parse_rule(verdict, text) for text in texts)
 
 
-def first_match(rules: Iterable[PermissionRule], name: str, subject: str) -> PermissionRule | None:
-    """Return the applicable rule with the highest precedence, or None."""
-    matching = [rule for rule in rules if rule.matches(name, subject)]
-    return min(matching, key=lambda rule: _PRECEDENCE.index(rule.verdict), default=None)
+def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject) -> Verdict | None:
+    """Return the verdict of the applicable rule with the highest precedence; None if no rule applies."""
+    names = tuple(names)
+    found = {(rule.verdict, rule.applies(names, subject)) for rule in rules}
+    if ("deny", True) in found:
+        return "deny"
+    if not found.isdisjoint({("deny", None), ("ask", None), ("ask", True)}):
+        return "ask"
+    return "allow" if ("allow", True) in found else None
 
 
 def _parse_rule(verdict: Verdict, text: str) -> PermissionRule:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from fcshim.agent import RoundEnded
-from fcshim.chat.terminal_view import TerminalView, sanitize
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.reply import Reply
+from fcshim.sanitize import sanitize
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 

@@ -7,8 +7,8 @@ import pytest
 from fcshim.tools import FunctionTool, PermissionDecision, Permissions, Traits, parse_rules
 
 SAFE = Traits(sensitivity="safe")
-EDIT = Traits(sensitivity="edit", subject="path")
-BASH = Traits(subject="command")
+EDIT = Traits(sensitivity="edit", subject="path", subject_kind="path")
+BASH = Traits(subject="command", subject_kind="command")
 MCP = Traits(source="mcp:a")
 MCP_READS = Traits(source="mcp:a", reads_only=True)
 MCP_ALLOWED = Traits(source="mcp:a", allowed=True)

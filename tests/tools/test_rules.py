@@ -3,12 +3,13 @@
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.tools.rules import PermissionRule, first_match, parse_rules
+from fcshim.tools.rules import PermissionRule, judge, parse_rules
+from fcshim.tools.subjects import CommandSubject, TextSubject
 
 
 def matches(verdict, written, name, subject=""):
     (rule,) = parse_rules(verdict, [written])
-    return rule.matches(name, subject)
+    return rule.applies((name,), CommandSubject(subject))
 
 
 @pytest.mark.parametrize(
@@ -54,10 +55,10 @@ def test_a_deny_rule_matches_any_command_of_a_line(command):
 def test_deny_takes_precedence_over_ask_and_ask_over_allow():
     rules = [*parse_rules("allow", ["*"]), *parse_rules("ask", ["B*"]), *parse_rules("deny", ["Bash(rm *)"])]
 
-    assert "deny" == first_match(rules, "Bash", "rm x").verdict
-    assert "ask" == first_match(rules, "Bash", "ls").verdict
-    assert "allow" == first_match(rules, "Read", "x").verdict
-    assert first_match([], "Read", "x") is None
+    assert "deny" == judge(rules, ["Bash"], CommandSubject("rm x"))
+    assert "ask" == judge(rules, ["Bash"], CommandSubject("ls"))
+    assert "allow" == judge(rules, ["Read"], TextSubject("x"))
+    assert judge([], ["Read"], TextSubject("x")) is None
 
 
 def test_a_rule_is_a_name_and_a_subject():

@@ -1,43 +1,28 @@
 """Decides which addresses may be fetched from (a defence against server-side request forgery).
 
-Rule: a name is resolved once, and the connection goes to the address that was checked, so that DNS rebinding fails.
-Private addresses (this machine, a local network, a cloud's metadata service) are refused unless the operator allows
-them.
+Rule: the address that is judged is the one that the socket connects to, after everything that can change it: Unicode
+digits, IDNA, decimal, octal and short forms, the resolver, each redirect. Private addresses (this machine, a local
+network, a cloud's metadata service) are refused unless the operator allows them.
 """
 
-import asyncio
+import errno
 import ipaddress
 import socket
+from ipaddress import IPv4Address, IPv6Address
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
-from fcshim.errors import ToolError
+from aiohttp import AddrInfoType
 
 
-class PublicResolver(AbstractResolver):
-    """Resolves names to public addresses only; `allow_private` permits all."""
+class PrivateAddressError(OSError):
+    """A connection to a private address was refused; an `OSError`, so that the host's other addresses are tried."""
 
-    def __init__(self, *, allow_private: bool) -> None:
-        self._allow_private = allow_private
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Return the addresses of a host. Raises `OSError` if it has none, `ToolError` if none is permitted."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        allowed = [each for each in found if self._allow_private or is_public(str(each[4][0]))]
-        if not allowed:
-            raise ToolError(f"{host} is a private address, which must not be fetched from.")
-        return [
-            ResolveResult(
-                hostname=host, host=str(address[0]), port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
-            )
-            for kind, _, _, _, address in allowed
-        ]
-
-    async def close(self) -> None:
-        """Do nothing: the resolver holds no resources."""
+def public_socket(address: AddrInfoType) -> socket.socket:
+    """Make the socket for a connection to `address`. Raises `PrivateAddressError`."""
+    family, kind, protocol, _, (host, *_) = address
+    if not is_public(str(host)):
+        raise PrivateAddressError(errno.EACCES, f"{host} is a private address, which must not be fetched from")
+    return socket.socket(family, kind, protocol)
 
 
 def is_public(address: str) -> bool:
@@ -46,24 +31,27 @@ def is_public(address: str) -> bool:
         parsed = ipaddress.ip_address(address.partition("%")[0].strip("[]"))
     except ValueError:
         return False
-    if isinstance(parsed, ipaddress.IPv6Address):
-        # Packets to IPv4-mapped, 6to4 and Teredo addresses reach the IPv4 address inside.
-        inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
-        if inner is not None:
-            return inner.is_global and not inner.is_multicast
-        if parsed in _NAT64:
-            return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFF_FFFF)))
-    return parsed.is_global and not parsed.is_multicast
+    return _is_public_v4(parsed) if isinstance(parsed, IPv4Address) else _is_public_v6(parsed)
 
 
-def is_ip_literal(host: str) -> bool:
-    """Return whether a host is an IP address, which never reaches the resolver."""
-    try:
-        ipaddress.ip_address(host.partition("%")[0].strip("[]"))
-    except ValueError:
-        return False
-    return True
+def _is_public_v4(address: IPv4Address) -> bool:
+    return address.is_global and not address.is_multicast and not any(address in each for each in _RESERVED_V4)
 
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+def _is_public_v6(address: IPv6Address) -> bool:
+    if address in _NAT64:
+        return _is_public_v4(IPv4Address(int(address) & 0xFFFF_FFFF))
+    # Packets to IPv4-mapped, 6to4 and Teredo addresses reach the IPv4 address inside.
+    inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    if inner is not None:
+        return _is_public_v4(inner)
+    return address in _GLOBAL_UNICAST and address.is_global and address not in _DOCUMENTATION
+
+
+_RESERVED_V4 = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))
+"""IETF protocol assignments, the retired 6to4 relays, and the platform service inside every Azure machine."""
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that is assigned. Python calls addresses outside it global too: ::127.0.0.1, fec0::1, 64:ff9b:1::7f00:1."""
+_DOCUMENTATION = ipaddress.IPv6Network("3fff::/20")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """The well-known prefix of RFC 6052; the last 32 bits are an IPv4 address."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from fcshim.tools.commands.reading import read_commands
+
 _COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n(){}]")
 _WRAPPER_PROGRAMS = frozenset({"sudo", "doas", "command", "exec", "nohup", "time", "env", "nice", "builtin"})
 _FORBIDDEN_PROGRAMS = frozenset(
@@ -43,7 +45,8 @@ def inspect_command(command: str, root: Path) -> CommandRisks:
     if len(command) > _MAX_COMMAND:
         return CommandRisks(refusal=f"it is longer than {_MAX_COMMAND} characters; write a script and run that")
     calls = [words for part in _COMMAND_SEPARATOR.split(command) if (words := _split_words(part))]
-    refused = next(filter(None, (*map(_refuse_call, calls), _refuse_command(command))), "")
+    inner = [[word.text for word in words] for words in read_commands(command).commands]
+    refused = next(filter(None, (*map(_refuse_call, (*calls, *inner)), _refuse_command(command))), "")
     return CommandRisks(refused, tuple(dict.fromkeys((*_warnings(calls, command), *_outside_paths(calls, root)))))
 
 

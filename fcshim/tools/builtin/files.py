@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+
 from fcshim.errors import ToolError
 from fcshim.messages import MediaPart
 from fcshim.tools.base import Traits
@@ -39,8 +41,9 @@ class Files:
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
-        reads = Traits(sensitivity="safe", reads_only=True, subject="path", source="builtin:files")
-        writes = Traits(sensitivity="edit", subject="path", source="builtin:files", parallel=False)
+        path = Traits(subject="path", subject_kind="path", root=self._workspace.root, source="builtin:files")
+        reads = msgspec.structs.replace(path, sensitivity="safe", reads_only=True, ruled_as=("Read",))
+        writes = msgspec.structs.replace(path, sensitivity="edit", parallel=False, ruled_as=("Write", "Edit"))
         return [
             FunctionTool(self.read, name="Read", traits=reads),
             FunctionTool(self.write, name="Write", traits=writes),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fcshim.errors import ToolError
-from fcshim.tools.base import Traits
+from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.builtin import grep_worker
 from fcshim.tools.builtin.command import run_command
 from fcshim.tools.builtin.globs import GlobPattern
@@ -34,15 +34,28 @@ class Search:
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
-        traits = Traits(sensitivity="safe", reads_only=True, subject="path", source="builtin:search")
+        traits = Traits(
+            sensitivity="safe",
+            reads_only=True,
+            subject="path",
+            subject_kind="path",
+            root=self._workspace.root,
+            ruled_as=("Read",),
+            source="builtin:search",
+        )
         return [
             FunctionTool(self.glob, name="Glob", traits=traits),
             FunctionTool(self.grep, name="Grep", traits=traits),
         ]
 
-    def glob(self, pattern: Annotated[str, "such as *.py or src/**/*.{ts,tsx}"], path: SearchFolder = ".") -> str:
+    def glob(
+        self,
+        pattern: Annotated[str, "such as *.py or src/**/*.{ts,tsx}"],
+        path: SearchFolder = ".",
+        context: CallContext = NO_CONTEXT,
+    ) -> str:
         """Find files by their names."""
-        found = self._find_files(pattern, path)
+        found = self._find_files(pattern, path, context)
         lines = [self._workspace.display_path(file) for file in found[:_MAX_PATHS]]
         if len(found) > _MAX_PATHS:
             lines.append(f"({len(found) - _MAX_PATHS} more)")
@@ -53,13 +66,14 @@ class Search:
         pattern: Annotated[str, "a regular expression, as Python reads them"],
         path: Annotated[str, "file or folder to search, from the workspace"] = ".",
         include: Annotated[str | None, "only files with such names, like *.py"] = None,
+        context: CallContext = NO_CONTEXT,
     ) -> str:
         """Search the contents of files; gives path, line number and line."""
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
             raise ToolError(f"The pattern is no regular expression: {error}") from error
-        files = await asyncio.to_thread(self._files_to_search, path, include)
+        files = await asyncio.to_thread(self._files_to_search, path, include, context)
         matches, finished = await self._run_grep(pattern, files)
         lines = [f"{self._workspace.display_path(Path(file))}:{number}: {line}" for file, number, line in matches]
         if len(matches) >= _MAX_MATCHES:
@@ -68,16 +82,17 @@ class Search:
             lines.append(f"(stopped after {_SECONDS:g} seconds)")
         return "\n".join(lines) or f"Nothing matches {pattern} in {len(files)} files."
 
-    def _find_files(self, pattern: str, path: str) -> list[Path]:
+    def _find_files(self, pattern: str, path: str, context: CallContext) -> list[Path]:
         folder, glob_pattern = self._workspace.existing_folder(path), GlobPattern(pattern)
         found = files_under(folder, self._workspace.root)
-        return [file for file in found if glob_pattern.matches(file.relative_to(folder).as_posix())]
+        matching = (file for file in found if glob_pattern.matches(file.relative_to(folder).as_posix()))
+        return [file for file in matching if context.may_open(file)]
 
-    def _files_to_search(self, path: str, include: str | None) -> list[str]:
+    def _files_to_search(self, path: str, include: str | None, context: CallContext) -> list[str]:
         target = self._workspace.resolve(path)
         if target.is_file():
             return [str(target)]
-        return [str(file) for file in self._find_files(include or "*", path)]
+        return [str(file) for file in self._find_files(include or "*", path, context)]
 
     async def _run_grep(self, pattern: str, files: list[str]) -> tuple[list[tuple[str, int, str]], bool]:
         request = json.dumps({"pattern": pattern, "files": files, "most": _MAX_MATCHES})

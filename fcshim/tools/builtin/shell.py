@@ -30,7 +30,13 @@ class Shell:
     def tools(self) -> list[FunctionTool]:
         """Return the tool."""
         # The executor waits longer than the command may run, so that a stopped command's output is still returned.
-        traits = Traits(subject="command", source="builtin:shell", parallel=False, timeout=self._seconds + 10)
+        traits = Traits(
+            subject="command",
+            subject_kind="command",
+            source="builtin:shell",
+            parallel=False,
+            timeout=self._seconds + 10,
+        )
         return [FunctionTool(self.bash, name="Bash", traits=traits)]
 
     async def bash(self, command: Annotated[str, "what to run, in the workspace"]) -> str:

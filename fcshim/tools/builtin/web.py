@@ -1,11 +1,8 @@
 """The tools WebFetch and WebSearch.
 
-Rule: a page's text is returned to the model as data, as Markdown of its article without navigation and margins; a page
-without an article is converted whole, and text that is not HTML is unchanged. A long page is summarised if there is a
-summariser. Needs the extra `fcshim[tools]`.
+Rule: a page's text is returned to the model as data; a long page is summarised if there is a summariser.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeAlias
 
@@ -13,47 +10,10 @@ import msgspec
 
 from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
+from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
 from fcshim.tools.builtin.websearch import SearchResult, SearchService
 from fcshim.tools.function import FunctionTool
-
-_MIN_ARTICLE = 200
-"""Characters of an article; with less the page is taken for a list or a form, and is converted whole."""
-_BLANK_LINES = re.compile(r"\n{3,}")
-_HTML_TYPES = ("text/html", "application/xhtml+xml")
-
-
-def html_to_markdown(text: str, media_type: str, *, full_page: bool = False) -> str:
-    """Convert a page to Markdown; `full_page` keeps menus and margins. Raises `ToolError` without the libraries."""
-    if media_type not in _HTML_TYPES:
-        return text
-    try:
-        from lxml.etree import LxmlError  # noqa: PLC0415 - an optional library
-        from markdownify import markdownify  # noqa: PLC0415
-        from readability import Document  # noqa: PLC0415
-        from readability.readability import Unparseable  # noqa: PLC0415
-    except ImportError as error:
-        raise ToolError("Pages cannot be read here: pip install 'fcshim[tools]', or ask with raw.") from error
-    title, article = "", text
-    if not full_page:
-        try:
-            document = Document(text)
-            title, article = document.short_title(), document.summary(html_partial=True)
-        except (Unparseable, LxmlError, ValueError, RecursionError):
-            pass
-    try:
-        made = _tidy(markdownify(article, heading_style="ATX", strip=["script", "style", "img"]))
-    except RecursionError as error:
-        raise ToolError("The page is nested too deeply to be read; ask with raw.") from error
-    if len(made) < _MIN_ARTICLE and not full_page:
-        return html_to_markdown(text, media_type, full_page=True)
-    return f"# {title}\n\n{made}" if title and not made.startswith("# ") else made
-
-
-def _tidy(text: str) -> str:
-    lines = "\n".join(line.rstrip() for line in text.split("\n"))
-    return _BLANK_LINES.sub("\n\n", lines).strip()
-
 
 SUMMARY_THRESHOLD = 4 * 1024
 """Characters of a page beyond which it is summarised."""
@@ -80,7 +40,9 @@ class Web:
         """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
         return [
-            FunctionTool(self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url")),
+            FunctionTool(
+                self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url", subject_kind="url")
+            ),
             FunctionTool(self.search, name="WebSearch", traits=msgspec.structs.replace(traits, subject="query")),
         ]
 
@@ -95,7 +57,7 @@ class Web:
         page = await fetch(url, allow_private=self._allow_private)
         if raw:
             return page.text
-        text = html_to_markdown(page.text, page.media_type)
+        text = await html_to_markdown(page.text, page.media_type)
         if self._summarise is None or (len(text) <= SUMMARY_THRESHOLD and prompt is None):
             return text or "(the page has no text)"
         return await self._summarise(prompt or _DEFAULT_PROMPT, text[:_MAX_SUMMARY_INPUT])

@@ -83,6 +83,9 @@ async def test_warnings_come_with_the_result(tools):
     "command",
     [
         "rm -rf /",
+        "bash -c 'rm -rf /'",
+        "\\rm -rf /",
+        "timeout 5 sh -c \"eval 'rm -rf ~'\"",
         "rm -fr /*",
         "sudo rm -r -f /",
         "rm --recursive --force ~",

@@ -1,0 +1,73 @@
+"""Converts a web page to Markdown in a process of its own, which can be killed, with a limit on its memory.
+
+Rule: it imports nothing of fcshim, so that it starts fast. Standard input is `{"html", "memory"}`; standard output is
+`{"markdown"}` or `{"error"}`. Pages of line breaks, attributes or comments take the libraries minutes.
+"""
+
+import contextlib
+import json
+import re
+import sys
+
+MIN_ARTICLE = 200
+"""Characters of an article; with less the page is taken for a list or a form, and is converted whole."""
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+def main() -> None:
+    """Convert one page."""
+    request = json.load(sys.stdin.buffer)
+    try:
+        import markdownify  # noqa: F401, PLC0415 - before the limit, so that only the page's memory counts
+        import readability  # noqa: F401, PLC0415
+
+        _limit_memory(request["memory"])
+        answer = {"markdown": _convert(request["html"])}
+    except ImportError:
+        answer = {"error": "Pages cannot be read here: pip install 'fcshim[tools]', or ask with raw."}
+    except RecursionError:
+        answer = {"error": "The page is nested too deeply to be read; ask with raw."}
+    except MemoryError:
+        answer = {"error": "The page needs too much memory to be read; ask with raw."}
+    json.dump(answer, sys.stdout)
+
+
+def _limit_memory(size: int) -> None:
+    """Limit the address space, where the system can."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415 - not on Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def _convert(html: str) -> str:
+    title, article = _find_article(html)
+    made = _to_markdown(article)
+    if len(made) < MIN_ARTICLE and article is not html:
+        made, title = _to_markdown(html), ""
+    return f"# {title}\n\n{made}" if title and not made.startswith("# ") else made
+
+
+def _find_article(html: str) -> tuple[str, str]:
+    """Return the title and the article; the whole page if it has none."""
+    from lxml.etree import LxmlError  # noqa: PLC0415 - optional libraries, whose absence is reported
+    from readability import Document  # noqa: PLC0415
+    from readability.readability import Unparseable  # noqa: PLC0415
+
+    try:
+        document = Document(html)
+        return document.short_title(), document.summary(html_partial=True)
+    except (Unparseable, LxmlError, ValueError, RecursionError):
+        return "", html
+
+
+def _to_markdown(html: str) -> str:
+    from markdownify import markdownify  # noqa: PLC0415 - see above
+
+    text = markdownify(html, heading_style="ATX", strip=["script", "style", "img"])
+    lines = "\n".join(line.rstrip() for line in text.split("\n"))
+    return _BLANK_LINES.sub("\n\n", lines).strip()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Reads plain command lines: simple commands of literal words, joined by `;`, `&`, `|`, `&&`, `||`.
+
+Rule: a line that holds anything else (an expansion, a redirection, a group, a backslash, a comment) is not plain, so
+that every shell reads a plain line in the same way.
+"""
+
+import re
+
+from fcshim.tools.commands.words import ShellWord
+
+_WORD = re.compile(
+    r"""(?: '[^'\x00]*'                       # single quotes
+          | "[^"$`\\!\x00]*"                  # double quotes without expansions
+          | \{[^\s{},.'"$`\\<>()|&;]*\}       # braces that expand to nothing: HEAD@{1}
+          | [^\s'"$`\\<>(){};|&\x00-\x1f\x7f]
+        )+""",
+    re.VERBOSE,
+)
+_SEPARATOR = re.compile(r"(?:&&|\|\||\|&|[;|&\n])[ \t\n]*")
+_BLANKS = re.compile(r"[ \t]+")
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_PATTERN = re.compile(r"[*?[]")
+_RESERVED = frozenset(
+    {"!", "[[", "{", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if"}
+    | {"in", "select", "then", "time", "until", "while", "}"}
+)
+_LIMIT = 20_000
+"""Characters; longer commands are not run at all."""
+
+
+def read_plain_line(line: str) -> list[list[ShellWord]] | None:
+    """Return the words of each command of a line; None if the line is not plain."""
+    if len(line) > _LIMIT:
+        return None
+    commands: list[list[ShellWord]] = [[]]
+    at, line = 0, line.strip(" \t\n")
+    while at < len(line):
+        if found := _WORD.match(line, at):
+            commands[-1].append(_word(found[0]))
+        elif (found := _SEPARATOR.match(line, at)) and commands[-1]:
+            commands.append([])
+        elif not (found := _BLANKS.match(line, at)):
+            return None
+        at = found.end()
+    return commands if all(map(_is_simple, commands)) else None
+
+
+def _is_simple(words: list[ShellWord]) -> bool:
+    return bool(words) and words[0].source not in _RESERVED and not any(word.source.startswith("#") for word in words)
+
+
+def _word(source: str) -> ShellWord:
+    text = _QUOTED.sub(lambda found: found[1] or found[2] or "", source)
+    return ShellWord(source, text, known=_PATTERN.search(_QUOTED.sub("", source)) is None)

@@ -1,0 +1,314 @@
+"""Reads every command that a command line runs: in lists, pipes, substitutions, here-documents, arguments of shells.
+
+Rule: `complete` is false where something may run that is not in `commands`: text that cannot be parsed, a program whose
+name is computed, code in another language, a script from a file or a pipe. Needs the extra `fcshim[tools]`; without it
+only plain lines are read.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fcshim.tools.commands.plain import read_plain_line
+from fcshim.tools.commands.programs import (
+    EVALUATING_BUILTINS,
+    INTERPRETERS,
+    SCRIPT_LANGUAGES,
+    SHELLS,
+    WRAPPERS,
+    executing_words,
+    is_loader,
+    is_risky_variable,
+    without_version,
+)
+from fcshim.tools.commands.words import ShellWord, assigned_name, program_name, skip_assignments
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_LENGTH = 4_000
+"""Characters that are parsed, over all scripts inside scripts; the parser is quadratic in some of them."""
+MAX_PIPES = 100
+"""Pipe signs that are parsed: 4,000 characters of `a|` take 0.2 s, with the interpreter held."""
+MAX_COMMANDS = 300
+"""Commands of one line, those inside others included."""
+MAX_WORDS = 3_000
+"""Words of all of them: each `sudo -u` in a row doubles the readings of what follows."""
+MAX_LEADING = 50
+"""Options and values before the arguments of one command; all their combinations are compared with a rule."""
+MAX_DEPTH = 6
+"""Scripts in scripts (`bash -c "sh -c '...'"`)."""
+
+_UNKNOWN_NODES = frozenset(
+    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
+    | {"ansi_c_string", "translated_string", "brace_expression"}
+)
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+_SHELL_PATTERN = re.compile(r"[*?[]|\{[^}]*(?:,|\.\.)")
+_SCRIPT_OPTION = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*")
+_INLINE_CODE = re.compile(r"-{1,2}(?:[A-Za-z]*[ceErpPx]|eval|exec|print|run)?(?:=.*)?")
+_HARMLESS = frozenset({"--version", "--help", "-V"})
+_AWK_EXECUTES = re.compile(r"system|[|]|getline|@load|^-[fEl]")
+_READ_OPTIONS = frozenset({"find", "fd", "fdfind"})
+"""Programs whose executing options hold a command as words, which is read."""
+_SUBSTITUTION = re.compile(r"\$\(|`")
+_LINE_CONTINUATION = re.compile(r"\\\n")
+
+
+class CommandReading(msgspec.Struct, frozen=True):
+    """The commands that a line runs; not `complete`: perhaps others too."""
+
+    commands: tuple[tuple[ShellWord, ...], ...]
+    complete: bool
+
+
+def read_commands(line: str) -> CommandReading:
+    """Read a command line."""
+    reader = _CommandReader()
+    reader.read_script(line, 0)
+    return CommandReading(tuple(reader.commands), reader.complete)
+
+
+class _CommandReader:
+    """Collects the commands of one line, and of the scripts in it."""
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[ShellWord, ...]] = []
+        self.complete = True
+        self._left = MAX_LENGTH
+        self._words_left = MAX_WORDS
+
+    def read_script(self, script: str, depth: int) -> None:
+        """Read a script and what its commands run."""
+        self._left -= len(script)
+        self.complete &= "\\`" not in script  # backquotes in backquotes, which the parser reads as text
+        if self._left < 0 or depth > MAX_DEPTH or script.count("|") > MAX_PIPES:
+            self.complete = False
+            return
+        first = at = len(self.commands)
+        texts = self._read_syntax(script)
+        while at < len(self.commands):  # a command that runs another one adds it at the end
+            self._read_command(self.commands[at], depth)
+            at += 1
+        self._read_shell_input(self.commands[first:], texts, depth)
+
+    def _read_syntax(self, script: str) -> list[str]:
+        """Add the commands that the syntax shows; return the here-documents and here-strings."""
+        parser = bash_parser()
+        if parser is None:
+            plain = read_plain_line(script)
+            for plain_words in plain or ():
+                self._add(plain_words)
+            self.complete &= plain is not None
+            return []
+        tree = parser.parse(_LINE_CONTINUATION.sub("", script).encode(errors="replace"))
+        self.complete &= not tree.root_node.has_error
+        walk = _SyntaxWalk(tree.root_node)
+        for words in walk.commands:
+            self._add(words)
+        self.complete &= not walk.computed
+        return walk.texts
+
+    def _add(self, words: Sequence[ShellWord]) -> None:
+        self._words_left -= len(words)
+        if self._words_left < 0 or len(self.commands) >= MAX_COMMANDS or sum(map(_is_option, words)) > MAX_LEADING:
+            self.complete = False
+        else:
+            self.commands.append(tuple(words))
+
+    def _read_command(self, words: tuple[ShellWord, ...], depth: int) -> None:
+        if any(
+            is_risky_variable(assigned_name(word.source)) for word in words[: len(words) - len(skip_assignments(words))]
+        ):
+            self.complete = False
+        words = tuple(skip_assignments(words))
+        if not words:
+            return
+        name = without_version(program_name(words[0].text))
+        if not words[0].known:
+            self.complete = False
+        elif name in SHELLS:
+            self._read_shell(words, depth)
+        elif name == "eval":
+            self._read_texts([" ".join(word.text for word in words[1:]).removeprefix("-- ")], depth)
+            self.complete &= all(word.known for word in words)
+        elif name in WRAPPERS or is_loader(name):
+            self._read_wrapper(words, WRAPPERS.get(name, 0), depth)
+        elif name in EVALUATING_BUILTINS:
+            self.complete &= not any(_SUBSTITUTION.search(word.text) for word in words)
+        elif name in INTERPRETERS:
+            self._read_interpreter(words)
+        self._read_executing_options(words, depth)
+
+    def _read_shell(self, words: Sequence[ShellWord], depth: int) -> None:
+        option = next((at for at, word in enumerate(words) if at and _SCRIPT_OPTION.fullmatch(word.text)), None)
+        if option is None:
+            self.complete &= len(words) == 2 and words[1].text in _HARMLESS
+            return
+        script = next((word for word in words[option + 1 :] if word.text[:1] not in "-+" or not word.text), None)
+        self.complete &= script is not None and script.known
+        self._read_texts([script.text] if script else [], depth)
+
+    def _read_wrapper(self, words: Sequence[ShellWord], positionals: int, depth: int) -> None:
+        for at in _inner_starts(words, positionals):
+            self._add(words[at:])
+        self._read_texts([word.text for word in words[1:] if " " in word.text or "\t" in word.text], depth)
+
+    def _read_interpreter(self, words: Sequence[ShellWord]) -> None:
+        """Code in the arguments or on standard input is not read; a script's file is a program like any other."""
+        name = without_version(program_name(words[0].text))
+        texts = [word.text for word in words[1:]]
+        if texts and texts[0] in _HARMLESS:
+            return
+        if "awk" in name:
+            self.complete &= not any(map(_AWK_EXECUTES.search, texts))
+        elif name in SCRIPT_LANGUAGES:
+            before = texts[: texts.index("-m")] if "-m" in texts else texts[: _script_index(words) - 1]
+            self.complete &= "-m" in texts or len(before) < len(texts)
+            self.complete &= not any(map(_INLINE_CODE.fullmatch, before))
+        else:
+            self.complete = False
+
+    def _read_executing_options(self, words: Sequence[ShellWord], depth: int) -> None:
+        for option in executing_words(words):
+            self.complete &= program_name(words[0].text) in _READ_OPTIONS
+            at = next(at for at, word in enumerate(words) if word is option)
+            if option.text.startswith("-") and at + 1 < len(words):
+                self._add(words[at + 1 :])  # find -exec
+            self._read_texts([part for word in words[at : at + 2] for part in _values(word.text)], depth)
+
+    def _read_shell_input(self, commands: Iterable[Sequence[ShellWord]], texts: list[str], depth: int) -> None:
+        """Read what a shell without a script may get: here-documents, and what `echo` writes into the pipe."""
+        programs = [(program_name(words[0].text), words) for each in commands if (words := skip_assignments(each))]
+        if not self.complete and any(name in SHELLS for name, _ in programs):
+            echoed = [
+                " ".join(word.text for word in words[1:]) for name, words in programs if name in ("echo", "printf")
+            ]
+            self._read_texts([*texts, *echoed], depth)
+
+    def _read_texts(self, scripts: Iterable[str], depth: int) -> None:
+        for script in scripts:
+            self.read_script(script, depth + 1)
+
+
+def _values(text: str) -> Iterator[str]:
+    """Yield what an option's value may execute: `alias.x=!rm y` has `rm y`."""
+    parts = text.split("=")
+    for at in range(1, len(parts)):
+        yield "=".join(parts[at:]).removeprefix("!")
+    if " " in text:
+        yield text
+
+
+def _is_option(word: ShellWord) -> bool:
+    return word.text.startswith("-")
+
+
+def _script_index(words: Sequence[ShellWord]) -> int:
+    """Return where the script's file stands in an interpreter's words, or their number."""
+    return max(_inner_starts(words, 0), default=len(words))
+
+
+def _inner_starts(words: Sequence[ShellWord], positionals: int) -> Iterator[int]:
+    """Yield where the command inside a wrapper's words can begin: after options, their values, and positionals."""
+    after_option = False
+    for at in range(1, len(words)):
+        text = words[at].text
+        if text.startswith("-") or assigned_name(words[at].source):
+            after_option = text.startswith("-")
+            continue
+        yield at
+        if not after_option:
+            if not positionals:
+                return
+            positionals -= 1
+        after_option = False
+
+
+class _SyntaxWalk:
+    """Collects commands from a syntax tree; `computed`: words that the shell evaluates as code."""
+
+    def __init__(self, root: "Node") -> None:
+        self.commands: list[tuple[ShellWord, ...]] = []
+        self.texts: list[str] = []
+        self.computed = False
+        pending = [root]
+        while pending:
+            node = pending.pop()
+            pending += reversed(node.children)
+            self._visit(node)
+
+    def _visit(self, node: "Node") -> None:
+        match node.type:
+            case "command" | "declaration_command" | "unset_command":
+                self.commands.append(_words_of(node))
+            case "variable_assignment":
+                self.computed |= is_risky_variable(assigned_name(_text(node)))
+            case "test_command" | "compound_statement" | "subscript":
+                quoted = [child for child in node.children if child.type == "raw_string"]
+                self.computed |= any(_SUBSTITUTION.search(_text(child)) for child in quoted)
+                self.computed |= node.type == "test_command" and _SUBSTITUTION.search(_text(node)) is not None
+            case "heredoc_body" | "herestring_redirect":
+                self.texts.append(_text(node) if node.type == "heredoc_body" else _word(node.children[-1]).text)
+            case _:
+                pass
+
+
+def _words_of(command: "Node") -> tuple[ShellWord, ...]:
+    words = [_word(node) for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
+    for redirect in (*command.children, *_redirects_after(command)):
+        if redirect.type in ("file_redirect", "heredoc_redirect"):
+            words += _arguments_after(redirect)
+    return tuple(words)
+
+
+def _redirects_after(command: "Node") -> list["Node"]:
+    parent = command.parent
+    return parent.children if parent is not None and parent.type == "redirected_statement" else []
+
+
+def _arguments_after(redirect: "Node") -> Iterator[ShellWord]:
+    """Yield the words after a redirection's target: `git >f push`."""
+    targets = [node for node in redirect.named_children if node.type not in ("file_descriptor", "pipeline", "list")]
+    for node in targets[1:]:
+        if node.type not in ("heredoc_body", "heredoc_end"):
+            yield _word(node)
+
+
+def _word(node: "Node") -> ShellWord:
+    source = _text(node)
+    if _has_unknown(node) or _SHELL_PATTERN.search(_QUOTED.sub("", source)):
+        return ShellWord(source, source, known=False)
+    try:
+        return ShellWord(source, "".join(shlex.split(source)))
+    except ValueError:
+        return ShellWord(source, source, known=False)
+
+
+def _has_unknown(node: "Node") -> bool:
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if each.type in _UNKNOWN_NODES:
+            return True
+        pending += each.children
+    return False
+
+
+def _text(node: "Node") -> str:
+    return (node.text or b"").decode(errors="replace")
+
+
+@cache
+def bash_parser() -> "Parser | None":
+    """Return the parser; None without the extra `fcshim[tools]`."""
+    try:
+        import tree_sitter_bash  # noqa: PLC0415 - an optional library
+        from tree_sitter import Language, Parser  # noqa: PLC0415
+    except ImportError:
+        return None
+    return Parser(Language(tree_sitter_bash.language()))
