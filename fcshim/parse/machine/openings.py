@@ -24,7 +24,7 @@ from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_t
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
 from fcshim.parse.sink import CallSink
 
-Found: TypeAlias = tuple[Opening, str] | bool | None
+FoundOpening: TypeAlias = tuple[Opening, str] | bool | None
 """An opening with its marker, False for none, None if more text is needed to tell."""
 
 _MaybeOpening: TypeAlias = Opening | bool | None
@@ -48,7 +48,7 @@ class OpeningFinder:
         self._any_body = any_body
         self._unknown_tags: set[str] = set()
 
-    def find(self, marker: str, text: str, start: int) -> Found:
+    def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
         opening = self._start_markers.find_opening(marker, text, start)
         if self._any_body and is_whole_tag(marker):
@@ -57,7 +57,7 @@ class OpeningFinder:
                 opening = self._find_section(self._closers(marker), marker, text, start + len(marker))
         return (opening, marker) if isinstance(opening, Opening) else opening
 
-    def find_at_line_start(self, marker: str, text: str, start: int) -> Found:
+    def find_at_line_start(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
         found = self.find(marker, text, start) if marker in self._start_markers.openings else False
         if found is not False or not self._any_body:
@@ -65,7 +65,7 @@ class OpeningFinder:
         tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
         return tag or (self._find_in_list(text, start) if tag is False else None)
 
-    def find_next(self, text: str, pos: int) -> Found:
+    def find_next(self, text: str, pos: int) -> FoundOpening:
         """Return what opens at `pos`, where only calls are read."""
         marker = self._start_markers.marker_at(text, pos)
         if marker is None:
@@ -79,7 +79,7 @@ class OpeningFinder:
         opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
         return (opening, marker) if isinstance(opening, Opening) else opening
 
-    def find_line(self, text: str, pos: int) -> Found:
+    def find_line(self, text: str, pos: int) -> FoundOpening:
         """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
         backticks = _BACKTICKS.match(text, pos)
         quote = backticks[0] if backticks is not None else ""
@@ -93,7 +93,7 @@ class OpeningFinder:
         dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
         return Opening(dialect, primary=False, starts_body=not quote), quote
 
-    def _find_in_list(self, text: str, pos: int) -> Found:
+    def _find_in_list(self, text: str, pos: int) -> FoundOpening:
         """Return the call in an item of a Markdown list."""
         item = _LIST_ITEM.match(text, pos)
         if item is None or item.end() == len(text):
@@ -105,7 +105,7 @@ class OpeningFinder:
         opening, quote = found
         return replace(opening, starts_body=False), item[0] + quote
 
-    def find_in_section(self, section: Dialect, text: str, pos: int) -> Found:
+    def find_in_section(self, section: Dialect, text: str, pos: int) -> FoundOpening:
         """Return the call of a section that opens at `pos`."""
         for marker in section.openers():
             if text.startswith(marker, pos):
@@ -115,7 +115,7 @@ class OpeningFinder:
         element = self.find_element(text, pos) if holds_elements(section.body) else False
         return (_in_section(element[0], section), element[1]) if isinstance(element, tuple) else element
 
-    def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> Found:
+    def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> FoundOpening:
         """Return the call that a start marker of the section opens: in the section's syntax, else in another one."""
         begins = section.body.begins(text, pos + len(marker)) if self._any_body else True
         found = self.find(marker, text, pos) if begins is False else None
@@ -125,7 +125,7 @@ class OpeningFinder:
             None if begins is None or (begins is False and found is None) else (Opening(section, primary=False), marker)
         )
 
-    def find_element(self, text: str, pos: int) -> Found:
+    def find_element(self, text: str, pos: int) -> FoundOpening:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
         found = select_element(self._sink, text, pos) if self._any_body else False
         if found is None or isinstance(found, bool):
@@ -169,7 +169,7 @@ class OpeningFinder:
         dialect = replace(opening.dialect, section_open=marker, section_close=close, section_closes=closes)
         return Opening(dialect, primary=False, section=True)
 
-    def _find_unknown_tag(self, text: str, pos: int) -> Found:
+    def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element

@@ -6,7 +6,7 @@ Rule: no text is searched twice; only a tail that is a proper prefix of a marker
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.cursor import Cursor, State
-from fcshim.parse.machine.openings import Found, OpeningFinder
+from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.start_markers import StartMarkers
@@ -105,7 +105,7 @@ class TextStates:
             return self._cursor.wait_from(start)
         return self._calls.begin(*found, start) if isinstance(found, tuple) else -1
 
-    def _find_opening(self, marker: str, start: int) -> Found:
+    def _find_opening(self, marker: str, start: int) -> FoundOpening:
         if marker not in self._start_markers.line_start_chars:
             return self._openings.find(marker, self._cursor.buffer, start)
         at_line_start = self._output.line.at_line_start()

@@ -25,8 +25,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.response_template.call_shape import CallShape, with_value
 from fcshim.parse.response_template.content import ContentError, RawText, ReadCall, read_calls, tag_pattern
 from fcshim.parse.response_template.pattern import (
-    Found,
     PatternGroup,
+    PatternMatch,
     PatternNode,
     compile_pattern,
     literal_runs,
@@ -47,7 +47,7 @@ _SHORT_OPENING = 32
 
 
 @functools.lru_cache(maxsize=8)  # a header asks for a match, and then whether there may still be one
-def _match(node: PatternNode, window: str) -> tuple[Found | None, bool]:
+def _match(node: PatternNode, window: str) -> tuple[PatternMatch | None, bool]:
     """Match at the start of a text; the second part is True if more text could change the result."""
     pattern = compile_pattern(node)
     return pattern.match(window), pattern.hit_end
@@ -57,7 +57,7 @@ def _match(node: PatternNode, window: str) -> tuple[Found | None, bool]:
 class _OpeningMatch:
     """A header match, with the name from the group that the template says."""
 
-    found: Found
+    found: PatternMatch
     group: str
 
     def end(self) -> int:
@@ -77,7 +77,7 @@ class OpeningPattern:
     node: PatternNode = _NOTHING
     name_group: str = ""
 
-    def match(self, text: str, pos: int) -> Found | Literal[False] | None:
+    def match(self, text: str, pos: int) -> PatternMatch | Literal[False] | None:
         """Match at `pos`: False if nothing matches, None if more text could change the result."""
         window = text[pos : pos + _MAX_OPENING]
         may_grow = len(window) < _MAX_OPENING
@@ -86,9 +86,9 @@ class OpeningPattern:
         found, hit_end = _match(self.node, window)
         if hit_end and may_grow:
             return None
-        return False if found is None else Found(pos, pos + found.end, found.groups)
+        return False if found is None else PatternMatch(pos, pos + found.end, found.groups)
 
-    def match_at_end(self, text: str, pos: int) -> Found | Literal[False]:
+    def match_at_end(self, text: str, pos: int) -> PatternMatch | Literal[False]:
         """Match at `pos` of a text that is complete."""
         found = compile_pattern(self.node).match(text, pos)
         return False if found is None else found

@@ -108,7 +108,7 @@ class Saved(NamedTuple):
     position: int
 
 
-class Found(NamedTuple):
+class PatternMatch(NamedTuple):
     """A match; `groups` are the texts of the groups that took part."""
 
     start: int
@@ -446,12 +446,12 @@ class Pattern:
 
     # Matching.
 
-    def match(self, text: str, pos: int = 0) -> Found | None:
+    def match(self, text: str, pos: int = 0) -> PatternMatch | None:
         """Match at `pos`."""
         self.hit_end = False
         return self._run(text, pos, set())
 
-    def find_all(self, text: str) -> Iterator[Found]:
+    def find_all(self, text: str) -> Iterator[PatternMatch]:
         """Yield the matches that do not overlap."""
         pos, tried = 0, set[tuple[int, int]]()
         while pos <= len(text):
@@ -462,14 +462,14 @@ class Pattern:
             yield found
             pos, tried = found.end + (found.end == found.start), set()
 
-    def _run(self, text: str, pos: int, tried: set[tuple[int, int]]) -> Found | None:
+    def _run(self, text: str, pos: int, tried: set[tuple[int, int]]) -> PatternMatch | None:
         """Try the instructions from `pos` on; those in `tried` have failed before."""
         stack: list[_Thread] = [_Thread(0, pos, None)]
         while stack:
             thread = stack.pop()
             while (thread.at, thread.here) not in tried:
                 if self._code[thread.at][0] == "match":
-                    return Found(pos, thread.here, _group_texts(text, thread.saved))
+                    return PatternMatch(pos, thread.here, _group_texts(text, thread.saved))
                 tried.add((thread.at, thread.here))
                 following = self._step(text, thread, stack)
                 if following is None:
