@@ -58,7 +58,9 @@ class Documents:
 def _single_calls(text: str) -> Iterator[bytes]:
     body = _FENCE_LINES.sub("", text)
     yield _normalize(body)
-    yield _normalize(body[_first_bracket(body) :])  # the tag before it was escaped in the document
+    # The tags around it were escaped in the document.
+    yield _normalize(body[_first_bracket(body) :])
+    yield _normalize(body[_first_bracket(body) : max(map(body.rfind, "}]")) + 1])
     listed = _parse_list(body)
     if listed is not None:
         yield from (_normalize(json.dumps(call, ensure_ascii=False)) for call in listed)

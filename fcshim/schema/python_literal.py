@@ -9,7 +9,7 @@ import re
 _TOKEN = re.compile(
     r"""[ \t\r\n]*+(?:(?P<mark>[{}\[\]:])|(?P<comma>,)(?P<trailing>(?=[ \t\r\n]*[}\]]))?"""
     r"""|(?P<word>True|False|None|true|false|null)\b|(?P<number>-?[0-9][0-9.eE+-]*+)"""
-    r"""|(?P<quote>["'])(?P<content>(?:(?!(?P=quote))[^\\\n]|\\["'\\/bfnrt]|\\u[0-9a-fA-F]{4})*+)(?P=quote))"""
+    r"""|(?P<quote>["'])(?P<content>(?:(?!(?P=quote))[^\\\n]|\\["'\\/bfnrt]|\\u[0-9a-fA-F]{4})*)(?P=quote))"""
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPE_OR_QUOTE = re.compile(r"\\(.)|[\"\x00-\x1f]")

@@ -26,8 +26,9 @@ def test_json_output_has_every_dialect():
 
 
 def test_every_example_is_a_call_in_its_dialect():
+    tool = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
     for row in json.loads(fcshim("dialects", "--json").out):
-        reply = fold(parse(row["example"], row["name"], [{"name": "get_weather"}]))
+        reply = fold(parse(row["example"], row["name"], [tool]))
 
         assert [("get_weather", None)] == [(made.tool_call_name, made.error) for made in reply.tool_calls], row["name"]
         assert "" == reply.text.strip()

@@ -140,4 +140,4 @@ def _check_memory(parser: StreamParser, text: str) -> None:
         tracemalloc.stop()
 
     assert grown < 30_000
-    assert peak < 250_000
+    assert peak < 500_000

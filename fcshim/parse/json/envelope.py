@@ -36,7 +36,7 @@ class JsonKeys:
     name_is_key: bool = False
     """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
 
-    known_keys: frozenset[str] = field(init=False, repr=False, compare=False)
+    known_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Every key that a call may have."""
 
     def __post_init__(self) -> None:

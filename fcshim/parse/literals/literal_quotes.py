@@ -20,7 +20,7 @@ from fcshim.parse.arguments.quote_escaping import (
 )
 from fcshim.parse.literals.brackets import ARGUMENTS, BRACE, DICT, SPREAD, OpenBracket
 
-_SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*+")
+_SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*")
 _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 _STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
 _STRING_KEY = re.compile(

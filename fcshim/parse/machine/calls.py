@@ -148,7 +148,7 @@ class CallStates:
     def open_body(self, dialect: Dialect, marker: str, return_state: State) -> None:
         """Open the body that `marker` starts."""
         if self._output.pending is not None:
-            self._output.pending.body_starts.append(self._output.pending.size)
+            self._output.pending.body_starts.append(self._output.pending.raw_size)
         self._buffer_or_flush(marker)
         # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
         self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open

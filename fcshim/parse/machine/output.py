@@ -32,8 +32,10 @@ class PendingCalls:
     calls_before: int
     accepted_before: int
     raw: list[str] = field(default_factory=list)
-    size: int = 0
+    raw_size: int = 0
     """Characters in `raw`."""
+    size: int = 0
+    """Characters in `raw`, and what the events take."""
     body_starts: list[int] = field(default_factory=list)
     """Where in the raw text the bodies begin."""
     events: list[Event] = field(default_factory=list)
@@ -48,12 +50,14 @@ class PendingCalls:
     def add(self, text: str) -> None:
         """Keep a further piece of raw text."""
         self.raw.append(text)
+        self.raw_size += len(text)
         self.size += len(text)
 
     def remove_end(self, size: int) -> None:
         """Remove the last characters of the raw text, which are parsed again."""
         if size:
             self.raw[:] = ["".join(self.raw)[:-size]]
+            self.raw_size -= size
             self.size -= size
 
     def bodies(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Literal
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.context import BYTE_ORDER_MARK, REASONING_TAGS
 from fcshim.parse.machine.cursor import Cursor, State
-from fcshim.parse.machine.openings import OpeningFinder
+from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.markers import marker_set
@@ -68,7 +68,7 @@ class ReasoningStates:
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
-        call = self._openings.find_line(buffer, pos) if ahead and self._output.line.at_line_start() else False
+        call = self._find_line(ahead, pos)
         if call is None:
             return self._cursor.wait_from(pos)
         if not isinstance(call, bool):
@@ -76,6 +76,15 @@ class ReasoningStates:
         if ahead and not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos
+
+    def _find_line(self, ahead: str, pos: int) -> FoundOpening:
+        """Return the call without a marker at the start of the reply; a dialect's own body is found like in text."""
+        own = not ahead or ahead[0] in self._start_markers.body_start_chars
+        return (
+            False
+            if own or not self._output.line.at_line_start()
+            else self._openings.find_line(self._cursor.buffer, pos)
+        )
 
     def _read_line_start_marker(self, marker: str, pos: int) -> int:
         """Read a line-start marker at the start of the reply, which no newline precedes."""

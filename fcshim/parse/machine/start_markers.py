@@ -115,6 +115,9 @@ class StartMarkers:
         if dialect.bare and not allow_bare and not primary:
             return
         for start_marker in dialect.openers():
+            same = self.openings.get(start_marker)
+            if dialect.at_line_start and same and same[0].primary:
+                continue  # the primary dialect's marker counts anywhere
             marker = "\n" + start_marker if dialect.at_line_start and start_marker[0] != "`" else start_marker
             self.openings.setdefault(marker, []).append(Opening(dialect, primary))
         for marker in dialect.section_openers():

@@ -20,7 +20,7 @@ from tests.scripted import end_chunks, event, text_chunk
 GOOD = call()
 UNKNOWN = call("subtract")
 TWICE = call(arguments='{"a": 1, "a": 2}')
-UNREADABLE = '<function_call>\n{"nome": "add"}\n</function_call>'
+UNREADABLE = '<function_call>\n{"label": "add"}\n</function_call>'
 WRONG = call(arguments='{"b": 1}')
 BAD = [UNKNOWN, UNREADABLE, TWICE]
 
