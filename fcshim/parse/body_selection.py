@@ -17,9 +17,9 @@ _SPACE = r"[ \t\r\n]{0,64}+"
 _NAME = r"(?P<name>[^\W\d][\w.:-]{0,127}+)"
 _FENCE_LINE = rf"```[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?\n{_SPACE}"
 _BEFORE_NAME = rf"{_SPACE}(?:{_FENCE_LINE})?"
-_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
+_PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_FENCE = re.compile(rf"{_SPACE}`{{1,3}}(?:(?<=```)[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?)?\Z")
-_PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
+_PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
 _HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=\{{)"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
@@ -32,8 +32,8 @@ _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
-_CALL = re.compile(rf"(?:print[ \t]?\()?\[?+{_NAME}[ \t]{{0,4}}+\(")
-_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?:print[ \t]?\()?\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
+_CALL = re.compile(rf"(?>(?:print[ \t]?\()?)\[?+{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?>(?:print[ \t]?\()?)\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 
 

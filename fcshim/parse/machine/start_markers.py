@@ -116,7 +116,7 @@ class StartMarkers:
             return
         for start_marker in dialect.openers():
             same = self.openings.get(start_marker)
-            if dialect.at_line_start and same and same[0].primary:
+            if dialect.at_line_start and start_marker[0] != "`" and same and same[0].primary:
                 continue  # the primary dialect's marker counts anywhere
             marker = "\n" + start_marker if dialect.at_line_start and start_marker[0] != "`" else start_marker
             self.openings.setdefault(marker, []).append(Opening(dialect, primary))
