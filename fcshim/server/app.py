@@ -6,12 +6,13 @@ once the response has started, a cut connection.
 
 import logging
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
-from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
+from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
@@ -116,15 +117,14 @@ class App:
     async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         if self._is_relayed(connection, route):
             self._guard.check_key(connection)
+            if route.operation is None:
+                _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
         elif route.operation is not None:
             self._guard.check_key(connection)
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
-            raise RequestError(
-                f"{connection.method} is not allowed at {connection.path!r:.200}; use {route.allowed_methods[0]}",
-                status=405,
-            )
+            _check_method(connection, route.allowed_methods)
         else:
             raise RequestError(
                 f"there is nothing at {connection.path!r:.200}; the API is at /v1", status=404, kind="not_found"
@@ -142,6 +142,14 @@ class App:
     @property
     def _serves_metadata(self) -> bool:
         return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
+
+
+def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
+    if connection.method not in allowed:
+        expected = ", ".join(allowed)
+        raise RequestError(
+            f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
+        )
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
+from fcshim.server.request_path import normalize_path
 
 Scope: TypeAlias = MutableMapping[str, JSON]
 Message: TypeAlias = MutableMapping[str, JSON]
@@ -66,8 +67,10 @@ class ClientConnection:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        target = normalize_path(scope.get("raw_path") or scope["path"].encode())
+        self.path = target.decoded
+        self.encoded_path = target.encoded
+        self.path_problem = target.problem
         self.query: bytes = scope.get("query_string", b"")
         self.headers: Headers = scope["headers"]
         self.extra_headers: list[tuple[bytes, bytes]] = []

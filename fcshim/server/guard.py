@@ -100,6 +100,8 @@ class RequestGuard:
         """Raise `RequestError` if the request is not allowed. `check_key` checks the API key."""
         if sum(len(name) + len(value) + 4 for name, value in connection.headers) > self._max_headers:
             raise RequestError("the request's head is too large", status=431, kind="headers_too_large")
+        if connection.path_problem:
+            raise RequestError(f"the path {connection.path!r:.200} is not valid: {connection.path_problem}")
         self._check_host(connection)
         self._check_origin(connection)
         self._check_content_type(connection)

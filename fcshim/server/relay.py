@@ -8,7 +8,7 @@ never gets a clean end.
 import re
 
 from fcshim.config import Config
-from fcshim.errors import RequestError, UpstreamError
+from fcshim.errors import UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
 from fcshim.upstream import Upstream, UpstreamReply
 
@@ -27,6 +27,8 @@ _NOT_FORWARDED = frozenset(
         *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
         b"x-fcshim-mcp",  # for the proxy itself
         b"x-conversation-id",  # makes llama-server continue after its client has disconnected
+        # Frameworks take the method or the path from these, which would undo the checks of both.
+        *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
     }
 )
 
@@ -68,7 +70,7 @@ class Relay:
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Return path and query for the upstream.
 
-        The client's key is removed unless keys are forwarded. Raises `RequestError`.
+        The client's key is removed unless keys are forwarded.
         """
         return _path_below_version(
             connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
@@ -92,17 +94,15 @@ class Relay:
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
         if not self._config.forward_client_key or self._config.upstream_key is not None:
             dropped |= _KEY_HEADERS
-        return [(name, value) for name, value in headers if name.lower() not in dropped]
+        # CGI and WSGI servers read `_` as `-`.
+        return [(name, value) for name, value in headers if name.lower().replace(b"_", b"-") not in dropped]
 
 
 def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
-    """Return path and query below the API's version. Raises `RequestError` if the path leads out of it."""
-    if {".", ".."} & set(connection.path.replace("\\", "/").split("/")):
-        raise RequestError("the path has dot segments")
-    raw_path = connection.raw_path.decode("latin-1")
-    path = _VERSION.sub("", raw_path, count=1)
-    if path == raw_path and not path.startswith("/models/"):
-        path = "/" + raw_path  # outside the versioned API
+    """Return path and query below the API's version; a route outside of the versioned API starts with `//`."""
+    path = _VERSION.sub("", connection.encoded_path, count=1)
+    if path == connection.encoded_path and not path.startswith("/models/"):
+        path = "/" + path
     fields = [
         field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")
     ]
