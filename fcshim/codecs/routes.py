@@ -15,7 +15,7 @@ from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
-from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.reply_store import DocumentStore
 
 Operation = Literal["reply", "count", "models", "model", "describe", "local"]
 """What a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one model
@@ -63,7 +63,7 @@ class RouteMatch:
     allowed_methods: tuple[str, ...]
 
     def make_target(
-        self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False
+        self, path: str, query: bytes, reply_store: DocumentStore | None = None, *, stored_upstream: bool = False
     ) -> RequestTarget:
         """Create the request target for the codec, with the store of earlier replies."""
         return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
