@@ -115,7 +115,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     host: Annotated[
-        str, _setting_meta("listening", "address to listen on; anything but loopback is open to others", "H")
+        str, _setting_meta("listening", "address to listen on; anything but loopback needs --api-key", "H")
     ] = "127.0.0.1"
     port: Annotated[
         int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")
@@ -223,6 +223,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     chunk_timeout: Annotated[
         _Seconds, _setting_meta("time", "limit between two reads from the upstream", "SECONDS")
     ] = 300.0
+    head_timeout: Annotated[_Seconds, _setting_meta("time", "limit for the head of a request", "SECONDS")] = 10.0
+    body_timeout: Annotated[
+        _Seconds, _setting_meta("time", "limit between two parts of a request's body", "SECONDS")
+    ] = 60.0
     ping: Annotated[
         _SecondsOrNever,
         _setting_meta("time", "silence after which a running stream gets a ping; 0 for never", "SECONDS"),

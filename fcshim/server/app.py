@@ -56,7 +56,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
-            await self._serve_http(ClientConnection(scope, receive, send))
+            await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self._config.body_timeout))
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
 
@@ -106,22 +106,21 @@ class App:
         connection.extra_headers += self._guard.cors_headers(connection)
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
-        elif connection.path == "/health":
+            return
+        self._guard.check_key(connection)
+        if connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}')
         elif connection.path == "/fcshim/models" and connection.method == "GET":
-            self._guard.check_key(connection)
             await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
             await self._serve_api(connection, route)
 
     async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         if self._is_relayed(connection, route):
-            self._guard.check_key(connection)
             if route.operation is None:
                 _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
         elif route.operation is not None:
-            self._guard.check_key(connection)
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
             _check_method(connection, route.allowed_methods)
@@ -160,7 +159,7 @@ async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimE
     if connection.started:
         return
     body = codec.encode_error(error)
-    if error.status in {413, 431}:
+    if error.status in {408, 413, 431}:
         # Otherwise the unread rest of the body would be parsed as the next request on this connection.
         await connection.respond_before_body(error.status, body)
     else:

@@ -65,7 +65,7 @@ class _SuspendedSend:
 class ClientConnection:
     """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, body_timeout: float = 60.0) -> None:
         self.method: str = scope["method"]
         target = normalize_path(scope.get("raw_path") or scope["path"].encode())
         self.path = target.decoded
@@ -77,6 +77,7 @@ class ClientConnection:
         self.status = 0
         self._receive = receive
         self._send = send
+        self._body_timeout = body_timeout
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -100,17 +101,17 @@ class ClientConnection:
         return header(self.headers, name)
 
     async def body(self, limit: int) -> bytes:
-        """Read the whole body. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
+        """Read the whole body. Raises `RequestError` (413 above `limit` bytes, 408 if it stops), and `ClientGone`."""
         return b"".join([chunk async for chunk in self.body_chunks(limit)])
 
     async def body_chunks(self, limit: int) -> AsyncIterator[bytes]:
-        """Read the body as it arrives. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
+        """Read the body as it arrives. Raises what `body` raises."""
         declared = self.header(b"content-length")
         size = int(declared) if declared.isdigit() else 0
         while size <= limit:
             if not self._more_body:
                 return
-            message = await self._receive()
+            message = await self._receive_body()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk: bytes = message.get("body", b"")
@@ -119,6 +120,16 @@ class ClientConnection:
             if chunk and size <= limit:
                 yield chunk
         raise RequestError(f"the request's body is larger than {limit} bytes", status=413, kind="request_too_large")
+
+    async def _receive_body(self) -> Message:
+        """Receive the next part of the body. Raises `RequestError` (408)."""
+        try:
+            async with asyncio.timeout(self._body_timeout):
+                return await self._receive()
+        except TimeoutError:
+            raise RequestError(
+                f"no part of the request's body came for {self._body_timeout:g} s", status=408, kind="timeout"
+            ) from None
 
     @contextlib.asynccontextmanager
     async def watch_disconnect(self, pings: PingSchedule | None = None) -> AsyncIterator[None]:

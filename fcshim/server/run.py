@@ -17,7 +17,8 @@ import uvicorn
 from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
-from fcshim.server.guard import limited_protocol
+from fcshim.server.guard import is_loopback
+from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -37,7 +38,7 @@ class ProxyServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=limited_protocol(config.max_headers),
+                http=limited_protocol(config, process_budget()),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -86,7 +87,8 @@ def serve(config: Config) -> None:
 
 
 def listen(config: Config) -> socket.socket:
-    """Bind the configured address. Raises `ConfigError`."""
+    """Bind the configured address. Raises `ConfigError`, also for one that others can reach without a key."""
+    _check_exposure(config)
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
@@ -96,6 +98,12 @@ def listen(config: Config) -> socket.socket:
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _check_exposure(config: Config) -> None:
+    """Refuse to serve others without a key."""
+    if not is_loopback(config.host) and not config.api_keys:
+        raise ConfigError(f"{config.host or 'the address'} can be reached from outside: expected --api-key")
 
 
 def silence_library_logs() -> None:
