@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.config.secret import Secret
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
@@ -22,37 +23,6 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-
-
-_MIN_SECRET_LENGTH = 8
-"""Characters from which on a key is masked in other data; a shorter one could be an ordinary word."""
-
-
-class Secret:
-    """A key that is hidden in `repr`, `str` and f-strings."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the key."""
-        return self._value
-
-    def mask(self, data: bytes) -> bytes:
-        """Replace the key in `data` with as many asterisks; a key of a few letters is a placeholder and stays."""
-        key = self._value.encode()
-        return data.replace(key, b"*" * len(key)) if len(key) >= _MIN_SECRET_LENGTH else data
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __repr__(self) -> str:
-        return "Secret('***')"
 
 
 Retries = Annotated[int, Meta(ge=0, le=5)]
