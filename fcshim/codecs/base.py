@@ -79,6 +79,11 @@ class ReplyIdentity(msgspec.Struct, frozen=True):
 class Decoder(Protocol):
     """Decodes one upstream reply; its bytes may be split anywhere."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the reply has ended by its API's own last event, so that no later byte changes it."""
+        ...
+
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete, each with its choice index."""
         ...

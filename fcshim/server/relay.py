@@ -5,8 +5,11 @@ one browser. If the upstream rejects the proxy's own key, the client gets the pr
 never gets a clean end.
 """
 
+import asyncio
+import contextlib
 import re
 
+from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
@@ -20,6 +23,8 @@ _HOP_BY_HOP = frozenset(
 )
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _VERSION = re.compile(r"^/v1(?:alpha|beta1?)?(?=/)")
+_MAX_REST_WAIT = 1.0
+"""Seconds for the rest of a reply whose last event has come."""
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
@@ -79,9 +84,13 @@ class Relay:
     async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
+        end_detector = EndDetector(self._codec, reply.header("content-type"))
         try:
             async for data in reply:
                 await connection.write(data)
+                if end_detector.feed(data):
+                    await _copy_rest(reply, connection)
+                    break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
             if not reply.header("content-type").startswith("text/event-stream") or not _ends_event(tail):
@@ -96,6 +105,14 @@ class Relay:
             dropped |= _KEY_HEADERS
         # CGI and WSGI servers read `_` as `-`.
         return [(name, value) for name, value in headers if name.lower().replace(b"_", b"-") not in dropped]
+
+
+async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:
+    """Relay what still comes after the last event; a body that stays open does not hold up the client."""
+    with contextlib.suppress(TimeoutError, UpstreamError):
+        async with asyncio.timeout(_MAX_REST_WAIT):
+            async for data in reply:
+                await connection.write(data)
 
 
 def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
