@@ -89,7 +89,7 @@ class MetadataEndpoints:
                 )
 
     async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
-        request, _ = self._server_tools.add_to_request(
+        request, _ = await self._server_tools.add_to_request(
             counter.decode_count(body, self._target(connection, route)), connection
         )
         model = self._config.for_model(request.model)

@@ -211,7 +211,7 @@ class ReplyEndpoints:
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
-        upstream_request, tool_loop = self._server_tools.add_to_request(request, connection)
+        upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         if upstream_request is request and await self._is_relayed(request, model, route):
             await self._relay.forward(connection, with_model_name(body, model.upstream_model))
         elif not request.messages:
