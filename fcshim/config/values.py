@@ -212,7 +212,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request body", "BYTES")] = 32 * 2**20
     max_headers: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request head", "BYTES")] = 64 * 2**10
     max_reply: Annotated[
-        int, Meta(gt=0), _setting_meta("limits", "longest reply that is not streamed", "CHARACTERS")
+        int, Meta(gt=0), _setting_meta("limits", "most memory for a reply that is not streamed", "BYTES")
     ] = 64 * 2**20
     memory_entries: Annotated[
         int,

@@ -14,7 +14,7 @@ from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
-from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.metadata_endpoints import MetadataEndpoints
@@ -86,13 +86,16 @@ class App:
         )
         try:
             await self._route(connection, route)
-        except ClientGone:
+        except ClientGone as error:
             outcome = ", the client left"
+            release_frames(error)
         except FcshimError as error:
             outcome = f", {error.message}"
+            release_frames(error)
             await _send_error(connection, route.api.codec, error)
-        except Exception:
+        except Exception as error:
             logger.exception("%s %s failed", connection.method, connection.path)
+            release_frames(error)
             await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)

@@ -20,7 +20,7 @@ from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
-from fcshim.errors import FcshimError
+from fcshim.errors import FcshimError, release_frames
 from fcshim.events import Error
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
@@ -139,6 +139,7 @@ class RequestHandler:
                 self._connection.extra_headers += _retry_headers(self._attempts.refusal)
             raise error
         await self._connection.end(self._response.feed(events) + self._response.close())
+        release_frames(error)
 
     def _encode(self, batch: Batch) -> bytes:
         return self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
