@@ -18,6 +18,7 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.guard import is_loopback
+from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.upstream import os_error_reason
 
@@ -35,6 +36,7 @@ class ProxyServer(uvicorn.Server):
     def __init__(self, config: Config, app: App) -> None:
         self._app = app
         self._drain_timeout = config.drain_timeout
+        self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
             uvicorn.Config(
                 app,
@@ -53,6 +55,13 @@ class ProxyServer(uvicorn.Server):
         if self.should_exit:
             self._end_streams()
         self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return memory after a load; uvicorn calls this ten times a second."""
+        if counter % 10 == 0:
+            state = self.server_state
+            self._trimmer.check(total=state.total_requests, running=len(state.tasks))
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -126,6 +135,7 @@ async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, server.request_exit)
+    freeze_start()
     host = f"[{config.host}]" if ":" in config.host else config.host
     logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
     await server.serve(sockets=[listener])

@@ -14,6 +14,7 @@ from fcshim.messages import Request, TextPart, UserMessage
 from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.response import BufferedResponse, StreamedResponse
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.memory_trim import MemoryTrimmer
 from fcshim.server.merged_reply import MergedReply
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CHAT, chat_body, post_request, raw_connection, running_proxy, send_raw
@@ -127,3 +128,15 @@ def test_a_chain_of_errors_is_released_also_where_it_has_gaps():
     release_frames(caught)
 
     assert [None] * 3 == [each.__traceback__ for each in (caught, middle, first)]
+
+
+def test_memory_is_returned_once_after_each_load():
+    trims = []
+    trimmer = MemoryTrimmer(lambda: trims.append(1))
+    load = [(0, 0), (5, 5), (9, 0), (9, 1), (9, 0), (9, 0), (9, 0), (9, 0), (12, 0), (12, 0), (12, 0), (12, 0)]
+    counts = []
+    for total, running in load:
+        trimmer.check(total=total, running=running)
+        counts.append(len(trims))
+
+    assert [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2] == counts
