@@ -70,3 +70,19 @@ class ToolError(FcshimError):
     """A tool refused or failed; the message is written for the model."""
 
     kind = "tool_error"
+
+
+def release_frames(error: BaseException) -> None:
+    """Drop the tracebacks of an error that has been handled, and of those that led to it.
+
+    Their frames hold whatever was worked on, such as a whole reply, in cycles (frame, error, traceback) that stay until
+    a full garbage collection.
+    """
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += [each.__cause__, each.__context__]

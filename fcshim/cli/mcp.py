@@ -62,6 +62,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     may = parser.add_argument_group("which of them run")
     may.add_argument("--allow", action="append", default=[], metavar="RULE", help="Write, mcp__files__*, Bash(git *)")
     may.add_argument("--deny", action="append", default=[], metavar="RULE", help="what does not run; overrides --allow")
+    may.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
     may.add_argument("--only", action="append", default=[], metavar="PATTERN", help="offer only these")
     how = parser.add_argument_group("how they are served")
     how.add_argument("--http", action="store_true", help="over streamable HTTP, at /mcp, instead of stdio")
@@ -81,8 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
+    from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
-    hub = ToolHub(builtin, custom=custom, manager=Manager(servers) if servers else None)
+    pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
+    hub = ToolHub(builtin, custom=custom, manager=Manager(servers, pins=Pins(pin_file)) if servers else None)
     asyncio.run(_serve(hub, rules, arguments))
     return 0
 

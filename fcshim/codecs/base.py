@@ -12,7 +12,7 @@ import msgspec
 
 from fcshim.codecs.fields import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.framing import write_data
-from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.reply_store import DocumentStore
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Event
@@ -51,7 +51,7 @@ class RequestTarget(msgspec.Struct, frozen=True):
     query: str = ""
     path_params: dict[str, str] = {}
     """Values of the named parameters in the route's path."""
-    reply_store: ReplyStore | None = None
+    reply_store: DocumentStore | None = None
     """Earlier replies, for APIs whose clients refer to them."""
     stored_upstream: bool = False
     """Whether the upstream stores earlier replies itself: references to them are not resolved here."""
@@ -68,7 +68,7 @@ class ReplyIdentity(msgspec.Struct, frozen=True):
     model: str
     clock: Callable[[], float] | None = None
     """Returns the seconds since the request arrived; without it durations are reported as 0."""
-    reply_store: ReplyStore | None = None
+    reply_store: DocumentStore | None = None
     """Where replies are stored that the client may refer to later."""
 
     def elapsed(self) -> float:
@@ -78,6 +78,11 @@ class ReplyIdentity(msgspec.Struct, frozen=True):
 
 class Decoder(Protocol):
     """Decodes one upstream reply; its bytes may be split anywhere."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the reply has ended by its API's own last event, so that no later byte changes it."""
+        ...
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete, each with its choice index."""

@@ -4,10 +4,32 @@ Rule: documents are stored by name, bounded by number and by bytes; only the cod
 format.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
+
+
+class DocumentStore(Protocol):
+    """What codecs use of a store; the server gives each client a view that has its own documents only."""
+
+    def put(self, name: str, document: bytes, aliases: Iterable[str] = ()) -> None:
+        """Store a document, replacing an earlier one of that name."""
+        ...
+
+    def get(self, name: str) -> bytes | None:
+        """Return the document of that name."""
+        ...
+
+    def resolve_alias(self, alias: str) -> str | None:
+        """Return the name of the document that has this alias."""
+        ...
+
+    def delete(self, name: str) -> bool:
+        """Delete a document; return whether it existed."""
+        ...
 
 
 class _StoredDocument(msgspec.Struct, frozen=True):
@@ -66,3 +88,32 @@ class ReplyStore:
             if self._aliases.get(alias) == name:  # else a later document has taken the alias over
                 del self._aliases[alias]
         return True
+
+    def for_owner(self, owner: bytes) -> "OwnedReplyStore":
+        """Return the view of one owner, such as an API key; the limits are those of all owners together."""
+        return OwnedReplyStore(self, hashlib.blake2b(owner, digest_size=16).hexdigest() + ":")
+
+
+class OwnedReplyStore:
+    """The documents of one owner: names and aliases, some of which clients choose, mean nothing to another."""
+
+    def __init__(self, store: ReplyStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    def put(self, name: str, document: bytes, aliases: Iterable[str] = ()) -> None:
+        """Store a document, replacing an earlier one of that name."""
+        self._store.put(self._prefix + name, document, [self._prefix + alias for alias in aliases])
+
+    def get(self, name: str) -> bytes | None:
+        """Return the document of that name and mark it as most recently used."""
+        return self._store.get(self._prefix + name)
+
+    def resolve_alias(self, alias: str) -> str | None:
+        """Return the name of the document that has this alias."""
+        name = self._store.resolve_alias(self._prefix + alias)
+        return None if name is None else name.removeprefix(self._prefix)
+
+    def delete(self, name: str) -> bool:
+        """Delete a document; return whether it existed."""
+        return self._store.delete(self._prefix + name)

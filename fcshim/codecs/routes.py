@@ -15,7 +15,7 @@ from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
-from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.reply_store import DocumentStore
 
 Operation = Literal["reply", "count", "models", "model", "describe", "local"]
 """What a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one model
@@ -63,7 +63,7 @@ class RouteMatch:
     allowed_methods: tuple[str, ...]
 
     def make_target(
-        self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False
+        self, path: str, query: bytes, reply_store: DocumentStore | None = None, *, stored_upstream: bool = False
     ) -> RequestTarget:
         """Create the request target for the codec, with the store of earlier replies."""
         return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
@@ -169,6 +169,26 @@ def _compile_routes(*apis: Api) -> _CompiledRoutes:
 
 
 _ROUTES = _compile_routes(*APIS)
+
+_DELETED_RESOURCES = (
+    *("models/*", "files/*", "responses/*", "chat/completions/*", "assistants/*", "threads/*", "threads/*/messages/*"),
+    *("conversations/*", "conversations/*/items/*", "vector_stores/*", "vector_stores/*/files/*", "videos/*"),
+    *("containers/*", "containers/*/files/*", "evals/*", "evals/*/runs/*"),
+    "fine_tuning/checkpoints/*/permissions/*",
+)
+"""What OpenAI's API deletes, by paths below its version; `*` is one segment. It has no PUT and no PATCH."""
+_DELETED_PATH = re.compile("|".join(re.escape(path).replace(r"\*", "[^/]+") for path in _DELETED_RESOURCES))
+
+
+def relayed_methods(encoded_path: str) -> tuple[str, ...]:
+    """Return the methods that may be relayed at a path of OpenAI's API that has no route of its own.
+
+    Others could reach what the server behind the upstream's address administers with them.
+    """
+    deletes = _DELETED_PATH.fullmatch(encoded_path.removeprefix("/v1/"))
+    return ("GET", "HEAD", "POST", *(("DELETE",) if deletes else ()))
+
+
 _MODEL_LIST_ROUTES = _compile_routes(OPENAI_MODEL_LISTS)
 
 

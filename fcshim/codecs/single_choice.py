@@ -39,6 +39,11 @@ class SingleChoiceDecoder:
         self._framing = Framing(line_bytes=limits.line_bytes)
         self._done = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether the choice has ended; all that its end reports comes with it."""
+        return self._done or self._document_decoder.choice.finished
+
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete."""
         out: list[Event] = []

@@ -1,6 +1,7 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
 from fcshim.config.load import FILE_VARIABLE, load_config
+from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import (
     ArgumentsPolicy,
@@ -8,7 +9,6 @@ from fcshim.config.values import (
     ModelConfig,
     ModelOverrides,
     ReasoningPolicy,
-    Secret,
     ToolsPolicy,
 )
 

@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
-from fcshim.config.values import Config, ModelOverrides, Secret, check_address
+from fcshim.config.values import Config, ModelOverrides, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO

@@ -9,7 +9,8 @@ from typing import Literal, get_args, get_origin
 
 import msgspec
 
-from fcshim.config.values import Config, Secret
+from fcshim.config.secret import Secret
+from fcshim.config.values import Config
 from fcshim.events import JSON
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.config.secret import Secret
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
@@ -22,37 +23,6 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-
-
-_MIN_SECRET_LENGTH = 8
-"""Characters from which on a key is masked in other data; a shorter one could be an ordinary word."""
-
-
-class Secret:
-    """A key that is hidden in `repr`, `str` and f-strings."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the key."""
-        return self._value
-
-    def mask(self, data: bytes) -> bytes:
-        """Replace the key in `data` with as many asterisks; a key of a few letters is a placeholder and stays."""
-        key = self._value.encode()
-        return data.replace(key, b"*" * len(key)) if len(key) >= _MIN_SECRET_LENGTH else data
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __repr__(self) -> str:
-        return "Secret('***')"
 
 
 Retries = Annotated[int, Meta(ge=0, le=5)]
@@ -115,7 +85,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     host: Annotated[
-        str, _setting_meta("listening", "address to listen on; anything but loopback is open to others", "H")
+        str, _setting_meta("listening", "address to listen on; anything but loopback needs --api-key", "H")
     ] = "127.0.0.1"
     port: Annotated[
         int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")
@@ -223,6 +193,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     chunk_timeout: Annotated[
         _Seconds, _setting_meta("time", "limit between two reads from the upstream", "SECONDS")
     ] = 300.0
+    head_timeout: Annotated[_Seconds, _setting_meta("time", "limit for the head of a request", "SECONDS")] = 10.0
+    body_timeout: Annotated[
+        _Seconds, _setting_meta("time", "limit between two parts of a request's body", "SECONDS")
+    ] = 60.0
     ping: Annotated[
         _SecondsOrNever,
         _setting_meta("time", "silence after which a running stream gets a ping; 0 for never", "SECONDS"),
@@ -238,7 +212,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request body", "BYTES")] = 32 * 2**20
     max_headers: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request head", "BYTES")] = 64 * 2**10
     max_reply: Annotated[
-        int, Meta(gt=0), _setting_meta("limits", "longest reply that is not streamed", "CHARACTERS")
+        int, Meta(gt=0), _setting_meta("limits", "most memory for a reply that is not streamed", "BYTES")
     ] = 64 * 2**20
     memory_entries: Annotated[
         int,

@@ -67,7 +67,7 @@ async def _fetch_model_names(upstream: Upstream, *, needed: bool) -> list[str]:
         raise UpstreamError(message, status=error.status, kind=error.kind) from error
     names = upstream.kind.codec.decode_models(body) if status == 200 else []
     if (needed and not names) or status in (401, 403):
-        raise UpstreamError(await _explain_failure(upstream, status, upstream.mask_key(body)))
+        raise UpstreamError(await _explain_failure(upstream, status, body))
     return names
 
 

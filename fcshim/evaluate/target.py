@@ -162,7 +162,6 @@ class _ResponseReader:
     def __init__(self, upstream: Upstream, stop_when: StopCondition | None) -> None:
         self.status = 0
         self.problem = ""
-        self._masked = upstream.mask_key
         self._decoder = upstream.kind.codec.decoder()
         self._stop_when = stop_when
         self._started = time.monotonic()
@@ -193,7 +192,7 @@ class _ResponseReader:
             status=self.status,
             reply=reply,
             raw=bytes(self._raw),
-            problem=self._masked((self.problem or broken).encode()).decode(),
+            problem=self.problem or broken,
             arrivals=tuple(self._arrivals),
             seconds=time.monotonic() - self._started,
             complete=not self._stopped_early,

@@ -47,6 +47,16 @@ class ServerStatus(msgspec.Struct, frozen=True):
     changed_tools: tuple[str, ...]
     protocol_version: str
 
+    @property
+    def why_no_tools(self) -> str:
+        """Why the server has no tools, if it has none."""
+        if self.state is not ConnectionState.READY:
+            return self.error or "it is still connecting"
+        if self.changed_tools:
+            names = ", ".join(self.changed_tools)
+            return f"it changed what it says of {names}; look at it and run: fcshim tools approve"
+        return "it offers none"
+
 
 class Manager:
     """Connections to MCP servers. As a context manager it waits a while for each server's first attempt.
@@ -113,10 +123,10 @@ class Manager:
             async with asyncio.timeout(self._timeouts.start):
                 await asyncio.gather(*(connection.wait_first_attempt() for connection in self._connections.values()))
         for status in self.status():
-            if status.state is ConnectionState.READY:
+            if status.state is ConnectionState.READY and status.tools:
                 logger.info("%s: %d tools", status.name, status.tools)
             else:
-                logger.warning("%s: %s", status.name, status.error or "it is still connecting")
+                logger.warning("%s: 0 tools: %s", status.name, status.why_no_tools)
 
     async def aclose(self) -> None:
         """End all servers, and wait until they have ended."""

@@ -113,7 +113,7 @@ class Exchange:
         self._ended = False
         self.constraint_key = "" if transform is None else transform.constraint_key
         self.finished = False
-        """Whether every choice has ended, so that nothing the upstream may still send changes the reply."""
+        """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
         self.error: Error | None = None
 
     def prepare(self) -> None:
@@ -175,8 +175,10 @@ class Exchange:
             for index, choice in self._choices.items()
             if not (choice.stopped or choice.stopped_early)
         }
-        self.finished = self._ended or (
-            len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values()))
+        self.finished = (
+            self._ended
+            or self._decoder.ended
+            or (len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values())))
         )
         return events
 

@@ -7,6 +7,7 @@ reply which fails at once can still get an HTTP error status.
 import itertools
 from collections.abc import Iterable
 from operator import itemgetter
+from sys import getsizeof
 from typing import Protocol
 
 from fcshim.codecs.base import Codec, ReplyIdentity
@@ -17,8 +18,11 @@ from fcshim.pipeline.exchange import Batch
 from fcshim.reply import Reply, fold
 
 DEFAULT_MAX_REPLY = 64 * 2**20
-"""Characters of a reply that is not streamed: a model that never stops must not fill the memory. The largest contexts
-in use (a million tokens) come to 4 MB."""
+"""Bytes of memory for a reply that is not streamed: a model that never stops must not fill the memory. Half a million
+tokens fit, each of which is an event of about 120 bytes."""
+
+_EVENT_BYTES = 64
+"""Memory of an event beside its strings: the object, and its place in a list."""
 
 _choice_of = itemgetter(0)
 
@@ -106,8 +110,9 @@ class BufferedResponse:
         """Keep `events`. Raises `UpstreamError` for an error, and when the reply grows beyond the limit."""
         for choice, event in events:
             _raise_if_error(event)
-            self._remaining -= _size(event)
-            self._choices.setdefault(choice, []).append(event)
+            self._remaining -= event_bytes(event)
+            if type(event) is not ToolCallChunk:  # the end of the call repeats its chunks
+                self._choices.setdefault(choice, []).append(event)
         if self._remaining < 0:
             raise UpstreamError("the upstream's reply is longer than the limit for a reply that is not streamed")
         return b""
@@ -139,15 +144,16 @@ def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
         yield choice, [event for _, event in run]
 
 
-def _size(event: Event) -> int:
+def event_bytes(event: Event) -> int:
+    """Return the memory that an event takes, where it may grow; a character takes one to four bytes."""
     match event:
         case Text() | Reasoning():
-            return len(event.text)
+            return _EVENT_BYTES + getsizeof(event.text) + getsizeof(getattr(event, "signature", None))
         case ToolCallStart():
-            return len(event.tool_call_name)
+            return _EVENT_BYTES + getsizeof(event.tool_call_id) + getsizeof(event.tool_call_name)
         case ToolCallChunk():
-            return len(event.tool_call_arguments_chunk)
+            return getsizeof(event.tool_call_arguments_chunk)
         case ToolCallEnd():
-            return len(event.tool_call_arguments_complete)
+            return _EVENT_BYTES + getsizeof(event.tool_call_name) + getsizeof(event.tool_call_arguments_complete)
         case _:
-            return 0
+            return _EVENT_BYTES

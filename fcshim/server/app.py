@@ -6,14 +6,15 @@ once the response has started, a cut connection.
 
 import logging
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
-from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
+from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
-from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.metadata_endpoints import MetadataEndpoints
@@ -55,7 +56,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
-            await self._serve_http(ClientConnection(scope, receive, send))
+            await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self._config.body_timeout))
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
 
@@ -85,13 +86,16 @@ class App:
         )
         try:
             await self._route(connection, route)
-        except ClientGone:
+        except ClientGone as error:
             outcome = ", the client left"
+            release_frames(error)
         except FcshimError as error:
             outcome = f", {error.message}"
+            release_frames(error)
             await _send_error(connection, route.api.codec, error)
-        except Exception:
+        except Exception as error:
             logger.exception("%s %s failed", connection.method, connection.path)
+            release_frames(error)
             await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)
@@ -105,26 +109,24 @@ class App:
         connection.extra_headers += self._guard.cors_headers(connection)
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
-        elif connection.path == "/health":
+            return
+        self._guard.check_key(connection)
+        if connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}')
         elif connection.path == "/fcshim/models" and connection.method == "GET":
-            self._guard.check_key(connection)
             await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
             await self._serve_api(connection, route)
 
     async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         if self._is_relayed(connection, route):
-            self._guard.check_key(connection)
+            if route.operation is None:
+                _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
         elif route.operation is not None:
-            self._guard.check_key(connection)
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
-            raise RequestError(
-                f"{connection.method} is not allowed at {connection.path!r:.200}; use {route.allowed_methods[0]}",
-                status=405,
-            )
+            _check_method(connection, route.allowed_methods)
         else:
             raise RequestError(
                 f"there is nothing at {connection.path!r:.200}; the API is at /v1", status=404, kind="not_found"
@@ -144,6 +146,14 @@ class App:
         return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
 
 
+def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
+    if connection.method not in allowed:
+        expected = ", ".join(allowed)
+        raise RequestError(
+            f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
+        )
+
+
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:
     """Send an error response.
 
@@ -152,7 +162,7 @@ async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimE
     if connection.started:
         return
     body = codec.encode_error(error)
-    if error.status in {413, 431}:
+    if error.status in {408, 413, 431}:
         # Otherwise the unread rest of the body would be parsed as the next request on this connection.
         await connection.respond_before_body(error.status, body)
     else:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
+from fcshim.server.request_path import normalize_path
 
 Scope: TypeAlias = MutableMapping[str, JSON]
 Message: TypeAlias = MutableMapping[str, JSON]
@@ -64,16 +65,19 @@ class _SuspendedSend:
 class ClientConnection:
     """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, body_timeout: float = 60.0) -> None:
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        target = normalize_path(scope.get("raw_path") or scope["path"].encode())
+        self.path = target.decoded
+        self.encoded_path = target.encoded
+        self.path_problem = target.problem
         self.query: bytes = scope.get("query_string", b"")
         self.headers: Headers = scope["headers"]
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive
         self._send = send
+        self._body_timeout = body_timeout
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -97,17 +101,17 @@ class ClientConnection:
         return header(self.headers, name)
 
     async def body(self, limit: int) -> bytes:
-        """Read the whole body. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
+        """Read the whole body. Raises `RequestError` (413 above `limit` bytes, 408 if it stops), and `ClientGone`."""
         return b"".join([chunk async for chunk in self.body_chunks(limit)])
 
     async def body_chunks(self, limit: int) -> AsyncIterator[bytes]:
-        """Read the body as it arrives. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
+        """Read the body as it arrives. Raises what `body` raises."""
         declared = self.header(b"content-length")
         size = int(declared) if declared.isdigit() else 0
         while size <= limit:
             if not self._more_body:
                 return
-            message = await self._receive()
+            message = await self._receive_body()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk: bytes = message.get("body", b"")
@@ -116,6 +120,16 @@ class ClientConnection:
             if chunk and size <= limit:
                 yield chunk
         raise RequestError(f"the request's body is larger than {limit} bytes", status=413, kind="request_too_large")
+
+    async def _receive_body(self) -> Message:
+        """Receive the next part of the body. Raises `RequestError` (408)."""
+        try:
+            async with asyncio.timeout(self._body_timeout):
+                return await self._receive()
+        except TimeoutError:
+            raise RequestError(
+                f"no part of the request's body came for {self._body_timeout:g} s", status=408, kind="timeout"
+            ) from None
 
     @contextlib.asynccontextmanager
     async def watch_disconnect(self, pings: PingSchedule | None = None) -> AsyncIterator[None]:

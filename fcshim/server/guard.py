@@ -1,84 +1,23 @@
 """Access checks: the size of the request head, host names, web origins, API keys, content types.
 
-Rule: a request is rejected before its body is read and before anything is sent upstream. Bytes of the head are counted
-as they arrive, so that an endless head cannot exhaust memory; uvicorn has no limit of its own.
+Rule: a request is rejected before its body is read and before anything is sent upstream. What needs a key is decided
+here only, for every path.
 """
 
 import hmac
 import ipaddress
 from urllib.parse import parse_qsl
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from fcshim.codecs.routes import find_route
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.server.client_connection import ClientConnection, Headers
 
-_REFUSAL = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-type: application/json\r\ncontent-length: 107\r\nconnection: close\r\n\r\n"
-    b'{"error":{"message":"the request\'s head is too large","type":"headers_too_large","param":null,"code":null}}'
-)
-
-
-_MAX_HEADER_COUNT = 256
-"""Headers of one request; browsers send 20. Each costs a call, and some libraries search them one after the other."""
-
-
-class _TooManyHeadersError(Exception):
-    """A head has more than `_MAX_HEADER_COUNT` headers."""
-
-
-def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
-    """Make a protocol class that answers 431 to a head above `max_headers` bytes or with too many headers."""
-
-    class LimitedProtocol(HttpToolsProtocol):
-        """One connection."""
-
-        _head_bytes = 0
-        _in_head = True
-
-        def data_received(self, data: bytes) -> None:
-            """Count the bytes of an incomplete head.
-
-            A head that this read completes is checked by `RequestGuard`.
-            """
-            super().data_received(data)
-            if self._in_head:
-                self._head_bytes += len(data)
-                if self._head_bytes > max_headers and not self.transport.is_closing():
-                    self.transport.write(_REFUSAL)
-                    self.transport.close()
-
-        def on_message_begin(self) -> None:
-            """A request head starts."""
-            self._in_head, self._head_bytes = True, 0
-            super().on_message_begin()
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            """Take a header. Raises `_TooManyHeadersError`, which ends the parsing."""
-            if len(self.headers) == _MAX_HEADER_COUNT:
-                raise _TooManyHeadersError
-            super().on_header(name, value)
-
-        def send_400_response(self, msg: str) -> None:
-            """Answer what could not be parsed."""
-            if self._in_head and len(self.headers) == _MAX_HEADER_COUNT:
-                self.transport.write(_REFUSAL)
-                self.transport.close()
-            else:
-                super().send_400_response(msg)
-
-        def on_headers_complete(self) -> None:
-            """A request head is complete."""
-            self._in_head = False
-            super().on_headers_complete()
-
-    return LimitedProtocol
-
-
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_OPEN_PATHS = frozenset({"/health"})
+"""Paths that need neither a key nor a known host name: orchestrators ask by address. They tell nothing."""
+_LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
+"""Paths about the process; on a loopback address they need no key either."""
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
@@ -93,15 +32,19 @@ class RequestGuard:
         self._max_headers = config.max_headers
         self._hosts = frozenset(host.lower() for host in config.allowed_hosts)
         # A server on a loopback address has known names. For any other address, only configured names can be checked.
-        if is_loopback(config.host):
+        self._is_local = is_loopback(config.host)
+        if self._is_local:
             self._hosts |= _LOOPBACK_NAMES | {config.host.lower()}
 
     def check(self, connection: ClientConnection) -> None:
         """Raise `RequestError` if the request is not allowed. `check_key` checks the API key."""
         if sum(len(name) + len(value) + 4 for name, value in connection.headers) > self._max_headers:
             raise RequestError("the request's head is too large", status=431, kind="headers_too_large")
+        if connection.path_problem:
+            raise RequestError(f"the path {connection.path!r:.200} is not valid: {connection.path_problem}")
         self._check_host(connection)
         self._check_origin(connection)
+        self._check_upgrade(connection)
         self._check_content_type(connection)
 
     def check_key(self, connection: ClientConnection) -> None:
@@ -109,6 +52,8 @@ class RequestGuard:
 
         Every key is compared, in constant time, so timing tells nothing about them.
         """
+        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in _LOCAL_PATHS):
+            return
         given = client_key(connection.headers, connection.query)
         if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end
             problem = "an API key is needed" if not given else "this API key is not known"
@@ -128,7 +73,10 @@ class RequestGuard:
 
         This stops DNS rebinding: a web page whose host name resolves to a loopback address still sends its own name.
         """
-        if self._hosts and _host_name(connection.header(b"host")) not in self._hosts:
+        if connection.path in _OPEN_PATHS or not self._hosts:
+            return
+        names = [value for name, value in connection.headers if name == b"host"]
+        if len(names) != 1 or _host_name(names[0]) not in self._hosts:
             raise RequestError(
                 f"host {connection.header(b'host').decode('latin-1')!r:.100} is not served here; "
                 "allow it with --allowed-host",
@@ -142,6 +90,11 @@ class RequestGuard:
             raise RequestError(
                 f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"
             )
+
+    def _check_upgrade(self, connection: ClientConnection) -> None:
+        """Reject WebSockets, whose clients cannot go on without them; other offers to upgrade are ignored."""
+        if b"websocket" in connection.header(b"upgrade").lower():
+            raise RequestError("WebSockets are not served here; expected an HTTP request, whose reply can be a stream")
 
     def _check_content_type(self, connection: ClientConnection) -> None:
         """Reject bodies that a web page could send without a CORS preflight.
@@ -201,7 +154,8 @@ def _host_name(header: bytes) -> str:
     text = header.decode("latin-1").strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]
-    return text.rpartition(":")[0] if ":" in text else text
+    name, colon, port = text.rpartition(":")
+    return name if colon and port.isdigit() else text
 
 
 def _has_body(connection: ClientConnection) -> bool:

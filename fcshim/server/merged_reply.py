@@ -25,6 +25,7 @@ from fcshim.events import (
 )
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
 from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.response import event_bytes
 from fcshim.reply import Reply, fold
 
 _SEPARATOR = "\n\n"
@@ -35,8 +36,8 @@ _CallEventT = TypeVar("_CallEventT", ToolCallStart, ToolCallChunk, ToolCallEnd)
 class MergedReply:
     """One reply with one choice. `server_tools` are the names of the tools that run in this proxy.
 
-    `finished` becomes true with the stop or error event that the client gets. `max_reply` limits the characters of all
-    rounds together, which are kept because the next round sends them to the model again.
+    `finished` becomes true with the stop or error event that the client gets. `max_reply` limits the memory of all
+    rounds together, in bytes, which are kept because the next round sends them to the model again.
     """
 
     def __init__(self, server_tools: Collection[str], *, max_reply: int) -> None:
@@ -44,7 +45,7 @@ class MergedReply:
         self.last_round = Reply()
         """The folded reply of the last round that ended."""
         self._server_tools = frozenset(server_tools)
-        self._chars_left = max_reply
+        self._bytes_left = max_reply
         self._round_events: list[Event] = []
         self._usages: list[Usage | None] = []
         self._hidden_ids: set[str] = set()  # of the server calls of this round
@@ -85,7 +86,7 @@ class MergedReply:
             case Text():
                 return [self._take_text(event)]
             case Reasoning():
-                self._record(event, event.text)
+                self._record(event)
                 return [event]
             case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
                 return self._take_call(event)
@@ -103,13 +104,13 @@ class MergedReply:
             case ToolCallStart():
                 return self._start_call(event)
             case ToolCallChunk():
-                self._count_chars(event.tool_call_arguments_chunk)
+                self._count(event)
                 return [] if event.tool_call_id in self._hidden_ids else [self._with_client_index(event)]
             case ToolCallEnd():
                 return self._end_call(event)
 
     def _take_text(self, event: Text) -> Text:
-        self._record(event, event.text)
+        self._record(event)
         if not self._is_separated and not event.text[:1].isspace():
             event = Text(_SEPARATOR + event.text)
         self._is_separated = True
@@ -144,11 +145,11 @@ class MergedReply:
         number = self._client_indexes[event.tool_call_id]
         return event if event.index == number else msgspec.structs.replace(event, index=number)
 
-    def _record(self, event: Event, text: str = "") -> None:
+    def _record(self, event: Event) -> None:
         self._round_events.append(event)
-        self._count_chars(text)
+        self._count(event)
 
-    def _count_chars(self, text: str) -> None:
-        self._chars_left -= len(text)
-        if self._chars_left < 0:
+    def _count(self, event: Event) -> None:
+        self._bytes_left -= event_bytes(event)
+        if self._bytes_left < 0:
             raise UpstreamError("the upstream's reply is longer than the limit for a reply with tools that run here")

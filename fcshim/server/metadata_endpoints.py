@@ -18,6 +18,7 @@ from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.exchange import estimate_usage
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.guard import client_key
 from fcshim.server.server_tools import ServerTools
 from fcshim.upstream import Upstream
 
@@ -88,7 +89,7 @@ class MetadataEndpoints:
                 )
 
     async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
-        request, _ = self._server_tools.add_to_request(
+        request, _ = await self._server_tools.add_to_request(
             counter.decode_count(body, self._target(connection, route)), connection
         )
         model = self._config.for_model(request.model)
@@ -115,4 +116,5 @@ class MetadataEndpoints:
         await connection.respond(200, describer.describe(self._target(connection, route), body, names, model_list))
 
     def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
-        return route.make_target(connection.path, connection.query, self._reply_store)
+        owner = client_key(connection.headers, connection.query)
+        return route.make_target(connection.path, connection.query, self._reply_store.for_owner(owner))

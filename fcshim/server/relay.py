@@ -5,10 +5,13 @@ one browser. If the upstream rejects the proxy's own key, the client gets the pr
 never gets a clean end.
 """
 
+import asyncio
+import contextlib
 import re
 
+from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
-from fcshim.errors import RequestError, UpstreamError
+from fcshim.errors import UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
 from fcshim.upstream import Upstream, UpstreamReply
 
@@ -20,6 +23,8 @@ _HOP_BY_HOP = frozenset(
 )
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _VERSION = re.compile(r"^/v1(?:alpha|beta1?)?(?=/)")
+_MAX_REST_WAIT = 1.0
+"""Seconds for the rest of a reply whose last event has come."""
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
@@ -27,6 +32,8 @@ _NOT_FORWARDED = frozenset(
         *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
         b"x-fcshim-mcp",  # for the proxy itself
         b"x-conversation-id",  # makes llama-server continue after its client has disconnected
+        # Frameworks take the method or the path from these, which would undo the checks of both.
+        *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
     }
 )
 
@@ -68,7 +75,7 @@ class Relay:
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Return path and query for the upstream.
 
-        The client's key is removed unless keys are forwarded. Raises `RequestError`.
+        The client's key is removed unless keys are forwarded.
         """
         return _path_below_version(
             connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
@@ -77,9 +84,13 @@ class Relay:
     async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
+        end_detector = EndDetector(self._codec, reply.header("content-type"))
         try:
             async for data in reply:
                 await connection.write(data)
+                if end_detector.feed(data):
+                    await _copy_rest(reply, connection)
+                    break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
             if not reply.header("content-type").startswith("text/event-stream") or not _ends_event(tail):
@@ -92,17 +103,23 @@ class Relay:
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
         if not self._config.forward_client_key or self._config.upstream_key is not None:
             dropped |= _KEY_HEADERS
-        return [(name, value) for name, value in headers if name.lower() not in dropped]
+        # CGI and WSGI servers read `_` as `-`.
+        return [(name, value) for name, value in headers if name.lower().replace(b"_", b"-") not in dropped]
+
+
+async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:
+    """Relay what still comes after the last event; a body that stays open does not hold up the client."""
+    with contextlib.suppress(TimeoutError, UpstreamError):
+        async with asyncio.timeout(_MAX_REST_WAIT):
+            async for data in reply:
+                await connection.write(data)
 
 
 def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
-    """Return path and query below the API's version. Raises `RequestError` if the path leads out of it."""
-    if {".", ".."} & set(connection.path.replace("\\", "/").split("/")):
-        raise RequestError("the path has dot segments")
-    raw_path = connection.raw_path.decode("latin-1")
-    path = _VERSION.sub("", raw_path, count=1)
-    if path == raw_path and not path.startswith("/models/"):
-        path = "/" + raw_path  # outside the versioned API
+    """Return path and query below the API's version; a route outside of the versioned API starts with `//`."""
+    path = _VERSION.sub("", connection.encoded_path, count=1)
+    if path == connection.encoded_path and not path.startswith("/models/"):
+        path = "/" + path
     fields = [
         field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")
     ]

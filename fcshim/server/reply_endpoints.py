@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec, ReplyIdentity
-from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.reply_store import DocumentStore, ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
-from fcshim.errors import FcshimError
+from fcshim.errors import FcshimError, release_frames
 from fcshim.events import Error
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
@@ -139,6 +139,7 @@ class RequestHandler:
                 self._connection.extra_headers += _retry_headers(self._attempts.refusal)
             raise error
         await self._connection.end(self._response.feed(events) + self._response.close())
+        release_frames(error)
 
     def _encode(self, batch: Batch) -> bytes:
         return self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
@@ -204,18 +205,19 @@ class ReplyEndpoints:
         target = route.make_target(
             connection.path,
             connection.query,
-            None if stored_upstream else self._reply_store,
+            None if stored_upstream else self._replies_of(connection),
             stored_upstream=stored_upstream,
         )
         request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
-        upstream_request, tool_loop = self._server_tools.add_to_request(request, connection)
+        upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         if upstream_request is request and await self._is_relayed(request, model, route):
             await self._relay.forward(connection, with_model_name(body, model.upstream_model))
         elif not request.messages:
-            await connection.respond(200, codec.encode_reply(request, self._new_identity(request, codec), ()))
+            identity = self._new_identity(request, codec, connection)
+            await connection.respond(200, codec.encode_reply(request, identity, ()))
         else:
             context = _RequestContext(connection, codec, model, request, upstream_request, tool_loop, len(body))
             await self._handle(context)
@@ -250,19 +252,23 @@ class ReplyEndpoints:
         speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
         return speaks_api and self._config.tools != "prompt" and self._config.mcp is None
 
-    def _new_identity(self, request: Request, codec: Codec) -> ReplyIdentity:
+    def _replies_of(self, connection: ClientConnection) -> DocumentStore:
+        """Return the stored replies of the client's key."""
+        return self._reply_store.for_owner(client_key(connection.headers, connection.query))
+
+    def _new_identity(self, request: Request, codec: Codec, connection: ClientConnection) -> ReplyIdentity:
         started_at = time.monotonic()
         return ReplyIdentity(
             id=self._id_sources[codec.reply_prefix](),
             created=int(time.time()),
             model=request.model,
             clock=lambda: time.monotonic() - started_at,
-            reply_store=self._reply_store,
+            reply_store=self._replies_of(connection),
         )
 
     async def _handle(self, context: _RequestContext) -> None:
         request = context.client_request
-        identity = self._new_identity(request, context.codec)
+        identity = self._new_identity(request, context.codec, context.connection)
         handler = RequestHandler(
             context.connection,
             new_attempts=lambda sent: self._new_attempts(context, sent),

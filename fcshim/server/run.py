@@ -17,7 +17,9 @@ import uvicorn
 from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
-from fcshim.server.guard import limited_protocol
+from fcshim.server.guard import is_loopback
+from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
+from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -34,10 +36,11 @@ class ProxyServer(uvicorn.Server):
     def __init__(self, config: Config, app: App) -> None:
         self._app = app
         self._drain_timeout = config.drain_timeout
+        self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=limited_protocol(config.max_headers),
+                http=limited_protocol(config, process_budget()),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -52,6 +55,13 @@ class ProxyServer(uvicorn.Server):
         if self.should_exit:
             self._end_streams()
         self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return memory after a load; uvicorn calls this ten times a second."""
+        if counter % 10 == 0:
+            state = self.server_state
+            self._trimmer.check(total=state.total_requests, running=len(state.tasks))
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -86,7 +96,8 @@ def serve(config: Config) -> None:
 
 
 def listen(config: Config) -> socket.socket:
-    """Bind the configured address. Raises `ConfigError`."""
+    """Bind the configured address. Raises `ConfigError`, also for one that others can reach without a key."""
+    _check_exposure(config)
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
@@ -96,6 +107,12 @@ def listen(config: Config) -> socket.socket:
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _check_exposure(config: Config) -> None:
+    """Refuse to serve others without a key."""
+    if not is_loopback(config.host) and not config.api_keys:
+        raise ConfigError(f"{config.host or 'the address'} can be reached from outside: expected --api-key")
 
 
 def silence_library_logs() -> None:
@@ -118,6 +135,7 @@ async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, server.request_exit)
+    freeze_start()
     host = f"[{config.host}]" if ":" in config.host else config.host
     logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
     await server.serve(sockets=[listener])

@@ -4,6 +4,7 @@ Rule: there is no user to ask, so a call runs only if its server declares the to
 Clients select among the configured servers (`x-fcshim-mcp`); no request can name a command to start.
 """
 
+import asyncio
 import fnmatch
 import logging
 import os
@@ -55,28 +56,38 @@ class ServerTools:
         self._pins = pins
         self._turn_cache = turn_cache
         self._manager: Manager | None = None
+        self._starting: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Connect to the MCP servers. If one fails, only its tools are missing."""
+        """Begin to connect to the MCP servers; only requests that could use their tools wait for them.
+
+        If a server fails, only its tools are missing.
+        """
         if self._servers:
             from fcshim.mcp.manager import Manager  # noqa: PLC0415 - importing the SDK takes 1.6 s
 
             self._manager = Manager(self._servers, pins=Pins(self._pins))
-            await self._manager.start()
+            self._starting = asyncio.create_task(self._manager.start(), name="mcp servers")
 
     async def aclose(self) -> None:
-        """Stop the MCP servers."""
+        """Stop the MCP servers, also those that are still starting."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
         if self._manager is not None:
             await self._manager.aclose()
 
-    def add_to_request(self, request: Request, connection: ClientConnection) -> tuple[Request, ToolLoop | None]:
+    async def add_to_request(self, request: Request, connection: ClientConnection) -> tuple[Request, ToolLoop | None]:
         """Return the request for the model, and the tool loop if server tools were added.
 
+        Waits for the servers' first attempts to connect, which `ConnectionTimeouts.start` limits.
         Raises `RequestError` if the selection names an unknown server, or if several choices are requested.
         """
         manager, selection = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
         if manager is None or not selection.enabled or not request.messages:
             return request, None
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
         owner = client_key(connection.headers, connection.query)
         messages = self._turn_cache.restore(owner, request.messages)
         restored = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)

@@ -121,7 +121,7 @@ class Upstream:
                 deadline.raise_if_expired()
                 raise
             except TRANSPORT_ERRORS as error:
-                raise to_upstream_error(error, self.timeouts.connect) from error
+                raise to_upstream_error(error, self.timeouts.connect, self._key) from error
             reply = UpstreamReply(response, deadline, self.timeouts, self._key)
             try:
                 reply.validate()
@@ -157,10 +157,6 @@ class Upstream:
         if status != 200:
             raise codec.decode_error(status, {}, listed)
         return codec.decode_models(listed), listed
-
-    def mask_key(self, data: bytes) -> bytes:
-        """Return data that the endpoint sent, with the key masked."""
-        return data if self._key is None else self._key.mask(data)
 
     async def _send_with_retry(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]

@@ -20,7 +20,7 @@ import aiohttp
 import httpx
 import msgspec
 
-from fcshim.config import Secret
+from fcshim.config.secret import Secret, StreamMask
 from fcshim.errors import UpstreamError
 from fcshim.upstream.transport import TRANSPORT_ERRORS, current_response, to_upstream_error
 
@@ -176,12 +176,29 @@ _READ_SIZE = 2**16
 """Bytes of a body per read."""
 
 
+def _masked(data: bytes, key: Secret | None) -> bytes:
+    return data if key is None else key.mask(data)
+
+
+def _masking_sink(mask: StreamMask, sink: Sink) -> Sink:
+    """Return a sink that masks the key in what it passes on."""
+
+    def take(data: bytes) -> bool:
+        masked = mask.feed(data)
+        return sink(masked) if masked else True
+
+    return take
+
+
 class UpstreamReply:
-    """A reply that is being read. Iterate over it for the chunks of its body. Raises `UpstreamError`."""
+    """A reply that is being read. Iterate over it for the chunks of its body. Raises `UpstreamError`.
+
+    The key is masked in whatever is read: what comes from the upstream comes through here.
+    """
 
     def __init__(self, response: httpx.Response, deadline: Deadline, timeouts: Timeouts, key: Secret | None) -> None:
         self.status = response.status_code
-        self.headers: Headers = response.headers.raw
+        self.headers: Headers = [(_masked(name, key), _masked(value, key)) for name, value in response.headers.raw]
         self.prefix = b""
         """Bytes to put in front of the body."""
         self._httpx_response = response
@@ -190,12 +207,13 @@ class UpstreamReply:
         self._deadline = deadline
         self._timeouts = timeouts
         self._key = key
+        self._mask = None if key is None else key.stream_mask()
         self._ended = False
 
     def header(self, name: str) -> str:
         """Return a header's value; empty if it is missing."""
-        value: str = self._httpx_response.headers.get(name, "")
-        return value
+        values = [value for each, value in self.headers if each.lower() == name.lower().encode()]
+        return b", ".join(values).decode("latin-1")
 
     def validate(self) -> None:
         """Reject a reply that must not be read. Raises `UpstreamError`."""
@@ -209,14 +227,23 @@ class UpstreamReply:
         return self
 
     async def __anext__(self) -> bytes:
-        with self._timed_wait():
-            data = await self._aiohttp_response.content.read(_READ_SIZE)
-        if not data:
-            self._ended = True
-            raise StopAsyncIteration
+        data = b""
+        while not data:
+            if self._ended:
+                raise StopAsyncIteration
+            data = await self._read()
         if self.prefix:
             data, self.prefix = self.prefix + data, b""
         return data
+
+    async def _read(self) -> bytes:
+        """Read once; empty at the end, and where all that came could be the beginning of the key."""
+        with self._timed_wait():
+            data = await self._aiohttp_response.content.read(_READ_SIZE)
+        self._ended = not data
+        if self._mask is None:
+            return data
+        return self._mask.feed(data) if data else self._mask.close()
 
     async def read(self, limit: int) -> bytes:
         """Read the body, or the start of one that is longer than `limit` bytes. Raises `UpstreamError`."""
@@ -247,8 +274,9 @@ class UpstreamReply:
             return True
         reader = DirectReader(self._aiohttp_response.content, transport, self._deadline, self._timeouts.chunk)
         with self._timed_wait():
-            self._ended = await reader.read_into(sink)
-        return self._ended
+            self._ended = await reader.read_into(sink if self._mask is None else _masking_sink(self._mask, sink))
+        rest = self._mask.close() if self._mask is not None and self._ended else b""
+        return sink(rest) or True if rest else self._ended
 
     @contextlib.contextmanager
     def _timed_wait(self) -> Iterator[None]:
@@ -260,18 +288,18 @@ class UpstreamReply:
             self._deadline.raise_if_expired()
             raise
         except TRANSPORT_ERRORS as error:
-            raise to_upstream_error(error, self._timeouts.connect) from error
+            raise to_upstream_error(error, self._timeouts.connect, self._key) from error
         self._deadline.pause(self._timeouts.chunk)
 
     async def read_error(self) -> bytes:
-        """Read an error body, or the start of a very long one, with the key masked."""
+        """Read an error body, or the start of a very long one."""
         body = bytearray()
         with contextlib.suppress(UpstreamError):
             async for data in self:
                 body += data
                 if len(body) >= _MAX_ERROR_BODY:
                     break
-        return bytes(body) if self._key is None else self._key.mask(bytes(body))
+        return bytes(body)
 
     async def wait_for_end(self) -> None:
         """Wait a moment for the end of a body whose last event has been read."""

@@ -6,22 +6,25 @@ becomes an `UpstreamError` whose message tells the operator what happened and wi
 
 import asyncio
 import contextvars
+import errno
 import os
 
 import aiohttp
 import httpx
 import yarl
 
+from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 
 TRANSPORT_ERRORS = (httpx.HTTPError, aiohttp.ClientError, OSError)
 """The exceptions that the transport raises."""
+_NO_FILES = {errno.EMFILE, errno.ENFILE}
 MALFORMED_FRAMING = "its framing is malformed"
 """The message for a body whose end cannot be determined."""
 
 
-def to_upstream_error(error: Exception, connect: float) -> UpstreamError:
-    """Translate a transport error; `connect` is the connect timeout in seconds.
+def to_upstream_error(error: Exception, connect: float, key: Secret | None = None) -> UpstreamError:
+    """Translate a transport error; `connect` is the connect timeout in seconds, `key` is masked in the message.
 
     The aiohttp exception is used if there is one: httpx derives its own from it and loses details.
     """
@@ -31,16 +34,22 @@ def to_upstream_error(error: Exception, connect: float) -> UpstreamError:
             wait = f"the upstream accepted no connection within {connect:g} s"
             return UpstreamError(wait, status=504, kind="timeout")
         case aiohttp.ClientConnectorError():
+            if cause.os_error.errno in _NO_FILES:
+                return UpstreamError("the proxy has no free file descriptors", status=503, kind="unavailable")
             message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {os_error_reason(cause.os_error)}"
         case aiohttp.ClientResponseError():
-            message = f"the upstream's answer is not HTTP: {cause.message!r:.200}"
+            message = f"the upstream's answer is not HTTP: {_mask(cause.message, key)!r:.200}"
         case aiohttp.ServerDisconnectedError() | OSError():
             message = "the upstream closed the connection"
         case aiohttp.ClientPayloadError() if str(cause) != MALFORMED_FRAMING:
             message = "the upstream's reply broke off: the connection was closed before its end"
         case _:
-            message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
+            message = f"the upstream's reply broke off: {_mask(str(cause), key) or type(cause).__name__:.200}"
     return UpstreamError(message, lost=True)
+
+
+def _mask(text: str, key: Secret | None) -> str:
+    return text if key is None else key.mask_text(text)
 
 
 def os_error_reason(error: OSError) -> str:

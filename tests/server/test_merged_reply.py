@@ -23,7 +23,7 @@ def feed(turn, *events):
 
 
 def new(**limits):
-    return MergedReply(["ours"], **{"max_reply": 1_000, **limits})
+    return MergedReply(["ours"], **{"max_reply": 100_000, **limits})
 
 
 def test_server_calls_are_hidden_and_their_stop_is_held_back():

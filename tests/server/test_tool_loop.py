@@ -24,7 +24,7 @@ def new(max_rounds=4, **fields):
         request,
         Executor([shout]),
         max_rounds=max_rounds,
-        max_reply=1_000,
+        max_reply=100_000,
         store_turn=lambda shown, real: turns.append((shown, real)),
     )
     return loop, turns

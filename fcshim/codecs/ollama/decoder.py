@@ -44,6 +44,11 @@ class OllamaDecoder:
         self._done = False
         self._started = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether the line that says `done`, or an error, has come."""
+        return self._done
+
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete, each with its choice."""
         out: list[Event] = []

@@ -116,6 +116,11 @@ class ChatDecoder:
         self._pattern_finder = ChunkPatternFinder()
         self._pattern: ChunkPattern | None = None
 
+    @property
+    def ended(self) -> bool:
+        """Whether `[DONE]`, or an error, has come."""
+        return self._done
+
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete, each with its choice index."""
         # Fast path: nearly every read is one chunk of text that differs from the last one only in its text.

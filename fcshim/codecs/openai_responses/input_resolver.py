@@ -9,7 +9,7 @@ limited, so that a small request cannot load any amount of stored data.
 import msgspec
 
 from fcshim.codecs.fields import RequestLimits, field_error
-from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.reply_store import DocumentStore
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
@@ -54,7 +54,9 @@ class InputResolver:
     `stored_upstream`: the upstream stores earlier responses, and reports the unknown ones.
     """
 
-    def __init__(self, reply_store: ReplyStore | None, limits: RequestLimits, *, stored_upstream: bool = False) -> None:
+    def __init__(
+        self, reply_store: DocumentStore | None, limits: RequestLimits, *, stored_upstream: bool = False
+    ) -> None:
         self.has_unresolved = False
         self._stored_upstream = stored_upstream
         self._reply_store = reply_store

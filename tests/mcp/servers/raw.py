@@ -47,6 +47,10 @@ def tools(request: dict) -> dict:
     if MANNER == "odd-tools":
         bare, nameless = {"name": "bare", "inputSchema": {"$schema": "x"}}, {"inputSchema": {}}
         return {"tools": [bare, nameless, 5, {"name": "none"}, TOOL | {"outputSchema": {"type": "array"}}]}
+    if MANNER == "described":
+        return {"tools": [TOOL | {"description": Path(sys.argv[2]).read_text()}]}
+    if MANNER == "no-tools":
+        return {"tools": []}
     if MANNER == "no-list":
         return {"tools": "none"}
     return {"tools": [TOOL]}
@@ -111,7 +115,9 @@ def main() -> None:
         time.sleep(0.5)
     if MANNER == "dead":
         sys.exit("no key was given")
-    if MANNER == "silent":
+    if MANNER == "silent-stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if MANNER in ("silent", "silent-stubborn"):
         time.sleep(600)
     if MANNER in ("child", "daemon"):
         children(own_session=MANNER == "daemon")

@@ -1,0 +1,142 @@
+"""What a reply took is given back when it is over, whatever ended it; counted in objects and bytes."""
+
+import asyncio
+import contextlib
+import gc
+import tracemalloc
+
+import pytest
+
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.errors import UpstreamError, release_frames
+from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.response import BufferedResponse, StreamedResponse
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.memory_trim import MemoryTrimmer
+from fcshim.server.merged_reply import MergedReply
+from tests.scripted import ROLE, text_chunk
+from tests.server.proxy import CHAT, chat_body, post_request, raw_connection, running_proxy, send_raw
+from tests.server.raw_upstream import hang, raw_upstream, reset, stream_then
+from tests.server.test_api_pairs import IDENTITY
+
+pytestmark = pytest.mark.security
+
+HELD = (BufferedResponse, StreamedResponse, Exchange, ClientConnection)
+BODIES = {
+    CHAT: chat_body(),
+    CHAT + "?plain": chat_body(tools=False),
+    "/v1/responses": {"model": "m", "input": "Hi"},
+    "/v1/messages": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
+}
+
+
+def held() -> list[str]:
+    return [type(each).__name__ for each in gc.get_objects() if isinstance(each, HELD)]
+
+
+async def refuse(peer):
+    await peer.chunk(b'data: {"error": {"message": "overloaded"}}\n\n')
+
+
+@pytest.fixture
+def no_collection():
+    """Run without the collector of cycles, which comes late where little else is allocated."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize("end", [hang, reset, refuse], ids=["the client leaves", "a broken reply", "an error event"])
+async def test_an_abandoned_reply_is_freed_at_once(stream, path, end, no_collection):
+    play = stream_then(ROLE, *[text_chunk("abc")] * 50, then=end)
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
+        request = post_request(url, {**BODIES[path], "stream": stream}, path, "Connection: close")
+        if end is hang:
+            async with raw_connection(url) as (_, writer):
+                writer.write(request)
+                await asyncio.wait_for(upstream.request_received.wait(), 20)
+                await asyncio.sleep(0.1)
+            await asyncio.wait_for(upstream.client_left.wait(), 20)
+        else:
+            await send_raw(url, request)
+        async with asyncio.timeout(20):
+            while held():  # noqa: ASYNC110 - what the interpreter frees sets no event
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Text("a"), Text("\u4e00"), Text("\U0001f600" * 3), Reasoning("b"), ToolCallEnd("c", "f", "{}", 0)],
+    ids=["letters", "Chinese", "emoji", "reasoning", "calls"],
+)
+@pytest.mark.parametrize("kind", ["whole", "with server tools"])
+def test_a_reply_is_bounded_by_the_memory_that_it_takes(event, kind):
+    limit = 1_000_000
+    request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),))
+    buffer = BufferedResponse(request, IDENTITY, OPENAI_CHAT, max_reply=limit)
+    merged = MergedReply(["ours"], max_reply=limit)
+    if isinstance(event, ToolCallEnd):
+        merged.feed([(0, ToolCallStart("c", "f", 0))])
+    tracemalloc.start()
+    try:
+        with pytest.raises(UpstreamError, match="longer than the limit"):
+            feed_forever(buffer if kind == "whole" else merged, event)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert limit / 4 < size < limit * 2
+
+
+def feed_forever(response: BufferedResponse | MergedReply, event: Event) -> None:
+    while True:
+        response.feed([(0, fresh(event))])
+
+
+def fresh(event: Event) -> Event:
+    """Make an equal event with strings of its own, as each chunk has."""
+    match event:
+        case Text():
+            return Text("".join(list(event.text + " ")))
+        case Reasoning():
+            return Reasoning("".join(list(event.text + " ")))
+        case ToolCallEnd():
+            return ToolCallEnd("c", "f", "".join(list(event.tool_call_arguments_complete)), 0)
+    raise AssertionError(event)
+
+
+def test_chunks_of_calls_are_not_kept_beside_the_call():
+    request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),))
+    response = BufferedResponse(request, IDENTITY, OPENAI_CHAT)
+    chunks = [(0, ToolCallChunk("c", text, 0)) for text in ('{"a', '":1}')]
+    response.feed([(0, ToolCallStart("c", "f", 0)), *chunks, (0, ToolCallEnd("c", "f", '{"a":1}', 0))])
+
+    assert b'"arguments":"{\\"a\\":1}"' in response.close()
+
+
+def test_a_chain_of_errors_is_released_also_where_it_has_gaps():
+    caught, middle, first = UpstreamError("c"), ValueError("b"), KeyError("a")
+    caught.__context__, middle.__cause__, first.__context__ = middle, first, caught
+    for each in (caught, first):
+        with contextlib.suppress(type(each)):
+            raise each
+    release_frames(caught)
+
+    assert [None] * 3 == [each.__traceback__ for each in (caught, middle, first)]
+
+
+def test_memory_is_returned_once_after_each_load():
+    trims = []
+    trimmer = MemoryTrimmer(lambda: trims.append(1))
+    load = [(0, 0), (5, 5), (9, 0), (9, 1), (9, 0), (9, 0), (9, 0), (9, 0), (12, 0), (12, 0), (12, 0), (12, 0)]
+    counts = []
+    for total, running in load:
+        trimmer.check(total=total, running=running)
+        counts.append(len(trims))
+
+    assert [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2] == counts
