@@ -32,8 +32,9 @@ _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
-_CALL = re.compile(rf"(?>(?:print[ \t]?\()?)\[?+{_NAME}[ \t]{{0,4}}+\(")
-_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?>(?:print[ \t]?\()?)\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
+_PRINT = r"(?>(?:print[ \t]?\()?)"
+_CALL = re.compile(rf"{_PRINT}\[?+{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|{_PRINT}\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 
 
