@@ -18,6 +18,8 @@ from fcshim.parse.machine.output import Output, PendingCalls
 from fcshim.parse.machine.start_markers import StartMarkers
 
 _SPACE = re.compile(r"\s*+")
+_SEPARATORS = re.compile(r"[\s;,]*+")
+"""Between calls without markers; Llama's models join them with semicolons."""
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
 
 
@@ -95,7 +97,7 @@ class PendingCallStates:
     def after_pending_calls(self, pos: int) -> int:
         """Read after calls that count only if nothing but white space or further calls follow them."""
         pending, cursor = self._output.get_pending(), self._cursor
-        pos = self._add_space(pending, pos)
+        pos = self._add_space(pending, pos, _SEPARATORS if pending.kind == "bare" else _SPACE)
         if pos == len(cursor.buffer):
             return pos
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
@@ -156,8 +158,8 @@ class PendingCallStates:
             self._output.emit_text(tail)
         return ""
 
-    def _add_space(self, pending: PendingCalls, pos: int) -> int:
-        found = _SPACE.match(self._cursor.buffer, pos)
+    def _add_space(self, pending: PendingCalls, pos: int, space: re.Pattern[str] = _SPACE) -> int:
+        found = space.match(self._cursor.buffer, pos)
         assert found is not None
         pending.add(found[0])
         return found.end()
