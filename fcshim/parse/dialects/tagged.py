@@ -128,6 +128,39 @@ TELECHAT4 = Dialect(
     templates="tagged",
 )
 
+IQUEST_Q1 = Dialect(
+    name="iquest_q1",
+    summary="IQuest-Q1: the tags of glm between <iquest_tool_call> tags",
+    open="<iquest_tool_call>",
+    close="</iquest_tool_call>",
+    body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquest_tool_call>")),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    markup=("<|iquest_end|>",),
+    waits=_WAITS,
+    templates="tagged",
+)
+
+SOLAR_OPEN2 = Dialect(
+    name="solar_open2",
+    summary="Solar Open 2: a name, and <|tool_arg:start|> and <|tool_arg:value|> tokens before each key and value",
+    open="<|tool_call:start|>",
+    close="<|tool_call:end|>",
+    body=TaggedCalls(
+        Tags(
+            call=Tag("", end=""),
+            call_close="<|tool_call:end|>",
+            parameter=Tag("<|tool_arg:start|>", end="<|tool_arg:value|>"),
+            parameter_close="<|tool_arg:end|>",
+        )
+    ),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    reasoning=(("<|think:start|>", "<|think:end|>"),),
+    waits=_WAITS,
+    templates="tagged",
+)
+
 LONGCAT = Dialect(
     name="longcat",
     summary="LongCat: JSON, or a name, <longcat_arg_key> and <longcat_arg_value>, between <longcat_tool_call> tags",
@@ -190,13 +223,13 @@ MINIMAX_M2 = Dialect(
 )
 
 
-def _dsml(space: str) -> Tags:
-    """Return the tags of DeepSeek's markup, which declares for each value whether it is a string."""
+def _typed_markup(prefix: str) -> Tags:
+    """Return the tags of DeepSeek's and GigaChat's markup, which declare for each value whether it is a string."""
     return Tags(
-        call=Tag(f"<｜DSML｜{space}invoke", attribute="name"),
-        call_close=f"</｜DSML｜{space}invoke>",
-        parameter=Tag(f"<｜DSML｜{space}parameter", attribute="name", type_attribute="string"),
-        parameter_close=f"</｜DSML｜{space}parameter>",
+        call=Tag(f"<{prefix}invoke", attribute="name"),
+        call_close=f"</{prefix}invoke>",
+        parameter=Tag(f"<{prefix}parameter", attribute="name", type_attribute="string"),
+        parameter_close=f"</{prefix}parameter>",
         text_types=("true",),
         other_type="false",
         several=True,
@@ -210,7 +243,7 @@ DSML = Dialect(
     close="</｜DSML｜function_calls>",
     opens=("<｜DSML｜tool_calls>", "<｜DSML｜invoke name="),
     closes=("</｜DSML｜tool_calls>",),
-    body=TaggedCalls(_dsml("")),
+    body=TaggedCalls(_typed_markup("｜DSML｜")),
     result_open="<tool_response",
     result_close="</tool_response>",
     markup=("<｜end▁of▁sentence｜>",),
@@ -236,7 +269,20 @@ DSML_V41 = replace(
     close="</｜DSML｜ calls>",
     opens=("<｜DSML｜ invoke name=",),
     closes=(),
-    body=TaggedCalls(_dsml(" ")),
+    body=TaggedCalls(_typed_markup("｜DSML｜ ")),
+)
+
+GIGACHAT35 = Dialect(
+    name="gigachat35",
+    summary="GigaChat 3.5: <｜GCML｜invoke> and <｜GCML｜parameter> tags between <｜GCML｜tool_calls> tags",
+    open="<｜GCML｜tool_calls>",
+    close="</｜GCML｜tool_calls>",
+    opens=("<｜GCML｜invoke name=",),
+    body=TaggedCalls(_typed_markup("｜GCML｜")),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    waits=_WAITS,
+    templates="tagged",
 )
 
 KIMI_K3 = Dialect(
@@ -406,6 +452,8 @@ TAGGED = (
         HY_V3,
         HY_V4,
         TELECHAT4,
+        IQUEST_Q1,
+        SOLAR_OPEN2,
         LONGCAT,
         K2_HORIZON,
         MINIMAX_M2,
@@ -413,6 +461,7 @@ TAGGED = (
         DSML,
         DSML_V4,
         DSML_V41,
+        GIGACHAT35,
     ),
     *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )
