@@ -48,6 +48,8 @@ class Dialect:
     result_close: str = ""
     opens: tuple[str, ...] = ()
     """Further start markers to accept; one that begins with a newline counts only at the start of a line."""
+    words: tuple[str, ...] = ()
+    """Common words to accept as start markers at the start of a line; for other dialects only calls may follow."""
     closes: tuple[str, ...] = ()
     """Further end markers to accept."""
     section_open: str = ""

@@ -11,6 +11,7 @@ GEMMA4 = Dialect(
     summary='Gemma 4: call:name{key:value} between <|tool_call> and <tool_call|>, strings between <|"|> tokens',
     open="<|tool_call>",
     close="<tool_call|>",
+    words=("call:",),
     body=GemmaCalls(),
     quote='<|"|>',
     result_open="<|tool_response>",

@@ -21,6 +21,9 @@ _CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
 _PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
 _FIRST_CALL = re.compile(r"[ \t\r\n]{0,64}(?:call[ \t]{0,16})?:")
 """The word is often lost after the marker."""
+_NAME_AND_BRACE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+\{")
+"""After the word as start marker."""
+_PARTIAL_NAME = re.compile(r"[ \t]{0,4}+(?:[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+)?\Z")
 _NAME = re.compile(r"[^{<\n]*+")
 
 
@@ -31,21 +34,23 @@ class GemmaCalls:
     grammar: str = "gemma_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether `call:` starts at `pos`; None while it may."""
-        if _FIRST_CALL.match(text, pos):
+        """Say whether `call:`, or a name and its brace, start at `pos`; None while they may."""
+        if _FIRST_CALL.match(text, pos) or _NAME_AND_BRACE.match(text, pos):
             return True
-        return None if _PARTIAL_CALL.match(text, pos) else False
+        return None if _PARTIAL_CALL.match(text, pos) or _PARTIAL_NAME.match(text, pos) else False
 
-    def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return GemmaBody(dialect, sink, limits)
+        return GemmaBody(dialect, start_marker, sink, limits)
 
 
 class GemmaBody(LiteralBody):
     """Reads one body."""
 
-    def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+    def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(GemmaValues, dialect, sink, limits)
+        if start_marker in dialect.words:
+            self._state = self._read_name
 
     def _before_first_call(self, text: str, pos: int) -> int:
         found = _FIRST_CALL.match(text, pos)
@@ -62,7 +67,7 @@ class GemmaBody(LiteralBody):
         if not self._fits_name or text[end] != "{":
             self._progress.reject_body()
             return end
-        self._begin_call(self._name.take().strip(), "}")
+        self._begin_call(self._name.take().strip().removeprefix("call:"), "}")  # `:call:f` is written too
         return end + 1
 
     def _between_calls(self, text: str, pos: int) -> int:

@@ -31,13 +31,15 @@ class Opening:
     """True if the marker opens a section of calls, not a call."""
     starts_body: bool = False
     """True if the marker is the first character of the body."""
+    is_word: bool = False
+    """True if the marker is a common word."""
     end_markers: tuple[str, ...] = ()
     """The end markers of a tag that no dialect has: its calls count only if one of them follows."""
 
     @property
     def must_be_last(self) -> bool:
         """True if the call counts only if nothing but calls follow it."""
-        return (self.starts_body or self.dialect.at_line_start) and not self.primary
+        return (self.starts_body or self.is_word or self.dialect.at_line_start) and not self.primary
 
     def begins(self, text: str, start: int, end: int) -> bool | None:
         """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
@@ -120,6 +122,9 @@ class StartMarkers:
                 continue  # the primary dialect's marker counts anywhere
             marker = "\n" + start_marker if dialect.at_line_start and start_marker[0] != "`" else start_marker
             self.openings.setdefault(marker, []).append(Opening(dialect, primary))
+        if primary or allow_bare:
+            for word in dialect.words:
+                self.openings.setdefault(f"\n{word}", []).append(Opening(dialect, primary, is_word=True))
         for marker in dialect.section_openers():
             self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
         for char in dialect.starts:
@@ -152,7 +157,8 @@ class StartMarkers:
         """Return what the marker at `start` opens: False for nothing, None if more text is needed to tell."""
         openings = self.openings[marker]
         any_body = self._any_body and is_whole_tag(marker)
-        if len(openings) == 1 and not (any_body or openings[0].section or openings[0].dialect.bare):
+        needs_body = openings[0].section or openings[0].is_word or openings[0].dialect.bare
+        if len(openings) == 1 and not (any_body or needs_body):
             return openings[0]
         for opening in openings:
             begins = opening.begins(text, start, start + len(marker))
