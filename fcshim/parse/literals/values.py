@@ -205,7 +205,9 @@ class LiteralValues(ABC):
         """Return the group of the fast pattern that ends a string in this bracket."""
         if bracket.kind is ARGUMENTS:
             return "argument"
-        return "item" if bracket.kind is ARRAY else "key" if not bracket.expects_key and bracket.kind is DICT else ""
+        if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
+            return "item"
+        return "key" if not bracket.expects_key and bracket.kind is DICT else ""
 
     @property
     def depth(self) -> int:
