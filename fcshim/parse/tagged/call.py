@@ -19,11 +19,13 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, NamedTag
-from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
+from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue, WrappedArguments
 from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
+_WRAPPERS = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
+"""Parameters that models invent to hold all arguments as one object."""
 
 
 class TaggedCall:
@@ -48,6 +50,7 @@ class TaggedCall:
         self._progress = progress
         self._last: UntypedValue | None = None
         """The value of the last parameter."""
+        self._wrapped: WrappedArguments | None = None
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -60,6 +63,9 @@ class TaggedCall:
         if self._repeats_last(tag):
             return self._begin_next_element(tag, limits)
         self._flush_last()
+        self.has_object = self.has_object or (self._wrapped is not None and self._wrapped.is_whole)
+        if self._may_wrap(tag):
+            return self._begin_wrapped(tag, limits)
         if not self._progress.discarding and (tag.name in self.seen_keys or self.has_object):
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
@@ -77,6 +83,20 @@ class TaggedCall:
             value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text, repeatable=True)
         self._last = value
         return TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+
+    def _may_wrap(self, tag: NamedTag) -> bool:
+        """Say whether the first parameter may hold all arguments: it is none of the tool's parameters."""
+        if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
+            return False
+        parameters = self._sink.parameter_names(self.name or "")
+        return bool(parameters) and tag.name not in parameters
+
+    def _begin_wrapped(self, tag: NamedTag, limits: Limits) -> TaggedValue:
+        self._start_call()
+        self.seen_keys[tag.name] = None
+        parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in self._compiled.tags.text_types
+        self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
+        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys(), limits)
 
     def _repeats_last(self, tag: NamedTag) -> bool:
         """Say whether the parameter is the next element of the array that the last one began."""
@@ -133,6 +153,7 @@ class TaggedCall:
         if self._progress.discarding:
             return
         self._start_call()
+        self.has_object = self.has_object or (self._wrapped is not None and self._wrapped.is_whole)
         try:
             if not self.has_object:
                 self._writer.write("}" if self.seen_keys else "{}")

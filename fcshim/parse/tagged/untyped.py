@@ -8,7 +8,7 @@ Rule: no part of a value is lost, and nothing that was sent is revoked.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -148,6 +148,48 @@ class UntypedValue:
             self._begin_text()
         else:
             raise LimitError(f"a value of more than {self._limits.mend} characters that the schema does not admit")
+
+
+class WrappedArguments(UntypedValue):
+    """Writes the first value of a call, which may hold all arguments as one object; its key is not written yet."""
+
+    def __init__(
+        self, writer: ArgumentWriter, key: str, parameters: Collection[str], limits: Limits, *, is_text: bool
+    ) -> None:
+        """Prepare the value of `key`, which is none of the tool's `parameters`."""
+        self.is_whole = False
+        """True where the value was all arguments."""
+        self._key = key
+        self._parameters = parameters
+        self._types_text = is_text
+        super().__init__(writer, writer.expectation.member(key), limits, (key,))
+
+    def flush(self) -> None:
+        """Write the collected object as the arguments, if it has only keys of the tool; else as a member."""
+        text = "".join(self._parts)
+        arguments = self._writer.expectation
+        strict = read_untyped_text(arguments, text)
+        members = json.loads(strict)
+        if isinstance(members, dict) and members and all(key in self._parameters for key in members):
+            self.is_whole = True
+            self._writer.write_literal(strict, text, (), arguments)
+        elif self._types_text:
+            self._begin_text()
+            self._writer.write('"')
+        else:
+            self._write_key()
+            super().flush()
+
+    def _begin_text(self) -> None:
+        self._write_key()
+        super()._begin_text()
+
+    def _stop_collecting(self) -> None:
+        self._types_text = True
+        self._begin_text()
+
+    def _write_key(self) -> None:
+        self._writer.write("{" + _encode_json(self._key) + ": ")
 
 
 def _may_be_json(prefix: str) -> bool:
