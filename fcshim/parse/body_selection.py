@@ -20,7 +20,7 @@ _BEFORE_NAME = rf"{_SPACE}(?:{_FENCE_LINE})?"
 _PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_FENCE = re.compile(rf"{_SPACE}`{{1,3}}(?:(?<=```)[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?)?\Z")
 _PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
-_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=\{{)"
+_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=[{{｛])"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
 _PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
@@ -66,7 +66,7 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     partial = _PARTIAL_CALL.match(text, pos)
     if partial is not None and sink.may_offer(partial["name"] or ""):
         return None
-    begins = text[pos : pos + 1] in {"{", "["} and _JSON.begins(text, pos)
+    begins = text[pos : pos + 1] in {"{", "[", "｛", "［"} and _JSON.begins(text, pos)
     return begins and _JSON
 
 
