@@ -175,7 +175,8 @@ def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) ->
         return True
     if primary is None:
         return not token.strip("</>").isalpha()  # a plain word as a tag (`<response>`) may be text of the answer
-    return token.startswith(ROLE_MARKERS)  # otherwise the role marker would end the search for calls
+    # Otherwise the role marker would end the search for calls, and the header of a message would stand in the answer.
+    return token.startswith((*ROLE_MARKERS, "<|channel|>"))
 
 
 def _text_without_markers(markers: Iterable[str], excluded: str = "") -> re.Pattern[str]:
