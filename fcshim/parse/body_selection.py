@@ -20,7 +20,7 @@ _BEFORE_NAME = rf"{_SPACE}(?:{_FENCE_LINE})?"
 _PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_FENCE = re.compile(rf"{_SPACE}`{{1,3}}(?:(?<=```)[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?)?\Z")
 _PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
-_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=\{{)"
+_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=[{{｛])"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
 _PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
@@ -35,6 +35,10 @@ _ELEMENT_CALLS = ElementCalls()
 _PRINT = r"(?>(?:print[ \t]?\()?)"
 _CALL = re.compile(rf"{_PRINT}\[?+{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|{_PRINT}\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
+_HEADER_LINE_PATTERN = rf"{_NAME}\[ARGS\]{_SPACE}(?=[{{｛])"
+_HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
+_PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
+_NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 
 
@@ -63,10 +67,13 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     found = _CALL.match(text, pos)
     if found is not None:
         return sink.offers_exactly(found["name"]) and (_PYTHON_CALLS if quoted else _LINE_OF_PYTHON)
-    partial = _PARTIAL_CALL.match(text, pos)
+    found = _HEADER_LINE.match(text, pos)
+    if found is not None:
+        return sink.offers_exactly(found["name"]) and _NAME_AND_ARGS
+    partial = _PARTIAL_CALL.match(text, pos) or _PARTIAL_HEADER_LINE.match(text, pos)
     if partial is not None and sink.may_offer(partial["name"] or ""):
         return None
-    begins = text[pos : pos + 1] in {"{", "["} and _JSON.begins(text, pos)
+    begins = text[pos : pos + 1] in {"{", "[", "｛", "［"} and _JSON.begins(text, pos)
     return begins and _JSON
 
 

@@ -132,6 +132,10 @@ class Dialect:
         """Return every start marker of a call that counts anywhere, not only as a line or at the start of one."""
         return () if self.at_line_start or self.fenced else self.openers()
 
+    def body_openers(self) -> tuple[str, ...]:
+        """Return every start marker of a call that may end a body without an end marker."""
+        return tuple(f"\n{marker}" for marker in self.openers()) if self.at_line_start else self.inner_openers()
+
     def call_markers(self) -> tuple[str, ...]:
         """Return every marker that opens a call or ends a body, and counts anywhere."""
         return (*self.inner_openers(), *self.closers())

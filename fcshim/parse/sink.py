@@ -182,6 +182,10 @@ class CallSink:
             self.events.append(ToolCallChunk(self._id, text, self.call_count - 1))
         return fits
 
+    def arguments(self) -> str:
+        """Return the arguments of the open call so far."""
+        return "".join(self._parts) if self.is_open else ""
+
     @property
     def can_withhold(self) -> bool:
         """True if a schema violation should stop the sending of the open call's arguments."""

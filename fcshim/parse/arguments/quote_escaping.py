@@ -117,9 +117,11 @@ class Scope:
         return not self.members.holds_calls and any(self.members.lists_member(key) is False for key in self.keys)
 
 
+FULL_WIDTH = {"，": ",", "：": ":", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")"}
+"""Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 _CLOSING = frozenset(_CLOSERS.values())
-_QUOTES = {'"': '"', "'": "'", "“": "”", '"""': '"""', "'''": "'''"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "”": "”", '"""': '"""', "'''": "'''"}
 
 
 class Follows(enum.Enum):
@@ -148,16 +150,22 @@ _SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*")
 KEY = re.compile(
     r"""(?:(?:[A-Za-z]\w{0,20}\s{1,16}){1,4}(?=["']))?"""
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'\\]|\\[\s\S]){0,128})'"""
-    r"""|“(?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))\s{0,64}(?::|=(?!=))"""
+    r"""|[“”](?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))\s{0,64}(?:[:：]|=(?!=))"""
     r"""|"(?P<alone>[\w$.-]{1,64})"(?=\s{1,64}(?:["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
 )
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
 _QUOTE_RUN = re.compile(r"\"++|'*+")
-ARRAY_VALUE = re.compile(r"""(?:[rRbBfFuU]{1,2})?["']|[“{\[(]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b""")
-_SURPLUS = re.compile(r"[\s}\])`,;.]*+")
-_TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
+ARRAY_VALUE = re.compile(
+    r"""(?:[rRbBfFuU]{1,2})?["']|[“”{\[(｛［（]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b"""
+)
+_SURPLUS = re.compile(r"[\s}\])｝］）`,;.]*+")
+_FENCE_AT_END = re.compile(r"`{3,8}\s*\Z")
+_TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“”])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+_LITERAL_COMMA = re.compile(r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[\s.)\]}+,:;%*\[=!<>|?&\\'\"-])")
+"""A comma between quotes, and what follows a literal in code."""
+_LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
@@ -165,14 +173,24 @@ class QuoteEscaper:
     """Escapes the quotes inside the strings of one text.
 
     `scopes` are the brackets that are open where the text begins, `root` is what may stand outside all brackets. A
-    string with unescaped quotes must not contain one of `call_markers`.
+    string with unescaped quotes must not contain one of `call_markers`, nor a line with which the body may end, unless
+    an end marker was read after the text (`has_end_marker`).
     """
 
     _skipped: ClassVar[re.Pattern[str]] = _SKIPPED
     """White space and comments."""
 
-    def __init__(self, text: str, scopes: Sequence[Scope], root: Members, call_markers: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        scopes: Sequence[Scope],
+        root: Members,
+        call_markers: Sequence[str] = (),
+        *,
+        has_end_marker: bool = True,
+    ) -> None:
         self._text = text
+        self._has_end_marker = has_end_marker
         self._scopes = list(scopes)
         self._root = root
         self._call_markers = call_markers
@@ -209,6 +227,14 @@ class QuoteEscaper:
         self._out.append(text[self._copied :])
         return "".join(self._out)
 
+    def check_commas(self, escaped: str) -> None:
+        """Raise `AmbiguousQuotesError` where a comma between two strings may be a literal in code: `s = ",".join(x)`.
+
+        `escaped` is the whole text with escaped quotes. Where none of them was added, it is what the model wrote.
+        """
+        if self._has_quotes and _LITERAL_COMMA.search(escaped) is not None:
+            raise AmbiguousQuotesError("a comma between two strings, or in a string with unescaped quotes")
+
     def _skip(self, pos: int) -> int:
         """Skip white space and comments."""
         found = self._skipped.match(self._text, pos)
@@ -229,8 +255,16 @@ class QuoteEscaper:
             return self._read_quoted(found["quote"], pos)
         if found["word"]:
             return self._read_word(found)
-        self._read_char(found["char"])
+        char = FULL_WIDTH.get(found["char"], found["char"])
+        self._write_ascii(pos, char)
+        self._read_char(char)
         return found.end()
+
+    def _write_ascii(self, pos: int, char: str) -> None:
+        """Write `char` for the full-width character at `pos`, if it is one."""
+        if self._text[pos] != char:
+            self._out += (self._text[self._copied : pos], char)
+            self._copied = pos + 1
 
     def _read_char(self, char: str) -> None:
         self._after_string = self._after_string and char in "}])"
@@ -259,6 +293,7 @@ class QuoteEscaper:
         key = KEY.match(self._text, found.start()) if scope is not None and scope.expects_key else None
         if scope is not None and key is not None:
             self._begin_member(scope, key["word"])
+            self._write_ascii(key.end() - 1, FULL_WIDTH.get(key[0][-1], key[0][-1]))
             return key.end()
         if scope is not None:
             scope.expects_value = False
@@ -384,6 +419,10 @@ class QuoteEscaper:
         content = text[start:end]
         if quote == "”" or any(marker in content for marker in self._call_markers):
             raise AmbiguousQuotesError("a string with unescaped quotes runs past a marker")
+        if not self._has_end_marker and _LAST_LINE.search(text, inner[0], end) is not None:
+            raise AmbiguousQuotesError(
+                "a string with unescaped quotes runs past the end of a line that may end the body"
+            )
         if len(inner) % 2:
             closers = self._closing_braces(end + len(quote))
             # The text may begin inside the string, after one of its braces.
@@ -428,7 +467,7 @@ class QuoteEscaper:
             start, pos = pos, self._skip(pos)
             if _QUOTE.search(text, start, pos) is not None:
                 comment, self._comment_end = True, pos
-            char = text[pos : pos + 1]
+            char = self._structural_char(pos)
             if char and char in _CLOSING and depth:
                 if char != scopes[depth - 1].closer:
                     if after_comma or depth < 2 or char != scopes[depth - 2].closer:
@@ -448,6 +487,13 @@ class QuoteEscaper:
                 return Follows.END if exact and not depth else Follows.INEXACT_END
             pos += 1
 
+    def _structural_char(self, pos: int) -> str:
+        """Return the character at `pos`; an empty string at the end, or at a code fence there."""
+        char = self._text[pos : pos + 1]
+        if char == "`" and _FENCE_AT_END.match(self._text, pos):
+            return ""
+        return FULL_WIDTH.get(char, char)
+
     def _follows_in(self, scope: Scope, pos: int, *, after_comma: bool) -> Follows:
         """Say what follows in a bracket that stays open, after a comma or without one."""
         text = self._text
@@ -456,11 +502,11 @@ class QuoteEscaper:
         if scope.keyed:
             key = KEY.match(text, pos)
             return Follows.NOTHING_FITTING if key is None else follows_key(scope, key, after_comma=after_comma)
-        if ARRAY_VALUE.match(text, pos) is None or (scope.members.holds_calls and text[pos] != "{"):
+        if ARRAY_VALUE.match(text, pos) is None or (scope.members.holds_calls and text[pos] not in "{｛"):
             return Follows.NOTHING_FITTING
         if not after_comma and text[pos] in "\"'" and text[pos - 1] != "\n":
             return Follows.NO_COMMA
-        if text[pos] == "{":
+        if text[pos] in "{｛":
             key = KEY.match(text, self._skip(pos + 1))
             if key is not None and scope.members.item(0).lists_member(written_key(key)) is False:
                 return Follows.WRONG_KEY
@@ -472,9 +518,9 @@ class QuoteEscaper:
         assert found is not None
         end = found.end()
         if end == len(self._text):
-            surplus = any(char in _CLOSING for char in found[0])
+            surplus = any(FULL_WIDTH.get(char, char) in _CLOSING for char in found[0])
             return Follows.END if exact and not surplus else Follows.INEXACT_END
-        if self._text[end] != "{":
+        if self._text[end] not in "{｛":
             return Follows.NOTHING_FITTING
         key = KEY.match(self._text, self._skip(end + 1))
         return (

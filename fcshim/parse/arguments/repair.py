@@ -16,6 +16,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from fcshim.errors import ConfigError
+from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.quote_escaping import ANYTHING, AmbiguousQuotesError, Members, QuoteEscaper, Scope
 from fcshim.resources import resource_dir
 
@@ -55,18 +56,22 @@ def repair(
     call_markers: Sequence[str],
     root: Members = ANYTHING,
     *,
+    sent: str = "",
     at_string_start: bool = False,
+    has_end_marker: bool = True,
 ) -> RepairedJson:
     """Rewrite `text` as strict JSON, which continues at `commit_point` inside `scopes` (outermost first).
 
-    `root` is what may stand in the outermost value; `at_string_start` if `text` begins right after a string's quote.
-    Raises `RepairError`, also where the end of a string with unescaped quotes is ambiguous.
+    `root` is what may stand in the outermost value; `sent` is the JSON before `text`, `at_string_start` if `text`
+    begins right after a string's quote, `has_end_marker` if the body's end marker follows it. Raises `RepairError`,
+    also where the end of a string with unescaped quotes is ambiguous.
     """
+    text = unescape_entities(text) if commit_point in {"start", "opened"} else text
     prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     try:
-        escaped = QuoteEscaper(text, scopes, root, call_markers).escape(
-            '"' if commit_point == "string" else "", at_string_start=at_string_start
-        )
+        escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
+        escaped = escaper.escape('"' if commit_point == "string" else "", at_string_start=at_string_start)
+        escaper.check_commas(sent + escaped)
     except AmbiguousQuotesError as error:
         raise RepairError(str(error), "string" if error.unclosed else "syntax") from None
     # A NUL character in the model's text must not be taken for the sentinel.
@@ -147,12 +152,12 @@ class _RepairWriter:
         members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
         parts: list[Tree[Token] | Token | str] = [opening] if _start_pos(tree) >= self._sent_end else []
         for position, member in enumerate(members):
+            if position and _lacks_brace(members[position - 1]) and not _is_object(member):
+                raise RepairError("an object is not closed before another value", "syntax")
             if position and _start_pos(member) >= self._sent_end:
                 parts.append(", ")
             parts.append(member)
-        last = tree.children[-1]
-        if not (isinstance(last, Token) and last == closing):
-            self._complete = False
+        self._complete = self._complete and not _is_cut_off(tree)
         return [*parts, closing]
 
     def _write_key(self, token: Token) -> str:
@@ -184,12 +189,31 @@ class _RepairWriter:
         return content + '"' if sent else f'"{content}"'
 
 
-_BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END"})
+_BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END", "FENCE"})
 _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
 
 
 def _body_node(tree: Tree[Token]) -> Tree[Token]:
     return next(child for child in tree.children if isinstance(child, Tree))
+
+
+def _is_object(node: Tree[Token] | Token) -> bool:
+    return isinstance(node, Tree) and node.data == "object"
+
+
+def _lacks_brace(node: Tree[Token] | Token) -> bool:
+    """Return whether a node is an object without its closing brace, in an array."""
+    return isinstance(node, Tree) and node.data == "object" and not _ends_with(node, "RBRACE", "END")
+
+
+def _ends_with(container: Tree[Token], *types: str) -> bool:
+    last = container.children[-1]
+    return isinstance(last, Token) and last.type in types
+
+
+def _is_cut_off(container: Tree[Token]) -> bool:
+    """Return whether the reply may have ended inside a container: not where the bracket around an object is closed."""
+    return _ends_with(container, "END") if container.data == "object" else not _ends_with(container, "RSQB")
 
 
 def _start_pos(node: Tree[Token] | Token) -> int:

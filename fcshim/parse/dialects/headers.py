@@ -18,7 +18,7 @@ MISTRAL = Dialect(
     open="[TOOL_CALLS]",
     close="",
     body=HeaderShape(
-        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=\{{)",
+        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
         lines=2,
         never=r"\s{0,8}<",
         json=JsonShape(),
@@ -29,9 +29,9 @@ MISTRAL = Dialect(
 
 # One pattern for both generations: their markers are the same, and the first row with a marker reads the section.
 _DEEPSEEK = HeaderShape(
-    r"\s{0,4}(?:function<｜tool▁sep｜>)?(?!\{|`|<｜tool▁call▁end｜>)"
-    rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=\{{|<｜tool▁call▁end｜>)",
-    ends=("{", "<｜tool▁call▁end｜>"),
+    r"\s{0,4}(?:function<｜tool▁sep｜>)?(?![{｛`]|<｜tool▁call▁end｜>)"
+    rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=[{{｛]|<｜tool▁call▁end｜>)",
+    ends=("{", "｛", "<｜tool▁call▁end｜>"),
     lines=4,
 )
 _DEEPSEEK_SECTIONS = (
@@ -85,7 +85,7 @@ FUNCTIONARY = Dialect(
     summary="Functionary v3.2: >>>, the tool's name, and its arguments on the next line",
     open=">>>",
     close="",
-    body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=\{{)", lines=4),
+    body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=[{{｛])", lines=4),
     result_open="<tool_response",
     result_close="</tool_response>",
     prompt_opens=True,
@@ -97,7 +97,9 @@ FUNCTIONARY_V31 = Dialect(
     summary="Functionary v3.1, Llama 3.1: the arguments between <function=NAME> and </function>",
     open="<function=",
     close="</function>",
-    body=HeaderShape(rf"{_NAME}(?:>\s{{0,8}}(?=\{{|</function>)|(?=\{{))", ends=("{", "</function>"), lines=4),
+    body=HeaderShape(
+        rf"{_NAME}(?:>\s{{0,8}}(?=[{{｛]|</function>)|(?=[{{｛]))", ends=("{", "｛", "</function>"), lines=4
+    ),
     result_open="<tool_response",
     result_close="</tool_response>",
 )
@@ -136,7 +138,7 @@ REACT = Dialect(
     open="Action:",
     close="",
     body=HeaderShape(
-        rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=\{{)",
+        rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=[{{｛])",
         lines=3,
         never=r"[^\n]{0,176}\n\s{0,8}[^\sA]",
     ),
@@ -152,7 +154,7 @@ PLAMO3 = Dialect(
     closes=("<|plamo:end_tool_request:plamo|>",),
     body=HeaderShape(
         rf"\s{{0,4}}<\|plamo:begin_tool_name:plamo\|>{_NAME}<\|plamo:end_tool_name:plamo\|>\s{{0,4}}"
-        r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json)?(?:<\|plamo:msg\|>)?\s{0,8}(?=\{)",
+        r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json)?(?:<\|plamo:msg\|>)?\s{0,8}(?=[{｛])",
         lines=2,
     ),
     section_open="<|plamo:begin_tool_requests:plamo|>",
@@ -168,7 +170,7 @@ QWEN_AGENT = Dialect(
     open="✿FUNCTION✿:",
     close="",
     body=HeaderShape(
-        rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=\{{)",
+        rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=[{{｛])",
         lines=4,
         never=r"[^\n]{0,176}\n\s{0,8}[^\s✿]",
     ),
@@ -182,9 +184,9 @@ GLM4 = Dialect(
     open="",
     close="",
     body=HeaderShape(
-        r"[ \t]{0,8}\r?\n\s{0,8}(?=\{)",
+        r"[ \t]{0,8}\r?\n\s{0,8}(?=[{｛])",
         lines=2,
-        never=r"[ \t]{0,8}(?:[^\s]|\r?\n\s{0,8}[^\s{])",
+        never=r"[ \t]{0,8}(?:[^\s]|\r?\n\s{0,8}[^\s{｛])",
         name_in="marker",
     ),
     tool_markers=("{}",),
@@ -202,7 +204,7 @@ INKLING = Dialect(
     opens=("<|message_model|>",),
     close="<|end_message|>",
     body=HeaderShape(
-        rf"{_NAME}<\|content_invoke_tool_json\|>\s{{0,8}}(?=\{{)", lines=2, json=_INKLING_JSON, name_in="json"
+        rf"{_NAME}<\|content_invoke_tool_json\|>\s{{0,8}}(?=[{{｛])", lines=2, json=_INKLING_JSON, name_in="json"
     ),
     result_open="<|message_tool|>",
     result_close="<|end_message|>",

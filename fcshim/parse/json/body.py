@@ -123,9 +123,9 @@ class JsonBody(BodyReader):
         self._saw_newline = self._saw_newline or "\n" in text[start:pos]
         if pos == len(text):
             return pos
-        if text[pos] == "{":
+        if text[pos] in "{｛":
             self._state = self._in_json
-        elif text[pos] == "[":
+        elif text[pos] in "[［":
             self._envelope.begin_array()
             self._state = self._in_json
         elif text[pos] == "`":

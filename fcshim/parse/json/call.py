@@ -120,6 +120,11 @@ class JsonCalls:
     def _send_whole(self, arguments: str) -> None:
         self.arguments.output.append(self.arguments.coerce_whole(arguments))
 
+    def sent_arguments(self) -> str:
+        """Return the arguments that were read so far."""
+        unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
+        return self._sink.arguments() + "".join(unsent)
+
     # The end of a call.
 
     def end(self) -> None:

@@ -20,7 +20,7 @@ from fcshim.parse.sink import CallSink
 _MAX_HEADER_LENGTH = 256
 """In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
-_NOT_A_NAME = re.compile(r"\s{0,8}[\[{`]")
+_NOT_A_NAME = re.compile(r"\s{0,8}[\[{`｛［]")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
 
@@ -43,7 +43,7 @@ class HeaderShape:
     """
 
     header: str
-    ends: tuple[str, ...] = ("{",)
+    ends: tuple[str, ...] = ("{", "｛")
     """The markers with which, or before which, a header ends: nothing is matched until one of them is there."""
     lines: int = 0
     """The most newlines in a header."""
@@ -117,7 +117,7 @@ class HeaderBody(JsonBody):
         pos = skip_space(text, pos)
         if pos == len(text):
             return pos
-        if text[pos] == "{":
+        if text[pos] in "{｛":
             self._state = self._in_json
             return pos
         end = self._end_markers.end_of_marker(text, pos)

@@ -6,20 +6,25 @@ Rule: a bounded number of characters is examined; None means that more text is n
 import functools
 import re
 
+from fcshim.parse.arguments.entities import QUOTE_ENTITIES
+
 _SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
 _SPACE = r"[ \t\r\n\ufeff]{0,64}"
 _FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
-_INTRO_LINE = r"[^\s<{\[`][^\n<{\[`]{0,80}"
+_INTRO_LINE = r"[^\s<{\[`｛［][^\n<{\[`｛［]{0,80}"
 _NEW_LINE = rf"[ \t]{{0,8}}\r?\n{_SPACE}"
-_PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[])")
+_PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[｛［])")
 _PARTIAL_PLAIN = re.compile(rf"{_SPACE}(?:`{{1,2}}|```\w{{0,16}}{_SPACE})?\Z")
-_INTRO_AND_JSON = re.compile(rf"{_INTRO_LINE}\n{_SPACE}(?=[{{\[]{_SPACE}[\"'{{])")
-_PARTIAL_INTRO = re.compile(rf"{_INTRO_LINE}(?:\n{_SPACE}(?:[{{\[]{_SPACE})?)?\Z")
+_INTRO_AND_JSON = re.compile(rf"{_INTRO_LINE}\n{_SPACE}(?=[{{\[｛［]{_SPACE}[\"'{{“”｛&])")
+_PARTIAL_INTRO = re.compile(rf"{_INTRO_LINE}(?:\n{_SPACE}(?:[{{\[｛［]{_SPACE})?)?\Z")
 _NEW_LINE_INTRO = re.compile(_NEW_LINE + _INTRO_AND_JSON.pattern)
 _PARTIAL_NEW_LINE_INTRO = re.compile(rf"{_NEW_LINE}(?:{_PARTIAL_INTRO.pattern})")
-_FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[])")
+_FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
 _PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
-_PARTIAL_KEY = re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?(?:\{{{_SPACE}(?:[\"']?\w{{0,32}}[\"']?{_SPACE})?)?\Z")
+_PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
+_PARTIAL_KEY = re.compile(
+    rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:[{{｛]{_SPACE}(?:{_PARTIAL_QUOTE}\w{{0,32}}{_PARTIAL_QUOTE}{_SPACE})?)?\Z"
+)
 
 
 def skip_space(text: str, pos: int) -> int:
@@ -36,7 +41,7 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
     """
     if keys:
         return _keyed_json_begins(text, pos, keys)
-    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`":
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
         return False
     if _PLAIN.match(text, pos) or _NEW_LINE_INTRO.match(text, pos):
         return True
@@ -44,7 +49,7 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
 
 
 def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
-    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`":
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
         return False
     if _object_with_key(keys).match(text, pos):
         return True
@@ -70,4 +75,6 @@ def intro_line_end(text: str, pos: int) -> int | None:
 @functools.lru_cache(maxsize=32)
 def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
     names = "|".join(map(re.escape, sorted(keys)))
-    return re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?\{{{_SPACE}([\"']?)(?:{names})\1{_SPACE}:")
+    entity = "|".join(map(re.escape, QUOTE_ENTITIES))
+    key = rf"(?:([\"']?)(?:{names})\1|[“”](?:{names})”|({entity})(?:{names})\2)"
+    return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}[:：]")

@@ -18,7 +18,7 @@ from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import marker_set
 
-_CLOSING_CHARS = frozenset("}]`")
+_CLOSING_CHARS = frozenset("}]｝］`")
 _MAX_REPAIRS = 2
 """Attempts to repair one body: the cost stays under 10 us a character."""
 
@@ -45,7 +45,8 @@ class JsonRepair:
         self._calls = calls
         self._envelope = envelope
         self._limits = limits
-        self._call_markers = dialect.body_markers()
+        self._openers = dialect.body_openers()
+        self._call_markers = marker_set((*self._openers, *dialect.closers()))
         self._restarts = dialect.restart_markers()
         self._call_ends = marker_set(dialect.closers())
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
@@ -68,7 +69,7 @@ class JsonRepair:
         self.wait = found is None and end < len(text)
         if found is None:
             return end
-        if found[0] not in self._dialect.inner_openers():
+        if found[0] not in self._openers:
             return self._read_end_marker(found[0], found.start(), found.end())
         if self._at_line_start and self._restart_at >= 0 and (self._end_marker_at >= 0 or self._is_closed):
             self._end_at_restart()
@@ -153,7 +154,9 @@ class JsonRepair:
             "".join(self._parts),
             dialect.call_markers(),
             self._envelope.root(),
+            sent=self._calls.sent_arguments(),
             at_string_start=buffer.at_string_start,
+            has_end_marker=closed,
         )
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")

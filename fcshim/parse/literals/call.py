@@ -169,6 +169,11 @@ class LiteralCall:
             return False
         return True
 
+    def sent_arguments(self) -> str:
+        """Send what was written, and return the arguments so far."""
+        self.flush()
+        return self._sink.arguments()
+
     # The start and the end.
 
     def start(self) -> None:

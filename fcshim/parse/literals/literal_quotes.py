@@ -25,14 +25,14 @@ _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 _STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
 _STRING_KEY = re.compile(
     r"""(?:[rRbBfFuU]{1,2})?(?:\"\"\"[\s\S]{0,1024}?\"\"\"|'''[\s\S]{0,1024}?'''"""
-    r"""|"(?:[^"\\]|\\[\s\S]){0,1024}"|'(?:[^'\\]|\\[\s\S]){0,1024}')\s{0,64}:"""
+    r"""|"(?:[^"\\]|\\[\s\S]){0,1024}"|'(?:[^'\\]|\\[\s\S]){0,1024}')\s{0,64}[:：]"""
 )
 """A key in any spelling of a string."""
 _CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
 _QUOTE = re.compile(r"[\"']")
 _BEFORE_CLOSER = re.compile(r"\s{0,64}+,?\s{0,64}+")
 _END_OF_LINE = re.compile(r"[ \t)\]};,]{0,16}+(?:\n|\Z)")
-_SEPARATOR = re.compile(r"[\s,;)\]}`]*+")
+_SEPARATOR = re.compile(r"[\s,，;)）\]］}｝`]*+")
 _MARKER_STARTS = ("<|", "</")
 """How an end-of-text token or a stray end marker begins."""
 _KEYWORD = r"(?:if|for|in|not|or|and|is|else)"
@@ -106,6 +106,9 @@ class LiteralQuoteEscaper(QuoteEscaper):
             end = self._text.find(self._token, pos + len(self._token))
             return len(self._text) if end < 0 else end + len(self._token)
         return super()._read_token(pos)
+
+    def _write_ascii(self, pos: int, char: str) -> None:
+        """Leave full-width punctuation to the reader of the values."""
 
     def _read_char(self, char: str) -> None:
         self._is_joined = self._is_joined and char != ","

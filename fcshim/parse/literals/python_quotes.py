@@ -18,7 +18,7 @@ from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper
 LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""
 
-_COLON = re.compile(r"\s{0,64}:")
+_COLON = re.compile(r"\s{0,64}[:：]")
 FAST_STRING_ENDS = (
     r"""(?P<argument>, ?(?P<name>[^\W\d]\w{0,40}+)[=:][^=])|(?P<key>, ?(?:"[\w -]{0,40}+"|'[\w -]{0,40}+') ?:)"""
     r"""|(?P<item>, ?(?:["'\[({]|-?[0-9]|(?:True|False|None)[,)\]}]))"""

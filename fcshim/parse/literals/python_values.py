@@ -167,11 +167,11 @@ class PythonValues(LiteralValues):
         if pos == len(text):
             return pos
         bracket = self.brackets[-1]
-        if text[pos] in "=:" and bracket.kind is ARGUMENTS and self._argument_name is None:
+        if text[pos] in "=:：" and bracket.kind is ARGUMENTS and self._argument_name is None:
             return self._read_argument_name(text, pos)
         token = self._word.take()
         atom = atom_to_json(token)
-        if text[pos] == ":" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
+        if text[pos] in ":：" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
             return self._end_bare_key(json_escape(token), pos)
         if atom is None:
             raise LiteralError("expected a literal, found a name or an expression", pos)

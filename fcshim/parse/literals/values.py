@@ -169,9 +169,12 @@ class LiteralValues(ABC):
         string = self.string
         assert isinstance(string, PythonString)
         syntax = string.syntax
-        return self._make_escaper(text).escape_from_string(
+        escaper = self._make_escaper(text)
+        escaped = escaper.escape_from_string(
             syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start, multiline=string.multiline
         )
+        escaper.check_commas(self._call.sent_arguments() + escaped)
+        return escaped
 
     def mark_escaped(self) -> None:
         """Read on in escaped text, inside the open string."""
@@ -290,12 +293,12 @@ class LiteralValues(ABC):
         bracket = self.brackets[-1]
         char = text[pos]
         if bracket.expects_key:
-            if char == ":":
+            if char in ":：":
                 self._end_key(bracket, pos)
                 return pos + 1
             if bracket.kind is not BRACE:
                 return self._handle_unexpected(text, pos)
-        if char == ",":
+        if char in ",，":
             self._begin_next_item(bracket)
             self._state = self._before_item
             return pos + 1

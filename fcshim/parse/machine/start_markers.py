@@ -19,6 +19,7 @@ _MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
 _SPACE = re.compile(r"[ \t\r\n]*")
+_FULL_WIDTH_BRACKETS = str.maketrans("[{", "［｛")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class StartMarkers:
         )
         """Markers that count only at the start of a line; in text each is searched with the newline before it."""
         self._longest_line_start_marker = max(map(len, self.line_start_markers), default=0)
-        self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
+        self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{［｛"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
         list_chars = "-+0123456789" if any_body else ""
@@ -127,7 +128,7 @@ class StartMarkers:
                 self.openings.setdefault(f"\n{word}", []).append(Opening(dialect, primary, is_word=True))
         for marker in dialect.section_openers():
             self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
-        for char in dialect.starts:
+        for char in dialect.starts + dialect.starts.translate(_FULL_WIDTH_BRACKETS):
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
 
     def marker_at(self, text: str, pos: int) -> str | None:
@@ -180,7 +181,8 @@ def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) ->
         return True
     if primary is None:
         return not token.strip("</>").isalpha()  # a plain word as a tag (`<response>`) may be text of the answer
-    return token.startswith(ROLE_MARKERS)  # otherwise the role marker would end the search for calls
+    # Otherwise the role marker would end the search for calls, and the header of a message would stand in the answer.
+    return token.startswith((*ROLE_MARKERS, "<|channel|>"))
 
 
 def _text_without_markers(markers: Iterable[str], excluded: str = "") -> re.Pattern[str]:

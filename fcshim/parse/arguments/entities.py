@@ -1,0 +1,31 @@
+"""Decode the entities of a body that was escaped as a whole: `{&quot;name&quot;: &quot;f&quot;}`.
+
+Rule: all of the body is decoded, once; where it also contains what it would have escaped, two readings differ, and it
+stays as it is.
+"""
+
+import re
+
+_ENTITIES = {
+    '"': ("&quot;", "&#34;", "&#x22;"),
+    "'": ("&apos;", "&#39;", "&#x27;"),
+    "<": ("&lt;", "&#60;", "&#x3c;", "&#x3C;"),
+    ">": ("&gt;", "&#62;", "&#x3e;", "&#x3E;"),
+    "&": ("&amp;", "&#38;", "&#x26;"),
+}
+_CHARS = {entity: char for char, entities in _ENTITIES.items() for entity in entities}
+QUOTE_ENTITIES = _ENTITIES['"']
+_ENTITY = re.compile("|".join(map(re.escape, _CHARS)))
+_ESCAPED_BODY = re.compile(rf"[\s{{\[]{{0,64}}+(?:{'|'.join(map(re.escape, QUOTE_ENTITIES))})")
+_MARKUP = frozenset("<>&")
+
+
+def unescape_entities(text: str) -> str:
+    """Return the decoded text if its first key is in escaped quotes and nothing in it is ambiguous."""
+    if _ESCAPED_BODY.match(text) is None:
+        return text
+    decoded = {_CHARS[entity] for entity in _ENTITY.findall(text)}
+    raw = {char for char in _ENTITIES if char in _ENTITY.sub("", text)}
+    if decoded & raw or (decoded & _MARKUP and raw & _MARKUP):
+        return text
+    return _ENTITY.sub(lambda found: _CHARS[found[0]], text)
