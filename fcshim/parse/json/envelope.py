@@ -14,7 +14,7 @@ NAME_KEYS = (
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
 )
 ARGUMENT_KEYS = (
-    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "action_input"),
+    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "action_input", "tool_input"),
     *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
     *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
 )
