@@ -183,6 +183,11 @@ class CallSink:
         return fits
 
     @property
+    def unfinished_arguments(self) -> str:
+        """The arguments of the open call, as far as they were written."""
+        return "".join(self._parts)
+
+    @property
     def can_withhold(self) -> bool:
         """True if a schema violation should stop the sending of the open call's arguments."""
         return self._resumable and not self._withheld

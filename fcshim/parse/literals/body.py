@@ -31,6 +31,7 @@ from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.restart import RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.trailing_text import TrailingStatus
 
@@ -63,6 +64,7 @@ class LiteralBody(BodyReader):
         """The text from a doubtful quote on."""
         self._escaped_text = ""
         """The same text with its inner quotes escaped, as far as it was not read yet."""
+        self._restarts = RestartWatch(restart_markers(dialect), limits)
         self._skip_depth = 0
         """Number of open brackets in the text that is skipped."""
 
@@ -76,7 +78,29 @@ class LiteralBody(BodyReader):
         progress.status, progress.wait = READING, False
         if self._escaped_text:
             self._read_escaped_text()
-        return pos if progress.status is not READING or self._escaped_text else self._read(text, pos)
+        if progress.status is not READING or self._escaped_text:
+            return pos
+        return self._read_lines(text, pos) if "\n" in text or self._restarts.holds else self._read(text, pos)
+
+    def _read_lines(self, text: str, pos: int) -> int:
+        """Read text with newlines, up to a restart."""
+        restarts, self.status = self._restarts, READING
+        if restarts.holds and restarts.read(text, pos, self._begins_after):
+            return pos
+        while (start := restarts.find(text, pos)) >= 0:
+            end = self._read(text[pos:start], 0)
+            pos = restarts.advance(pos, pos + end)
+            if self.status is not READING or self._escaped_text:
+                return pos
+            if not self._in_call:
+                restarts.skip = start + 1 - pos
+            elif not restarts.begin(pos, start) or restarts.read(text, pos, self._begins_after):
+                return pos
+        return restarts.advance(pos, self._read(text, pos))
+
+    def _begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Say whether a call begins with this start marker, which ends at `pos`."""
+        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
         progress, call, trailer = self._progress, self._call, self._trailer
@@ -142,9 +166,8 @@ class LiteralBody(BodyReader):
         string = self._values.string
         assert string is not None
         if string.syntax.fullmatch_json_content(text) is None:
-            if string.syntax.fullmatch_content(text) is None:
+            if "\n" in text or string.syntax.fullmatch_content(text) is None:
                 return False
-            string.multiline = string.multiline or "\n" in text
             text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
@@ -286,6 +309,10 @@ class LiteralBody(BodyReader):
         natural = stop_reason in NATURAL_STOPS
         self._progress.final = True
         self._was_truncated = not natural
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start) if natural else ""
+        if unread:
+            self._end_at_restart(unread)
+            return
         if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
             tail = ""
         pos = self._read_tail(tail)
@@ -298,6 +325,11 @@ class LiteralBody(BodyReader):
         else:
             self._close_complete(tail[pos:], natural=natural)
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
+
+    def _end_at_restart(self, unread: str) -> None:
+        self._call.abandon("malformed", "the call was begun again")
+        self._progress.end_body()
+        self.unread, self.status = unread, BodyStatus.ENDED
 
     def _read_tail(self, tail: str) -> int:
         """Read the tail, after which no more text follows; return where reading stopped."""

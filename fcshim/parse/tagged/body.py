@@ -16,10 +16,13 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from fcshim.events import StopReason
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.restart import RestartMarkers, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
 from fcshim.parse.tagged.tags import BodyHeader, CompiledTags
@@ -36,9 +39,17 @@ class TaggedBody(CallContentReader):
     """Reads one body."""
 
     def __init__(
-        self, compiled: CompiledTags, header: BodyHeader | None, start_marker: str, sink: CallSink, limits: Limits
+        self,
+        compiled: CompiledTags,
+        header: BodyHeader | None,
+        start_marker: str,
+        sink: CallSink,
+        limits: Limits,
+        dialect: Dialect,
     ) -> None:
         super().__init__(compiled, start_marker, sink, limits)
+        self._section_openers = dialect.section_openers()
+        self._restarts = RestartWatch(self._restart_markers(dialect), limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
@@ -46,12 +57,64 @@ class TaggedBody(CallContentReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
+        if "\n" in text or self._restarts.holds:
+            return self._feed_lines(text, pos)
         progress, size = self._progress, len(text)
         progress.status, progress.wait = READING, False
         while pos < size and not progress.wait and progress.status is READING:
             pos = self._state(text, pos)
         self.status = progress.status
         return pos
+
+    def _feed_lines(self, text: str, pos: int) -> int:
+        """Read text with newlines, up to a restart."""
+        restarts, self.status = self._restarts, READING
+        if restarts.holds and restarts.read(text, pos, self._begins_again_after):
+            return pos
+        while (start := restarts.find(text, pos)) >= 0:
+            pos += self._read_lines(text[pos:start], 0)
+            if self.status is not READING:
+                return pos
+            if not self._is_unfinished(text[pos:start]):
+                restarts.skip = start + 1 - pos
+            elif not restarts.begin(pos, start) or restarts.read(text, pos, self._begins_again_after):
+                return pos
+        return self._read_lines(text, pos)
+
+    def _read_lines(self, text: str, pos: int) -> int:
+        progress, start, size = self._progress, pos, len(text)
+        progress.status, progress.wait = READING, False
+        while pos < size and not progress.wait and progress.status is READING:
+            pos = self._state(text, pos)
+        self.status = progress.status
+        return self._restarts.advance(start, pos)
+
+    def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
+        """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
+        head = self._tags.call.head
+        if self._has_outer_marker and head:
+            outer = tuple(marker for marker in dialect.opens if not marker.startswith(head))
+            return restart_markers(replace(dialect, opens=outer))
+        return restart_markers(dialect, head, self._tags.call_close)
+
+    def _begins_again_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Say whether a call begins with this start marker, which ends at `pos`."""
+        if self._header is not None and marker.endswith(self._header.marker_end):
+            end = self._header.find_end(text, pos)
+            return None if end is None else end > 0
+        head = self._tags.call.head
+        if self._section_openers and marker in self._section_openers:
+            return True
+        found = self._compiled.read_confirmed_call(text, pos - (len(marker) if head and marker.startswith(head) else 0))
+        return None if found is None else bool(found)
+
+    def _is_unfinished(self, unread: str) -> bool:
+        """Say whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
+        if self._state == self._in_value:
+            found = self._value_markers.match(unread)
+            return found is None or bool(unread[found.end() :].strip())
+        in_call = self._state in {self._between_parameters, self._in_stray_text}
+        return self._state == self._in_object or (in_call and bool(unread.strip()))
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` if it lies wholly inside a string value (the fast path); else return False."""
@@ -151,6 +214,10 @@ class TaggedBody(CallContentReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in NATURAL_STOPS
+        unread = self._restarts.unread(tail, keep_newline=False) if natural else ""
+        if unread:
+            self._end_at_restart(unread)
+            return
         if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
             self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
         if self._state == self._in_value:
@@ -167,6 +234,12 @@ class TaggedBody(CallContentReader):
             self._sink.fail_truncated("the reply ended before the closing marker")
         self.status = BodyStatus.ENDED
 
+    def _end_at_restart(self, unread: str) -> None:
+        self._call.fail("malformed", "the call was begun again")
+        self.unread = unread
+        self._progress.end_body()
+        self.status = BodyStatus.ENDED
+
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
@@ -179,7 +252,9 @@ class TaggedBody(CallContentReader):
             self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._call.has_arguments and not self._progress.discarding:
+        if natural and self._compiled.kind_at(tail, 0) in {"call", "open"}:
+            self._end_at_restart(tail)
+        elif natural and self._call.has_arguments and not self._progress.discarding:
             self.unread = self._without_partial_marker(tail)
             self._close_call()
         else:
