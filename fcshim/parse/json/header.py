@@ -15,6 +15,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
 from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.limits import Limits
+from fcshim.parse.restart import begins_again
 from fcshim.parse.sink import CallSink
 
 _MAX_HEADER_LENGTH = 256
@@ -100,7 +101,8 @@ class HeaderBody(JsonBody):
     def _read_header(self, text: str, pos: int) -> int:
         found = self._header.match_header(text, pos)
         if found is None:
-            self._wait = self._header.may_still_match(text, pos) is None
+            begun_again = begins_again(self._dialect, text, pos)
+            self._wait = not begun_again and self._header.may_still_match(text, pos) is None
             if not self._wait:
                 self._calls.status = BodyStatus.NO_BODY
             return pos

@@ -71,6 +71,8 @@ class LiteralBody(BodyReader):
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         progress = self._progress
+        if "\n" in text and not self._restarts.reading:
+            return self._restarts.feed(self, text, pos)
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
@@ -80,25 +82,13 @@ class LiteralBody(BodyReader):
             self._read_escaped_text()
         if progress.status is not READING or self._escaped_text:
             return pos
-        return self._read_lines(text, pos) if "\n" in text or self._restarts.holds else self._read(text, pos)
+        return self._read(text, pos)
 
-    def _read_lines(self, text: str, pos: int) -> int:
-        """Read text with newlines, up to a restart."""
-        restarts, self.status = self._restarts, READING
-        if restarts.holds and restarts.read(text, pos, self._begins_after):
-            return pos
-        while (start := restarts.find(text, pos)) >= 0:
-            end = self._read(text[pos:start], 0)
-            pos = restarts.advance(pos, pos + end)
-            if self.status is not READING or self._escaped_text:
-                return pos
-            if not self._in_call:
-                restarts.skip = start + 1 - pos
-            elif not restarts.begin(pos, start) or restarts.read(text, pos, self._begins_after):
-                return pos
-        return restarts.advance(pos, self._read(text, pos))
+    def is_unfinished(self, _unread: str) -> bool:
+        """Return whether a call is unfinished."""
+        return self._in_call
 
-    def _begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Say whether a call begins with this start marker, which ends at `pos`."""
         return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 

@@ -57,37 +57,14 @@ class TaggedBody(CallContentReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        if "\n" in text or self._restarts.holds:
-            return self._feed_lines(text, pos)
+        if "\n" in text and not self._restarts.reading:
+            return self._restarts.feed(self, text, pos)
         progress, size = self._progress, len(text)
         progress.status, progress.wait = READING, False
         while pos < size and not progress.wait and progress.status is READING:
             pos = self._state(text, pos)
         self.status = progress.status
         return pos
-
-    def _feed_lines(self, text: str, pos: int) -> int:
-        """Read text with newlines, up to a restart."""
-        restarts, self.status = self._restarts, READING
-        if restarts.holds and restarts.read(text, pos, self._begins_again_after):
-            return pos
-        while (start := restarts.find(text, pos)) >= 0:
-            pos += self._read_lines(text[pos:start], 0)
-            if self.status is not READING:
-                return pos
-            if not self._is_unfinished(text[pos:start]):
-                restarts.skip = start + 1 - pos
-            elif not restarts.begin(pos, start) or restarts.read(text, pos, self._begins_again_after):
-                return pos
-        return self._read_lines(text, pos)
-
-    def _read_lines(self, text: str, pos: int) -> int:
-        progress, start, size = self._progress, pos, len(text)
-        progress.status, progress.wait = READING, False
-        while pos < size and not progress.wait and progress.status is READING:
-            pos = self._state(text, pos)
-        self.status = progress.status
-        return self._restarts.advance(start, pos)
 
     def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
         """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
@@ -97,7 +74,7 @@ class TaggedBody(CallContentReader):
             return restart_markers(replace(dialect, opens=outer))
         return restart_markers(dialect, head, self._tags.call_close)
 
-    def _begins_again_after(self, marker: str, text: str, pos: int) -> bool | None:
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Say whether a call begins with this start marker, which ends at `pos`."""
         if self._header is not None and marker.endswith(self._header.marker_end):
             end = self._header.find_end(text, pos)
@@ -108,11 +85,11 @@ class TaggedBody(CallContentReader):
         found = self._compiled.read_confirmed_call(text, pos - (len(marker) if head and marker.startswith(head) else 0))
         return None if found is None else bool(found)
 
-    def _is_unfinished(self, unread: str) -> bool:
+    def is_unfinished(self, unread: str) -> bool:
         """Say whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
         if self._state == self._in_value:
             found = self._value_markers.match(unread)
-            return found is None or bool(unread[found.end() :].strip())
+            return found is None or self._tags.nested or bool(unread[found.end() :].strip())
         in_call = self._state in {self._between_parameters, self._in_stray_text}
         return self._state == self._in_object or (in_call and bool(unread.strip()))
 

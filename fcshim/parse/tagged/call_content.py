@@ -199,7 +199,8 @@ class CallContentReader(BodyReader):
         pos = value.feed(text, pos)
         self._progress.wait = value.wait
         self.in_content = value.streams
-        self._finish_value(value)
+        if value.ended or value.error is not None:
+            self._finish_value(value)
         return pos
 
     def _finish_value(self, value: TaggedValue | NestedValue) -> None:
