@@ -166,7 +166,8 @@ class RestartWatch:
         self._scanned = max(self._scanned, len(text) - pos - self._tags.max_length + 1)
 
     def unread(self, tail: str, *, keep_newline: bool) -> str:
-        """Return the text from the restart on where the reply ends with `tail`; an empty string if there is none."""
+        """End the watch: return the text from the restart on where the reply ends with `tail`, else an empty string."""
+        self.reading = True
         return tail[self._start + (not keep_newline) :] if self.holds and self._is_confirmed else ""
 
 
@@ -189,6 +190,6 @@ def restart_markers(dialect: Dialect, call_head: str = "", call_close: str = "")
 
 
 def begins_again(dialect: Dialect, text: str, pos: int) -> bool:
-    """Return whether a start marker stands at the start of a line after `pos`."""
+    """Return whether a start marker stands at the start of a line after `pos`, with a broken call before it."""
     found = restart_markers(dialect).search(text, pos) if "\n" in text else None
-    return found is not None and bool(found[1])
+    return found is not None and bool(found[1]) and not text[pos : found.start()].isspace() and found.start() > pos

@@ -278,10 +278,13 @@ class JsonBody(BodyReader):
         """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
         self._calls.status = READING
         natural = stop_reason in NATURAL_STOPS
-        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start) if natural else ""
-        if unread:
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        if unread and natural:
             self._end_at_restart(unread)
             return
+        if tail[:1] == "\n":  # it waited for a start marker
+            tail = tail[self.feed(tail, 0) :]
+            self._calls.status = READING
         try:
             self._close_state(tail, natural=natural)
         except LimitError as error:

@@ -299,8 +299,8 @@ class LiteralBody(BodyReader):
         natural = stop_reason in NATURAL_STOPS
         self._progress.final = True
         self._was_truncated = not natural
-        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start) if natural else ""
-        if unread:
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        if unread and natural:
             self._end_at_restart(unread)
             return
         if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):

@@ -189,7 +189,7 @@ class CallStates:
             if found.end() == len(buffer):
                 return len(buffer)
             pos = found.end()
-        doubled = _doubled_marker(section.dialect.section_openers(), buffer, pos)
+        doubled = _doubled_marker(section.dialect, buffer, pos)
         if doubled:
             self._add_section_space(section, doubled)
             return pos + len(doubled)
@@ -435,8 +435,9 @@ class CallStates:
             self._leave_section(self._section)
 
 
-def _doubled_marker(openers: tuple[str, ...], text: str, pos: int) -> str | None:
+def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:
     """Return the section's start marker at `pos`, which is doubled; None if more text is needed to tell."""
+    openers = [marker for marker in dialect.section_openers() if marker not in dialect.openers()]
     found = next((marker for marker in openers if text.startswith(marker, pos)), "")
     partial = any(marker.startswith(text[pos : pos + _MAX_MARKER]) for marker in openers)
     return None if partial and not found else found

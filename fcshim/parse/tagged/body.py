@@ -191,8 +191,8 @@ class TaggedBody(CallContentReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in NATURAL_STOPS
-        unread = self._restarts.unread(tail, keep_newline=False) if natural else ""
-        if unread:
+        unread = self._restarts.unread(tail, keep_newline=False)
+        if unread and natural:
             self._end_at_restart(unread)
             return
         if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
