@@ -197,6 +197,18 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
         "auto",
         _fill("", '<tool_call>\n{"name"\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n'),
     ),
+    "restarts: tagged calls": ("qwen3_xml", _fill("", "<tool_call>\n<function=f>\n<parameter=a>\nx\n")),
+    "restarts: quoted in a value": (
+        "qwen3_xml",
+        _fill("<tool_call>\n<function=f>\n<parameter=a>\n", "\n<tool_call>\n<function=f>\n</function>\n</tool_call>"),
+    ),
+    "restarts: Python calls": ("lfm2", _fill("", '<|tool_call_start|>[f(a="x\n')),
+    "restarts: newlines in a string": ("lfm2", _fill('<|tool_call_start|>[f(a="', "\n")),
+    "restarts: sections": ("kimi_k2", _fill("", "<|tool_calls_section_begin|>\n")),
+    "restarts: calls without closing tags": (
+        "glm",
+        _fill("", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n"),
+    ),
     "react: results": ("auto", _fill("", "Action: f\nAction Input: {}\nObservatio\n")),
     "gemma: lists in a list": ("gemma4", _fill(GEMMA, "[")),
     "gemma: objects in an object": ("gemma4", _fill(GEMMA, "{a:")),
