@@ -17,6 +17,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, marker_set
 
+_SMALL = 64
+"""Characters of a piece that is searched twice."""
 _MIN_SIZE = 3
 """Shorter markers are characters that content may have."""
 
@@ -64,6 +66,7 @@ class RestartWatch:
         "_marker",
         "_markers",
         "_scanned",
+        "_search",
         "_searched",
         "_skip",
         "_start",
@@ -76,6 +79,7 @@ class RestartWatch:
         self.reading = False
         """True while the body reads up to a restart."""
         self._markers = markers
+        self._search = markers.search
         self._limit = limits.mend
         self._skip = 0
         """Characters in which no restart is looked for."""
@@ -98,6 +102,12 @@ class RestartWatch:
     def holds(self) -> bool:
         """True while text is held."""
         return self._start >= 0
+
+    def concerns(self, text: str, pos: int) -> bool:
+        """Return whether text with newlines may have a restart: the fast path for small pieces."""
+        if self.reading:
+            return False
+        return self._start >= 0 or self._skip > 0 or len(text) > _SMALL or self._search(text, pos) is not None
 
     def feed(self, body: RestartableReader, text: str, pos: int) -> int:
         """Let the body read text with newlines, up to a restart; return the position reached."""
@@ -124,7 +134,7 @@ class RestartWatch:
         """Return the position of the newline before a start marker, or a part of one, else -1."""
         start, found = pos + self._skip, self._found
         if text is not self._text or start < self._searched or (found is not None and found.start() < start):
-            found = self._found = self._markers.search(text, start)
+            found = self._found = self._search(text, start)
             self._text, self._searched = text, start
         self._marker = found[1] or "" if found else ""
         return found.start() if found else -1

@@ -80,7 +80,7 @@ class JsonBody(BodyReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
-        if "\n" in text and not self._restarts.reading:
+        if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         calls = self._calls
         if calls.end_pending:

@@ -71,7 +71,7 @@ class LiteralBody(BodyReader):
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         progress = self._progress
-        if "\n" in text and not self._restarts.reading:
+        if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         if progress.end_pending:
             progress.report_pending_end()

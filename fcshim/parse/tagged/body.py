@@ -57,7 +57,7 @@ class TaggedBody(CallContentReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        if "\n" in text and not self._restarts.reading:
+        if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         progress, size = self._progress, len(text)
         progress.status, progress.wait = READING, False
