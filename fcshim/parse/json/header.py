@@ -92,9 +92,13 @@ class HeaderBody(JsonBody):
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
+        at, marker = skip_space(text, pos), self._start_marker.strip()
+        if marker and text.startswith(marker, at):
+            self._start_marker = ""
+            return at + len(marker)  # it is doubled
         plain = self._header.json.begins(text, pos) if self._header.json is not None else False
-        self._wait = plain is None
-        if plain is not None:
+        self._wait = plain is None or (at < len(text) and marker.startswith(text[at:]))
+        if not self._wait:
             self._state = self._before_body if plain else self._read_header
         return pos
 

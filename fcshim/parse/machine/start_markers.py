@@ -43,7 +43,8 @@ class Opening:
     def begins(self, text: str, start: int, end: int) -> bool | None:
         """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
         if not self.section:
-            begins = self.dialect.body.begins(text, start if self.starts_body else end)
+            end = start if self.starts_body else _end_of_doubled(text, start, end)
+            begins = self.dialect.body.begins(text, end)
             return False if begins is None and begins_again(self.dialect, text, end) else begins
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
@@ -163,6 +164,14 @@ class StartMarkers:
             if begins:
                 return opening
         return False
+
+
+def _end_of_doubled(text: str, start: int, end: int) -> int:
+    """Return the end of the start marker at `start`, or of the same marker after it: a doubled one counts once."""
+    found = _SPACE.match(text, end, end + _MAX_SPACE)
+    assert found is not None
+    marker = text[max(0, start) : end].lstrip("\n")
+    return found.end() + len(marker) if marker and text.startswith(marker, found.end()) else end
 
 
 def is_whole_tag(marker: str) -> bool:
