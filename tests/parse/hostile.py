@@ -209,6 +209,7 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
         "glm",
         _fill("", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n"),
     ),
+    "cline: text after an element": ("cline", _fill("<f></f>", "x")),
     "react: results": ("auto", _fill("", "Action: f\nAction Input: {}\nObservatio\n")),
     "gemma: lists in a list": ("gemma4", _fill(GEMMA, "[")),
     "gemma: objects in an object": ("gemma4", _fill(GEMMA, "{a:")),

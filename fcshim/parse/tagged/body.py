@@ -31,6 +31,7 @@ _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
+_ELEMENT = re.compile(r"\s{0,16}<([^\W\d][\w.-]{0,127}+) ?/?>")
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 
@@ -48,12 +49,15 @@ class TaggedBody(CallContentReader):
         dialect: Dialect,
     ) -> None:
         super().__init__(compiled, start_marker, sink, limits)
+        self._at_line_start = dialect.at_line_start
         self._section_openers = dialect.section_openers()
         self._restarts = RestartWatch(self._restart_markers(dialect), limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
         self._stray_text: list[str] = []
+        self._searched = 0
+        """Characters after an element that were searched for its end tag."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
@@ -179,6 +183,8 @@ class TaggedBody(CallContentReader):
 
     def _after_call(self, text: str, pos: int) -> int:
         """After a call without outer marker, which an end marker may still follow."""
+        if self._tags.call.name and self._sink.is_complete:
+            return self._after_element(text, pos)
         at = self._compiled.skip_space(text, pos)
         kind = self._marker_kind(text, at)
         if kind is None:
@@ -186,12 +192,31 @@ class TaggedBody(CallContentReader):
         self._progress.end_body()
         return self._compiled.end_of_marker(text, at) if kind == "close" else pos
 
+    def _after_element(self, text: str, pos: int) -> int:
+        """After a tool's element: its end tag again shows that a value quoted the first one."""
+        head, close = self._tags.call.head, self._tags.call_close
+        following = _ELEMENT.match(text, pos)
+        if following is not None and self._sink.offers(following[1]):
+            self._progress.end_body()
+            return pos
+        again = text.find(close, pos + self._searched, pos + self._limits.look_ahead)
+        if again >= 0 and text.find(head, pos, again) < 0:
+            self._sink.fail("malformed", "the end of the call comes twice")
+            self._progress.end_body()
+            return again + len(close)
+        if again >= 0 or len(text) - pos > self._limits.look_ahead:
+            self._progress.end_body()
+            return pos
+        self._searched = max(0, len(text) - pos - len(close))
+        self._progress.wait = True
+        return pos
+
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in NATURAL_STOPS
-        unread = self._restarts.unread(tail, keep_newline=False)
+        unread = self._restarts.unread(tail, keep_newline=self._at_line_start)
         if unread and natural:
             self._end_at_restart(unread)
             return
@@ -205,7 +230,7 @@ class TaggedBody(CallContentReader):
             self._close_between_parameters(tail, natural=natural)
         elif self._state not in {self._before_header, self._before_first_call}:
             self.unread = "".join(self._stray_text) + tail if self._stray_text else self._without_partial_marker(tail)
-        if natural:
+        if natural or (self._state == self._after_call and not tail.strip()):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")

@@ -237,7 +237,8 @@ class CallContentReader(BodyReader):
             self._progress.end_call()
             self._state = self._between_calls
         else:
-            self._sink.finish()
+            if not self._tags.call.name:
+                self._sink.finish()
             self._state = self._after_call
 
     def _discard_call(self) -> None:
