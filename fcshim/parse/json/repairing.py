@@ -7,8 +7,6 @@ collected on, up to the next end marker.
 Rule: a body is repaired at most `_MAX_REPAIRS` times.
 """
 
-import re
-
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
@@ -18,7 +16,6 @@ from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.limits import Limits
 
 _CLOSING_CHARS = frozenset("}]`")
-_BARE_CALL = re.compile(r'\n\{[ \t]{0,4}"\w{1,32}"[ \t]{0,4}:')
 _MAX_REPAIRS = 2
 """Attempts to repair one body: the cost stays under 10 us a character."""
 
@@ -128,8 +125,6 @@ class JsonRepair:
         )
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
-        if self._dialect.starts and _quotes_bare_call("".join(self._parts), repaired.text):
-            raise RepairError("a string contains the start of a call", "syntax")
         self._calls.repairing = True
         try:
             self._reader.read_whole(repaired.text)
@@ -147,8 +142,3 @@ class JsonRepair:
             self._fail("a string is not closed")
         else:
             self.ended = natural and self._try_repair()
-
-
-def _quotes_bare_call(source: str, repaired: str) -> bool:
-    """Say whether a string contains, unescaped and on a line of its own, how a call without markers begins."""
-    return _BARE_CALL.search(source) is not None and '\\n{\\"' in repaired
