@@ -140,10 +140,6 @@ class Dialect:
         """Return every marker that opens a call or ends a body, and counts anywhere."""
         return (*self.inner_openers(), *self.closers())
 
-    def restart_markers(self) -> MarkerSet:
-        """Return every start marker that is a tag, after a newline, as a compiled set."""
-        return marker_set(tuple(f"\n{marker}" for marker in self.inner_openers() if marker[-1] in ">]"))
-
     def body_markers(self) -> MarkerSet:
         """Return `call_markers` as a compiled set."""
         return marker_set(self.call_markers())

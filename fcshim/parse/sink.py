@@ -52,6 +52,8 @@ class CallSink:
         self._tools = tools
         self._names: OfferedNames | None = None
         """Compiled at the first name that is not exactly that of a tool."""
+        self._first_chars: frozenset[str] | None = None
+        """The letters with which a call may begin, once they are needed; None if the tools are not known."""
         self._validates_all = arguments in {"validated", "checked"}
         self._resumable = arguments == "resumable"
         self._checked = arguments == "checked"
@@ -106,6 +108,12 @@ class CallSink:
         return self._tools is None or any(
             f"{namespace}{name}".startswith(prefix) for namespace in NAMESPACES for name in self._tools
         )
+
+    def may_begin_call(self, char: str) -> bool:
+        """Return whether a call in Python's syntax may begin with this letter: the name of a tool, or `print`."""
+        if self._first_chars is None and self._tools is not None:
+            self._first_chars = frozenset(text[:1] for text in ("print", *NAMESPACES, *self._tools))
+        return self._first_chars is None or char in self._first_chars
 
     def offers_exactly(self, name: str) -> bool:
         """Return whether this is the name of an offered tool, in the same spelling."""
@@ -185,6 +193,11 @@ class CallSink:
     def arguments(self) -> str:
         """Return the arguments of the open call so far."""
         return "".join(self._parts) if self.is_open else ""
+
+    @property
+    def unfinished_arguments(self) -> str:
+        """The arguments of the open call, as far as they were written."""
+        return "".join(self._parts)
 
     @property
     def can_withhold(self) -> bool:

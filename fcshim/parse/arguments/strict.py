@@ -36,11 +36,9 @@ from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_p
 from fcshim.parse.body import disposed_state
 from fcshim.parse.end_markers import MAX_RUNS, EndMarkers
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import MarkerSet, marker_set
 
 State: TypeAlias = Callable[[str, int], int]
 
-NO_MARKERS = marker_set(())
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
@@ -56,8 +54,7 @@ _NEXT_MEMBER = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
 class StrictJsonReader:
     """Reads one JSON value into `buffer`, whose owner sets the target and the handler."""
 
-    def __init__(self, end_markers: EndMarkers, limits: Limits, restarts: MarkerSet = NO_MARKERS) -> None:
-        """Read a value; one of `restarts` in a string, a newline and a start marker, may be the start of another."""
+    def __init__(self, end_markers: EndMarkers, limits: Limits) -> None:
         self.buffer = CommitBuffer(limits)
         self.stop = False
         """True if `read` must return: it needs more text, or the value has ended; a handler may set it, too."""
@@ -69,7 +66,6 @@ class StrictJsonReader:
         """The position at which the state began that raised an error."""
         self._state: State = self._read_value
         self._end_markers = end_markers
-        self._restarts = restarts
         self._limits = limits
         self._containers = self.buffer.containers
         self._token_parts: list[str] = []
@@ -161,14 +157,7 @@ class StrictJsonReader:
         return end + len(end_marker)
 
     def _read_control(self, text: str, pos: int) -> int:
-        """Read a raw control character: with a start marker after it, the call may have been begun again."""
-        if text[pos] == "\n" and not self.buffer.paused:
-            if self._restarts.is_partial(text, pos):
-                self.stop = True
-                return pos
-            if self._restarts.match(text, pos) is not None:
-                self.buffer.pause()
-                self.in_content = False
+        """Read a raw control character."""
         self.buffer.add_content(text[pos], escape_control(text[pos]))
         return pos + 1
 

@@ -31,6 +31,7 @@ from fcshim.parse.json.repairing import JsonRepair
 from fcshim.parse.json.trailer import JsonTrailer
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet
+from fcshim.parse.restart import RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
 
@@ -63,12 +64,13 @@ class JsonBody(BodyReader):
         self._sink = sink
         self._limits = limits
         self._end_markers = compile_end_markers(dialect.closers())
-        self._reader = StrictJsonReader(self._end_markers, limits, dialect.restart_markers())
+        self._reader = StrictJsonReader(self._end_markers, limits)
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
         self._arguments = self._calls.arguments
         self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope
+        self._restarts = RestartWatch(restart_markers(dialect), limits)
         self._call_markers: MarkerSet = self._end_markers
         self._repair: JsonRepair | None = None
         self._trailer: JsonTrailer | None = None
@@ -78,11 +80,14 @@ class JsonBody(BodyReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
-        calls, reading = self._calls, READING
+        if "\n" in text and self._restarts.concerns(text, pos):
+            return self._restarts.feed(self, text, pos)
+        calls = self._calls
         if calls.end_pending:
             calls.end_pending = False
             self.status = BodyStatus.CALL_ENDED
             return pos
+        reading = READING
         calls.status = reading
         self._wait = False
         size = len(text)
@@ -96,6 +101,16 @@ class JsonBody(BodyReader):
         self.in_content = self._reader.in_content and self._arguments.streams
         self.status = calls.status
         return pos
+
+    def is_unfinished(self, _unread: str) -> bool:
+        """Return whether a call is unfinished."""
+        if self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete():
+            return False
+        return self._state in {self._in_json, self._in_lenient, self._skip_to_end_marker}
+
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Say whether a call begins with this start marker, which ends at `pos`."""
+        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
@@ -264,11 +279,26 @@ class JsonBody(BodyReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
         self._calls.status = READING
+        natural = stop_reason in NATURAL_STOPS
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        if unread and natural:
+            self._end_at_restart(unread)
+            return
+        if tail[:1] == "\n":  # it waited for a start marker
+            tail = tail[self.feed(tail, 0) :]
+            self._calls.status = READING
         try:
-            self._close_state(tail, natural=stop_reason in NATURAL_STOPS)
+            self._close_state(tail, natural=natural)
         except LimitError as error:
             self._calls.abandon_at_limit(error)
         self.status = BodyStatus.ENDED if self._calls.status is READING else self._calls.status
+
+    def _end_at_restart(self, unread: str) -> None:
+        if not self._calls.discarding:
+            self._reader.roll_back()
+            self._calls.abandon("malformed", "the call was begun again")
+        self._sink.finish()
+        self.unread, self.status = unread, BodyStatus.ENDED
 
     def _close_state(self, tail: str, *, natural: bool) -> None:
         if self._state == self._in_trailer:
@@ -310,11 +340,6 @@ class JsonBody(BodyReader):
         """
         source = self._reader.roll_back()
         end_marker = self._end_markers.marker_at(source, 0)
-        if not end_marker:
-            self._calls.abandon("malformed", "the call was begun again")
-            self.unread = source + tail
-            self._sink.finish()
-            return
         self.unread = source[len(end_marker) :] + tail
         self._calls.repairing = True
         missing = "".join("}" if container == "{" else "]" for container in reversed(self._buffer.containers))

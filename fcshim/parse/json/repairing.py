@@ -2,15 +2,13 @@
 
 Theory of operation. `repair` rewrites the collected text as strict JSON, which the same strict reader then reads from
 its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
-collected on, up to the next end marker. A start marker at the start of a line is a restart: the model broke the call
-off and began again. It counts at the next start marker or at the end of the reply, if at most one end marker came by
-then; what follows it is then read like text.
+collected on, up to the next end marker.
 
 Rule: a body is repaired at most `_MAX_REPAIRS` times.
 """
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.repair import RepairError, repair
+from fcshim.parse.arguments.repair import RepairedJson, RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls
@@ -47,8 +45,6 @@ class JsonRepair:
         self._limits = limits
         self._openers = dialect.body_openers()
         self._call_markers = marker_set((*self._openers, *dialect.closers()))
-        self._restarts = dialect.restart_markers()
-        self._call_ends = marker_set(dialect.closers())
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
         self._parts = [source]
         self._size = len(source)
@@ -57,9 +53,7 @@ class JsonRepair:
         self._end_marker = ""
         """The end marker at `_end_marker_at`, an offset in the collected text: it may be content of a string."""
         self._repair_count = 0
-        self._at_line_start = source.endswith("\n")
-        self._restart_at = self._find_restart(source)
-        """The last start marker at the start of a line, before any end marker: an offset in the collected text."""
+        self._was_tried = False
 
     def feed(self, text: str, pos: int) -> int:
         """Collect text up to an end marker, or to the start marker of the next call. Raises `LimitError`."""
@@ -71,16 +65,21 @@ class JsonRepair:
             return end
         if found[0] not in self._openers:
             return self._read_end_marker(found[0], found.start(), found.end())
-        if self._at_line_start and self._restart_at >= 0 and (self._end_marker_at >= 0 or self._is_closed):
-            self._end_at_restart()
-            return found.start()
         if not self._repair_count and self._is_closed and self._try_repair():
             self.ended = True
             return found.start()
-        if self._at_line_start and self._end_marker_at < 0 and self._restarts.max_length:
-            self._restart_at = self._size
         self._add(found[0])
         return found.end()
+
+    def may_be_complete(self) -> bool:
+        """Say whether the collected text is a complete body. It is tried once: each attempt reads all of the text."""
+        if not self._is_closed or self._was_tried:
+            return False
+        self._was_tried = True
+        try:
+            return self._repaired(closed=False).complete
+        except RepairError:
+            return False
 
     @property
     def _is_closed(self) -> bool:
@@ -91,22 +90,10 @@ class JsonRepair:
         self._parts.append(text)
         self._size += len(text)
         self._last_char = text.rstrip()[-1:] or self._last_char
-        self._at_line_start = text[-1:] == "\n" if text else self._at_line_start
         if self._size > self._limits.mend:
             raise LimitError(f"more than {self._limits.mend} characters that are not strict JSON")
 
-    def _find_restart(self, source: str) -> int:
-        if self._restarts.search(source) is None or self._call_ends.search(source) is not None:
-            return -1
-        return max(source.rfind(f"\n{marker}") for marker in self._dialect.inner_openers()) + 1
-
     def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
-        if self._restart_at >= 0:
-            if self._end_marker_at < 0:
-                self._end_marker_at, self._end_marker = self._size, end_marker
-                self._add(end_marker)
-                return end
-            self._restart_at = -1  # the first end marker stood in a string, and so did the start marker
         try:
             self._repair(closed=True)
         except RepairError as error:
@@ -128,13 +115,6 @@ class JsonRepair:
         self.unread = "".join(self._parts)[self._end_marker_at + len(self._end_marker) :]
         self.ended = True
 
-    def _end_at_restart(self) -> None:
-        """End the body before the start marker with which the call was begun again."""
-        self.unread = "".join(self._parts)[self._restart_at :]
-        if self._calls.name is not None:
-            self._fail("the call was begun again")
-        self.ended = True
-
     def _try_repair(self) -> bool:
         """Try to repair the collected text as a body without an end marker."""
         try:
@@ -146,8 +126,19 @@ class JsonRepair:
     def _repair(self, *, closed: bool) -> None:
         """Repair the collected text and read the result. Raises `RepairError`."""
         self._repair_count += 1
+        repaired = self._repaired(closed=closed)
+        if not closed and not repaired.complete:
+            raise RepairError("the body is not complete", "syntax")
+        self._calls.repairing = True
+        try:
+            self._reader.read_whole(repaired.text)
+        except NotStrictError:
+            self._fail("not JSON")
+
+    def _repaired(self, *, closed: bool) -> RepairedJson:
+        """Repair the collected text. Raises `RepairError`."""
         dialect, buffer = self._dialect, self._reader.buffer
-        repaired = repair(
+        return repair(
             dialect.body.grammar,
             self._envelope.scopes(),
             buffer.commit_point,
@@ -158,13 +149,6 @@ class JsonRepair:
             at_string_start=buffer.at_string_start,
             has_end_marker=closed,
         )
-        if not closed and not repaired.complete:
-            raise RepairError("the body is not complete", "syntax")
-        self._calls.repairing = True
-        try:
-            self._reader.read_whole(repaired.text)
-        except NotStrictError:
-            self._fail("not JSON")
 
     def _fail(self, message: str) -> None:
         self._calls.abandon("malformed", message, "".join(self._parts))
@@ -172,9 +156,7 @@ class JsonRepair:
     def close(self, tail: str, *, natural: bool) -> None:
         """End the reply: the body has `ended`, unless its call is truncated."""
         self._parts.append(tail)
-        if self._restart_at >= 0 and natural:
-            self._end_at_restart()
-        elif self._end_marker_at >= 0:
+        if self._end_marker_at >= 0:
             self._end_at_marker()
             self._fail("a string is not closed")
         else:

@@ -31,6 +31,7 @@ from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.restart import RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.trailing_text import TrailingStatus
 
@@ -63,12 +64,15 @@ class LiteralBody(BodyReader):
         """The text from a doubtful quote on."""
         self._escaped_text = ""
         """The same text with its inner quotes escaped, as far as it was not read yet."""
+        self._restarts = RestartWatch(restart_markers(dialect), limits)
         self._skip_depth = 0
         """Number of open brackets in the text that is skipped."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         progress = self._progress
+        if "\n" in text and self._restarts.concerns(text, pos):
+            return self._restarts.feed(self, text, pos)
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
@@ -76,7 +80,17 @@ class LiteralBody(BodyReader):
         progress.status, progress.wait = READING, False
         if self._escaped_text:
             self._read_escaped_text()
-        return pos if progress.status is not READING or self._escaped_text else self._read(text, pos)
+        if progress.status is not READING or self._escaped_text:
+            return pos
+        return self._read(text, pos)
+
+    def is_unfinished(self, _unread: str) -> bool:
+        """Return whether a call is unfinished."""
+        return self._in_call
+
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Say whether a call begins with this start marker, which ends at `pos`."""
+        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
         progress, call, trailer = self._progress, self._call, self._trailer
@@ -142,9 +156,8 @@ class LiteralBody(BodyReader):
         string = self._values.string
         assert string is not None
         if string.syntax.fullmatch_json_content(text) is None:
-            if string.syntax.fullmatch_content(text) is None:
+            if "\n" in text or string.syntax.fullmatch_content(text) is None:
                 return False
-            string.multiline = string.multiline or "\n" in text
             text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
@@ -286,6 +299,10 @@ class LiteralBody(BodyReader):
         natural = stop_reason in NATURAL_STOPS
         self._progress.final = True
         self._was_truncated = not natural
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        if unread and natural:
+            self._end_at_restart(unread)
+            return
         if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
             tail = ""
         pos = self._read_tail(tail)
@@ -298,6 +315,11 @@ class LiteralBody(BodyReader):
         else:
             self._close_complete(tail[pos:], natural=natural)
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
+
+    def _end_at_restart(self, unread: str) -> None:
+        self._call.abandon("malformed", "the call was begun again")
+        self._progress.end_body()
+        self.unread, self.status = unread, BodyStatus.ENDED
 
     def _read_tail(self, tail: str) -> int:
         """Read the tail, after which no more text follows; return where reading stopped."""

@@ -30,6 +30,7 @@ _EVENTS_SIZE = 200
 """What a pending call counts for, in characters, beside its text: its events take memory too."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
+_MAX_MARKER = 64
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
@@ -188,8 +189,12 @@ class CallStates:
             if found.end() == len(buffer):
                 return len(buffer)
             pos = found.end()
+        doubled = _doubled_marker(section.dialect, buffer, pos)
+        if doubled:
+            self._add_section_space(section, doubled)
+            return pos + len(doubled)
         found_call = self._openings.find_in_section(section.dialect, buffer, pos)
-        if found_call is None:
+        if found_call is None or doubled is None:
             return self._cursor.wait_from(pos)
         if not isinstance(found_call, bool):
             opening, marker = found_call
@@ -428,6 +433,14 @@ class CallStates:
         self._output.release_as_text()
         if self._section is not None:
             self._leave_section(self._section)
+
+
+def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:
+    """Return the section's start marker at `pos`, which is doubled; None if more text is needed to tell."""
+    openers = [marker for marker in dialect.section_openers() if marker not in dialect.openers()]
+    found = next((marker for marker in openers if text.startswith(marker, pos)), "")
+    partial = any(marker.startswith(text[pos : pos + _MAX_MARKER]) for marker in openers)
+    return None if partial and not found else found
 
 
 def _remove_unread(raw: list[str], unread: str) -> None:

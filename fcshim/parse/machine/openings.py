@@ -98,6 +98,8 @@ class OpeningFinder:
         item = _LIST_ITEM.match(text, pos)
         if item is None or item.end() == len(text):
             return None if item or _PARTIAL_LIST_ITEM.match(text, pos) else False
+        if text[item.end()].isalpha() and not self._sink.may_begin_call(text[item.end()]):
+            return False
         is_tag = text[item.end()] in FIRST_CHARS and text[item.end()] != "["
         found = (self._find_unknown_tag if is_tag else self.find_line)(text, item.end())
         if not isinstance(found, tuple):

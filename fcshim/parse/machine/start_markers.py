@@ -14,6 +14,7 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.machine.context import ROLE_MARKERS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import MarkerSet
+from fcshim.parse.restart import begins_again
 
 _MAX_SPACE = 64
 _MAX_PIECES = 64
@@ -45,7 +46,9 @@ class Opening:
     def begins(self, text: str, start: int, end: int) -> bool | None:
         """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
         if not self.section:
-            return self.dialect.body.begins(text, start if self.starts_body else end)
+            end = start if self.starts_body else _end_of_doubled(text, start, end)
+            begins = self.dialect.body.begins(text, end)
+            return False if begins is None and begins_again(self.dialect, text, end) else begins
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
         at = found.end()
@@ -168,6 +171,14 @@ class StartMarkers:
             if begins:
                 return opening
         return False
+
+
+def _end_of_doubled(text: str, start: int, end: int) -> int:
+    """Return the end of the start marker at `start`, or of the same marker after it: a doubled one counts once."""
+    found = _SPACE.match(text, end, end + _MAX_SPACE)
+    assert found is not None
+    marker = text[max(0, start) : end].lstrip("\n")
+    return found.end() + len(marker) if marker and text.startswith(marker, found.end()) else end
 
 
 def is_whole_tag(marker: str) -> bool:

@@ -16,10 +16,13 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from fcshim.events import StopReason
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.restart import RestartMarkers, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
 from fcshim.parse.tagged.tags import BodyHeader, CompiledTags
@@ -28,6 +31,7 @@ _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
+_ELEMENT = re.compile(r"\s{0,16}<([^\W\d][\w.-]{0,127}+) ?/?>")
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 
@@ -36,22 +40,62 @@ class TaggedBody(CallContentReader):
     """Reads one body."""
 
     def __init__(
-        self, compiled: CompiledTags, header: BodyHeader | None, start_marker: str, sink: CallSink, limits: Limits
+        self,
+        compiled: CompiledTags,
+        header: BodyHeader | None,
+        start_marker: str,
+        sink: CallSink,
+        limits: Limits,
+        dialect: Dialect,
     ) -> None:
         super().__init__(compiled, start_marker, sink, limits)
+        self._at_line_start = dialect.at_line_start
+        self._section_openers = dialect.section_openers()
+        self._restarts = RestartWatch(self._restart_markers(dialect), limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
         self._stray_text: list[str] = []
+        self._searched = 0
+        """Characters after an element that were searched for its end tag."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
+        if "\n" in text and self._restarts.concerns(text, pos):
+            return self._restarts.feed(self, text, pos)
         progress, size = self._progress, len(text)
         progress.status, progress.wait = READING, False
         while pos < size and not progress.wait and progress.status is READING:
             pos = self._state(text, pos)
         self.status = progress.status
         return pos
+
+    def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
+        """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
+        head = self._tags.call.head
+        if self._has_outer_marker and head:
+            outer = tuple(marker for marker in dialect.opens if not marker.startswith(head))
+            return restart_markers(replace(dialect, opens=outer))
+        return restart_markers(dialect, head, self._tags.call_close)
+
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Say whether a call begins with this start marker, which ends at `pos`."""
+        if self._header is not None and marker.endswith(self._header.marker_end):
+            end = self._header.find_end(text, pos)
+            return None if end is None else end > 0
+        head = self._tags.call.head
+        if self._section_openers and marker in self._section_openers:
+            return True
+        found = self._compiled.read_confirmed_call(text, pos - (len(marker) if head and marker.startswith(head) else 0))
+        return None if found is None else bool(found)
+
+    def is_unfinished(self, unread: str) -> bool:
+        """Say whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
+        if self._state == self._in_value:
+            found = self._value_markers.match(unread)
+            return found is None or self._tags.nested or bool(unread[found.end() :].strip())
+        in_call = self._state in {self._between_parameters, self._in_stray_text}
+        return self._state == self._in_object or (in_call and bool(unread.strip()))
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` if it lies wholly inside a string value (the fast path); else return False."""
@@ -139,6 +183,8 @@ class TaggedBody(CallContentReader):
 
     def _after_call(self, text: str, pos: int) -> int:
         """After a call without outer marker, which an end marker may still follow."""
+        if self._tags.call.name and self._sink.is_complete:
+            return self._after_element(text, pos)
         at = self._compiled.skip_space(text, pos)
         kind = self._marker_kind(text, at)
         if kind is None:
@@ -146,11 +192,34 @@ class TaggedBody(CallContentReader):
         self._progress.end_body()
         return self._compiled.end_of_marker(text, at) if kind == "close" else pos
 
+    def _after_element(self, text: str, pos: int) -> int:
+        """After a tool's element: its end tag again shows that a value quoted the first one."""
+        head, close = self._tags.call.head, self._tags.call_close
+        following = _ELEMENT.match(text, pos)
+        if following is not None and self._sink.offers(following[1]):
+            self._progress.end_body()
+            return pos
+        again = text.find(close, pos + self._searched, pos + self._limits.look_ahead)
+        if again >= 0 and text.find(head, pos, again) < 0:
+            self._sink.fail("malformed", "the end of the call comes twice")
+            self._progress.end_body()
+            return again + len(close)
+        if again >= 0 or len(text) - pos > self._limits.look_ahead:
+            self._progress.end_body()
+            return pos
+        self._searched = max(0, len(text) - pos - len(close))
+        self._progress.wait = True
+        return pos
+
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in NATURAL_STOPS
+        unread = self._restarts.unread(tail, keep_newline=self._at_line_start)
+        if unread and natural:
+            self._end_at_restart(unread)
+            return
         if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
             self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
         if self._state == self._in_value:
@@ -161,10 +230,16 @@ class TaggedBody(CallContentReader):
             self._close_between_parameters(tail, natural=natural)
         elif self._state not in {self._before_header, self._before_first_call}:
             self.unread = "".join(self._stray_text) + tail if self._stray_text else self._without_partial_marker(tail)
-        if natural:
+        if natural or (self._state == self._after_call and not tail.strip()):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
+        self.status = BodyStatus.ENDED
+
+    def _end_at_restart(self, unread: str) -> None:
+        self._call.fail("malformed", "the call was begun again")
+        self.unread = unread
+        self._progress.end_body()
         self.status = BodyStatus.ENDED
 
     def _close_value(self, tail: str, *, natural: bool) -> None:
@@ -179,7 +254,9 @@ class TaggedBody(CallContentReader):
             self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._call.has_arguments and not self._progress.discarding:
+        if natural and self._compiled.kind_at(tail, 0) in {"call", "open"}:
+            self._end_at_restart(tail)
+        elif natural and self._call.has_arguments and not self._progress.discarding:
             self.unread = self._without_partial_marker(tail)
             self._close_call()
         else:

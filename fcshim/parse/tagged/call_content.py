@@ -47,6 +47,8 @@ class CallContentReader(BodyReader):
         self._value: TaggedValue | NestedValue | None = None
         self._plain_text = compiled.plain_text
         """Matches text of the current value without any character that may start a marker."""
+        self._value_markers = compiled.value_markers
+        """The markers of the current value."""
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -86,9 +88,7 @@ class CallContentReader(BodyReader):
         if kind == "parameter":
             tag = self._call.markup.read_parameter(text, pos)
         elif self._call.has_arguments or (self._progress.discarding and kind == "call"):
-            self._check_stray_text()
-            self._close_call()  # its closing tag is missing
-            return pos
+            return self._close_before_opening(kind, text, pos)
         elif kind == "open":
             return self._yield_to_next_body(pos)
         else:
@@ -100,10 +100,39 @@ class CallContentReader(BodyReader):
         self._begin_value(tag)
         return tag.end
 
+    def _close_before_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
+        """Close a call whose closing tag is missing; it was broken off if the same call begins again."""
+        start = self._compiled.end_of_marker(text, pos) if kind == "open" else pos
+        is_repeated = not self._progress.discarding and self._begins_again(text, start)
+        self._progress.wait = is_repeated is None
+        if is_repeated is None:
+            return pos
+        self._check_stray_text()
+        if is_repeated:
+            self._call.fail("malformed", "the call was begun again")
+        self._close_call()
+        return pos
+
+    def _begins_again(self, text: str, pos: int) -> bool | None:
+        """Say whether a call at `pos` has the name and the first argument of the current one; None for more text."""
+        tag = self._compiled.read_call(text, pos)
+        if not tag or self._resolve(tag.name) != self._call.name:
+            return None if tag is None else False
+        at = self._compiled.skip_space(text, tag.end)
+        found = self._call.markup.read_parameter(text, at)
+        if not found or found.name != next(iter(self._call.seen_keys), None):
+            return None if found is None or at == len(text) else False
+        close = found.close or self._tags.parameter_close
+        end = text.find(close, found.end, found.end + MAX_STRAY_TEXT)
+        if end < 0 and len(text) - found.end < MAX_STRAY_TEXT:
+            return None
+        return self._tags.nested or self._call.may_begin_with(text[found.end : end if end >= 0 else None])
+
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
-        self._plain_text = self._call.markup.for_value(tag).compiled.plain_text
+        compiled = self._call.markup.for_value(tag).compiled
+        self._plain_text, self._value_markers = compiled.plain_text, compiled.value_markers
         self._state = self._in_value
         if tag.is_empty:
             self._value.end_empty()
@@ -170,7 +199,8 @@ class CallContentReader(BodyReader):
         pos = value.feed(text, pos)
         self._progress.wait = value.wait
         self.in_content = value.streams
-        self._finish_value(value)
+        if value.ended or value.error is not None:
+            self._finish_value(value)
         return pos
 
     def _finish_value(self, value: TaggedValue | NestedValue) -> None:
@@ -207,7 +237,8 @@ class CallContentReader(BodyReader):
             self._progress.end_call()
             self._state = self._between_calls
         else:
-            self._sink.finish()
+            if not self._tags.call.name:
+                self._sink.finish()
             self._state = self._after_call
 
     def _discard_call(self) -> None:

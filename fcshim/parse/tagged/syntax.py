@@ -5,7 +5,7 @@ Rule: data and a bounded look-ahead only; `body` reads the calls.
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fcshim.events import StopReason
 from fcshim.parse.body import READING, BodyReader, BodyStatus
@@ -48,7 +48,7 @@ class TaggedCalls:
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
         compiled = compile_tags(self.tags, dialect.openers(), dialect.closers())
-        return TaggedBody(compiled, self.header, start_marker, sink, limits)
+        return TaggedBody(compiled, self.header, start_marker, sink, limits, dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class SuffixedCalls:
             return False
         return bool(_SUFFIX.match(text, pos)) or (None if _PARTIAL_SUFFIX.match(text, pos) else False)
 
-    def reader(self, _dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return SuffixedReader(self, start_marker, sink, limits)
+        return SuffixedReader(self, start_marker, sink, limits, dialect)
 
     def compile_body(self, start_marker: str) -> CompiledTags:
         """Compile the tags of a body; `start_marker` includes the suffix."""
@@ -82,8 +82,11 @@ class SuffixedCalls:
 class SuffixedReader(BodyReader):
     """Reads the suffix, then delegates to the reader of calls with this suffix."""
 
-    def __init__(self, syntax: SuffixedCalls, start_marker: str, sink: CallSink, limits: Limits) -> None:
+    def __init__(
+        self, syntax: SuffixedCalls, start_marker: str, sink: CallSink, limits: Limits, dialect: Dialect
+    ) -> None:
         self._syntax = syntax
+        self._dialect = dialect
         self._start_marker = start_marker
         self._sink = sink
         self._limits = limits
@@ -97,7 +100,9 @@ class SuffixedReader(BodyReader):
                 self.status = READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
                 return pos
             compiled = self._syntax.compile_body(self._start_marker + found[0])
-            self._reader = TaggedBody(compiled, None, self._start_marker + found[0], self._sink, self._limits)
+            marker = self._start_marker + found[0]
+            dialect = replace(self._dialect, open=marker, close=compiled.end_markers[0], opens=(), section_open="")
+            self._reader = TaggedBody(compiled, None, marker, self._sink, self._limits, dialect)
             pos = found.end()
         pos = self._reader.feed(text, pos)
         self._copy_state(self._reader)
@@ -141,13 +146,13 @@ class ElementCalls:
         """Return True: the reader checks that a child or the end of the element follows."""
         return True
 
-    def reader(self, _dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of the element that `start_marker` opens; the tool's name is in the marker."""
         name = start_marker.strip("</ >")
         tool = sink.resolve(name)
-        return TaggedBody(
-            _compile_element(name, sink.parameter_names(tool) if tool else ()), None, start_marker, sink, limits
-        )
+        compiled = _compile_element(name, sink.parameter_names(tool) if tool else ())
+        dialect = replace(dialect, open=start_marker, opens=(), section_open="")
+        return TaggedBody(compiled, None, start_marker, sink, limits, dialect)
 
 
 @functools.lru_cache(maxsize=256)
