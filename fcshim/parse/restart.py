@@ -9,7 +9,7 @@ Rule: at most `Limits.mend` characters are held, each of them once; a body that 
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from fcshim.parse.body import READING, BodyStatus
@@ -31,7 +31,8 @@ class RestartMarkers:
             marker.lstrip("\n"): closers for marker, closers in ends.items() if len(marker) >= _MIN_SIZE
         }
         markers = sorted(self.ends, key=len, reverse=True)
-        whole, partial = "|".join(map(re.escape, markers)), "|".join(map(_pattern_of_prefix, markers))
+        whole = "|".join(_pattern_of_marker(marker, markers) for marker in markers)
+        partial = "|".join(map(_pattern_of_prefix, markers))
         self.search = re.compile(rf"\n(?:({whole})|(?:{partial})\Z)" if markers else r"(?!)").search
 
     def tags_beside(self, marker: str) -> tuple[str, ...]:
@@ -179,6 +180,12 @@ class RestartWatch:
         """End the watch: return the text from the restart on where the reply ends with `tail`, else an empty string."""
         self.reading = True
         return tail[self._start + (not keep_newline) :] if self.holds and self._is_confirmed else ""
+
+
+def _pattern_of_marker(marker: str, markers: Iterable[str]) -> str:
+    """Return a pattern for the marker, unless the text ends within a longer one that begins with it."""
+    rests = [other[len(marker) :] for other in markers if other != marker and other.startswith(marker)]
+    return re.escape(marker) + "".join(rf"(?!(?:{_pattern_of_prefix(rest)})\Z)" for rest in rests)
 
 
 def _pattern_of_prefix(marker: str) -> str:
