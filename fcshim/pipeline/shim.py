@@ -36,6 +36,7 @@ from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
+from fcshim.prompt.content_cache import json_key
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
@@ -196,7 +197,7 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
 
 
 def _escaped_tool(tool: Tool, escape: Escaper) -> Tool:
-    if not escape.markers.may_change((tool.name, tool.description, *strings_of(tool.parameters))):
+    if not _may_change(tool, escape):
         return tool
     return msgspec.structs.replace(
         tool,
@@ -204,6 +205,16 @@ def _escaped_tool(tool: Tool, escape: Escaper) -> Tool:
         description=escape(tool.description),
         parameters=map_strings(tool.parameters, escape),
     )
+
+
+def _may_change(tool: Tool, escape: Escaper) -> bool:
+    """Return false only if nothing in the tool is escaped. Only this is remembered: the caller may change a schema."""
+
+    def test() -> bool:
+        return escape.markers.may_change((tool.name, tool.description, *strings_of(tool.parameters)))
+
+    key = json_key(tool)
+    return key is None or escape.remembered(key, test, lambda _: (key,))
 
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:

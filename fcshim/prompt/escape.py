@@ -22,16 +22,19 @@ once.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
+from fcshim.prompt.content_cache import WRITTEN
 from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
+
+Result = TypeVar("Result")
 
 
 class PendingTail(NamedTuple):
@@ -443,3 +446,27 @@ class Escaper:
         escaped = self.markers.escape(text)
         self.changed = self.changed or escaped != text
         return escaped
+
+    def remembered(
+        self,
+        key: Hashable,
+        write: Callable[[], Result],
+        texts: Callable[[Result], Iterable[str | bytes]],
+        *,
+        keep: Callable[[], bool] = lambda: True,
+    ) -> Result:
+        """Return what `write` returns, from memory if an escaper of the same markers wrote something with this key.
+
+        `texts` are those in the key and in what was written. If `keep` returns false after the writing, it is not kept.
+        """
+        found = WRITTEN.get((self.markers, key))
+        if found is None:
+            changed, self.changed = self.changed, False
+            result = write()
+            found = result, self.changed
+            self.changed = changed
+            if keep():
+                WRITTEN.put((self.markers, key), found, texts(result))
+        self.changed = self.changed or found[1]
+        written: Result = found[0]
+        return written
