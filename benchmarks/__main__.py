@@ -14,6 +14,7 @@ BENCHMARKS = (
     ("apis",),
     ("servers",),
     ("reading",),
+    ("request_path",),
     ("hostile_requests",),
     # These two need a llama-server, which they find in the same way as the tests.
     ("constrain", "--engine"),

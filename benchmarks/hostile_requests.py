@@ -65,6 +65,7 @@ TEXTS: dict[str, str] = {
     "a megabyte of <a": "<a" * 495_000,
     "a megabyte of &lt;": "&lt;" * 247_000,
     "a megabyte of tags": "<tool_call>" * 90_000,
+    "a megabyte of different tags": "".join(f"<t{i}>" for i in range(110_000)),
     "a megabyte of lines": "\n" * 490_000,
     "a megabyte of prose": "What is this about, then? " * 38_000,
 }

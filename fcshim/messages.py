@@ -138,6 +138,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 def text_of(content: Content) -> str:
     """Join the text parts of `content`; media are left out."""
+    if len(content) == 1 and isinstance(content[0], TextPart):
+        return content[0].text
     return "".join(part.text for part in content if isinstance(part, TextPart))
 
 

@@ -5,6 +5,7 @@ What an upstream sends is never an error. Whatever a client or an upstream can m
 default and its reason. The server limits the size of a request's body.
 """
 
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import TypeVar
@@ -15,7 +16,7 @@ from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Tool
-from fcshim.schema.limits import exceeds_depth
+from fcshim.schema.limits import exceeds_depth, may_exceed_depth
 
 MAX_NOTES = 8
 """Log lines about one request: the log is read by people, and a request can cause thousands of notes."""
@@ -55,19 +56,24 @@ def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:
     """Refuse tools beyond the limits. Raises `RequestError`."""
     if len(tools) > limits.tools:
         raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
-    size = 0
-    for position, tool in enumerate(tools):
-        if exceeds_depth(tool.parameters, limits.schema_depth):
-            raise RequestError(
-                f"tools[{position}]: the schema is nested deeper than {limits.schema_depth} levels",
-                param=f"tools[{position}].parameters",
-            )
-        size += len(msgspec.json.encode(tool))
+    size = sum(_checked_size(tool, position, limits) for position, tool in enumerate(tools))
     if size > limits.schema_bytes:
         raise RequestError(
             f"tools: names, descriptions and schemas take {size} bytes, {limits.schema_bytes} are allowed",
             param="tools",
         )
+
+
+def _checked_size(tool: Tool, position: int, limits: RequestLimits) -> int:
+    """Return the bytes of a tool as JSON. Raises `RequestError` if its schema is too deep."""
+    with contextlib.suppress(RecursionError):
+        text = msgspec.json.encode(tool)
+        if not may_exceed_depth(text, limits.schema_depth) or not exceeds_depth(tool.parameters, limits.schema_depth):
+            return len(text)
+    raise RequestError(
+        f"tools[{position}]: the schema is nested deeper than {limits.schema_depth} levels",
+        param=f"tools[{position}].parameters",
+    )
 
 
 T = TypeVar("T")

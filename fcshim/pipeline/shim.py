@@ -36,8 +36,9 @@ from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
+from fcshim.prompt.content_cache import json_key
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.escape import Escaper, escaper_for, map_strings
+from fcshim.prompt.escape import Escaper, escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.signature import ToolsStyle
@@ -190,19 +191,30 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return as_tools(
-            [
-                msgspec.structs.replace(
-                    tool,
-                    name=escape(tool.name),
-                    description=escape(tool.description),
-                    parameters=map_strings(tool.parameters, escape),
-                )
-                for tool in request.tools
-            ]
-        )
+        return as_tools([_escaped_tool(tool, escape) for tool in request.tools])
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
+
+
+def _escaped_tool(tool: Tool, escape: Escaper) -> Tool:
+    if not _may_change(tool, escape):
+        return tool
+    return msgspec.structs.replace(
+        tool,
+        name=escape(tool.name),
+        description=escape(tool.description),
+        parameters=map_strings(tool.parameters, escape),
+    )
+
+
+def _may_change(tool: Tool, escape: Escaper) -> bool:
+    """Return false only if nothing in the tool is escaped. Only this is remembered: the caller may change a schema."""
+
+    def test() -> bool:
+        return escape.markers.may_change((tool.name, tool.description, *strings_of(tool.parameters)))
+
+    key = json_key(tool)
+    return key is None or escape.remembered(key, test, lambda _: (key,))
 
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:

@@ -86,7 +86,8 @@ def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]]
         for at, message in enumerate(step.input_messages):
             if isinstance(message, ToolMessage):
                 limit = _min_result(most) if (number, at) in shortened else most
-                yield msgspec.structs.replace(message, content=shorten_content(message.content, limit))
+                content = shorten_content(message.content, limit)
+                yield message if content is message.content else msgspec.structs.replace(message, content=content)
             else:
                 yield message
 

@@ -15,6 +15,22 @@ DEFAULT_MAX_RESULT = 64 * 1024
 result leaves too little context for the reply, and an engine that shifts its context drops the tools from it."""
 
 
+def remembered_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
+    """Do what `escape_content` does, from memory if the same content was escaped before."""
+    if has_media_part(content):
+        return escape_content(content, escape, media=media)
+
+    def texts(escaped: Content) -> tuple[str, str]:
+        return text_of(content), text_of(escaped)
+
+    return escape.remembered(content, lambda: escape_content(content, escape), texts)
+
+
+def has_media_part(content: Content) -> bool:
+    """Return whether a part is media, which is large, and costs nothing to write."""
+    return any(isinstance(part, MediaPart) for part in content)
+
+
 def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
     """Join adjacent texts and escape their markers; without `media`, a placeholder text replaces each media part."""
     return tuple(

@@ -22,15 +22,19 @@ once.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
+from fcshim.prompt.content_cache import WRITTEN
+from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
+
+Result = TypeVar("Result")
 
 
 class PendingTail(NamedTuple):
@@ -91,13 +95,15 @@ class PlainMarker:
     lookahead: str = ""
     partial_lookahead: str = ""
     """What may still become `lookahead`, up to the end of the text."""
-    prefix: str = ""
+    in_text: str = ""
+    """The pattern of the head in a text where it depends on what is before it; a search skips to its first character,
+    so it begins with one."""
     literal: str = ""
     """What a text must contain, escaped or not, to have this marker: it is found 50 times faster than the pattern."""
 
     def pattern(self) -> str:
         """Return the pattern of the head with its underscores."""
-        return f"{self.prefix}{self.head}_*(?={self.tail}{self.lookahead})"
+        return f"{self.in_text or self.head}_*(?={self.tail}{self.lookahead})"
 
     def pending_pattern(self) -> str:
         """Return the pattern of an end of a text that may still become this marker with an underscore."""
@@ -125,20 +131,20 @@ def _literal_marker(marker: str) -> PlainMarker:
 
 _BUNDLED = (
     # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
-    PlainMarker("A", "ction[ _]Input:", literal="ction"),
+    PlainMarker("A", "ction[ _]Input:", literal="Input:"),
     _if_json_follows("A", "ction:"),
     PlainMarker("O", "bservation:", literal="bservation:"),
     _if_json_follows("f", "unctools"),
     _if_json_follows("f", "unction call"),
     PlainMarker("t", r"o=functions\.", literal="o=functions."),
     # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
-    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", prefix="(?<!>)>*", literal=">>"),
-    PlainMarker("```", "tool_code", literal="tool_code"),
-    PlainMarker("```", "tool_call", literal="tool_call"),
+    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", in_text="(?:>(?<!>>)>*>)", literal=">>"),
+    PlainMarker("```", "tool_code", literal="tool_c"),
+    PlainMarker("```", "tool_call", literal="tool_c"),
     # Qwen-Agent.
-    *(PlainMarker("✿", f"{word}✿", literal=f"{word}✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
+    *(PlainMarker("✿", f"{word}✿", literal="✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
     # Control tokens of MiniMax and Gemma 4.
-    PlainMarker(r"\[", r"e~\[", literal="e~["),
+    PlainMarker(r"\[", r"e~\[", literal="~"),
     PlainMarker("<", r"turn\|>", literal="turn|>"),
 )
 
@@ -158,20 +164,21 @@ class PlainMarkers:
 
     def escape(self, text: str) -> str:
         """Escape every marker in a text."""
-        if not self._may_contain_marker(text):
+        if not self.may_occur_in(text):
             return text
         return self._marker_re.sub(lambda found: f"{found[0]}_", text)
 
     def unescape(self, text: str, end: int | None = None) -> str:
         """Undo `escape` in `text[:end]`; the text after `end` still serves as lookahead."""
         end = len(text) if end is None else end
-        if not self._may_contain_marker(text):
+        if not self.may_occur_in(text):
             return text[:end]
         changed = self._marker_re.sub(lambda at: at[0].removesuffix("_") if at.end() <= end else at[0], text)
         return changed[: len(changed) - len(text) + end]
 
-    def _may_contain_marker(self, text: str) -> bool:
-        return any(literal in text for literal in self._literals)
+    def may_occur_in(self, text: str) -> bool:
+        """Return false only if the text contains no marker, escaped or not."""
+        return any(map(text.__contains__, self._literals))
 
     def pending(self, text: str) -> PendingTail | None:
         """Return the tail that may still become an escaped marker."""
@@ -220,14 +227,10 @@ _MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers
 # Markers without a closing bracket (attributes may follow) match whatever comes after them; markers with a bar inside
 # are not covered by the pattern of names.
 _PIPED = [marker.lstrip("</") for marker in _MARKERS if re.match(r"</?\w+\|\w", marker)]
-_UNFINISHED = "|".join([*(re.escape(m[1:]) for m in _MARKERS if m[-1] not in ">]"), *map(re.escape, _PIPED)]) or r"(?!)"
+_BEGINNINGS = [*(marker[1:] for marker in _MARKERS if marker[-1] not in ">]"), *_PIPED]
+_UNFINISHED = "|".join(map(re.escape, _BEGINNINGS)) or r"(?!)"
 
-# Invisible characters, which a model or a lenient parser ignores.
-_INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f"
-)
-_GAP = rf"[\s{_INVISIBLE}]{{0,8}}+"  # bounded, so that a stream holds back a bounded tail
+_GAP = rf"[\s{INVISIBLE}]{{0,8}}+"  # bounded, so that a stream holds back a bounded tail
 # The opening character may itself be escaped, as an HTML entity or in JSON (Go's encoder does so): a model decodes
 # both.
 # It begins with a set of characters, by which the search skips all others.
@@ -236,15 +239,15 @@ _OPEN = (
     r"(?P<under>_*+)"
 )
 # No marker begins at a bracket that only white space separates from another one: a million of them are one match.
-_RUN = rf"[<＜\[&\\][<＜\[&\\_\s{_INVISIBLE}]*(?=[<＜\[&])"
+_RUN = rf"[<＜\[&\\][<＜\[&\\_\s{INVISIBLE}]*(?=[<＜\[&])"
 _END = r"(?:[>＞]|&(?i:gt|\#62|\#x3e);|\\(?i:u003e|x3e))"
-_NAME = rf"[\w:\-{_INVISIBLE}]{{1,80}}+"
+_NAME = rf"[\w:\-{INVISIBLE}]{{1,80}}+"
 _BARRED = r"[^\s<＜\[\]&\\>＞|｜]{1,64}+"
 
 _CANDIDATE = re.compile(
     rf"{_RUN}|{_OPEN}{_GAP}(?:\\?/{_GAP})?"
     rf"(?:(?P<wide>｜|(?(square)(?!)|(?i:{_UNFINISHED})))|(?P<bar>\|){_GAP}{_BARRED}{_GAP}(?:[|｜]{_GAP})?{_END}"
-    rf"|(?P<name>{_NAME})(?![\w:\-{_INVISIBLE}])(?:{_GAP}(?P<end>{_END}|\]))?)"
+    rf"|(?P<name>{_NAME})(?![\w:\-{INVISIBLE}])(?:{_GAP}(?P<end>{_END}|\]))?)"
 )
 
 
@@ -263,37 +266,31 @@ _PENDING = re.compile(
 )
 
 
-def _name_key(name: str) -> str:
-    """Normalise a marker's name for comparison."""
-    return _IGNORED.sub("", name).rpartition(":")[2].casefold()
-
-
-_IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
-
-
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = frozenset(filter(None, map(_name_key, (*_TAGS, *_NAMES))))
-_CLOSED_KEYS = frozenset(map(_name_key, _CLOSED_TAGS))
-_BRACKET_KEYS = frozenset(filter(None, map(_name_key, (*_BRACKETS, *_NAMES))))
+_OPEN_KEYS = frozenset(filter(None, map(name_key, (*_TAGS, *_NAMES))))
+_CLOSED_KEYS = frozenset(map(name_key, _CLOSED_TAGS))
+_BRACKET_KEYS = frozenset(filter(None, map(name_key, (*_BRACKETS, *_NAMES))))
 
 
-_PIECE = 32_768
-"""Characters that are searched at once, some 5 ms: the interpreter's lock is held meanwhile."""
+_PIECE = 16_384
+"""Characters that are searched at once, some 2 ms: the interpreter's lock is held meanwhile."""
 _CUT = re.compile(r"[<\[]|&(?i:lt|#0{0,4}60|#x0{0,4}3c);|\\(?i:u003c|x3c)")
 
 
-def _substitute(change: Callable[[re.Match[str]], str], text: str) -> str:
-    """Replace every candidate, piece by piece; a piece ends before a bracket, which no candidate has inside."""
-    if len(text) <= _PIECE:
-        return _CANDIDATE.sub(change, text)
-    parts: list[str] = []
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text before brackets, which no candidate has inside."""
     start = 0
-    while start < len(text):
+    while len(text) - start > _PIECE:
         found = _CUT.search(text, start + _PIECE)
-        end = found.start() if found else len(text)
-        parts.append(_CANDIDATE.sub(change, text[start:end]))
-        start = end
-    return "".join(parts)
+        if found is None:
+            break
+        yield text[start : found.start()]
+        start = found.start()
+    yield text[start:] if start else text
+
+
+_SEPARATOR = "\0"
+"""A character in no marker, name or gap, so that no marker crosses it."""
 
 
 class MarkerEscaper:
@@ -301,11 +298,10 @@ class MarkerEscaper:
 
     def __init__(self, custom: Dialect | None = None) -> None:
         own = () if custom is None else tuple(_escapable(custom))
-        keys = frozenset(filter(None, (_name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
+        keys = frozenset(filter(None, (name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
         self._open_keys = _OPEN_KEYS | keys
         self._bracket_keys = _BRACKET_KEYS | keys
-        self._escape_tags = functools.partial(_substitute, self._escape_match)
-        self._restore_tags = functools.partial(_substitute, self._unescape_match)
+        self._names = MarkerNames(self._open_keys | _CLOSED_KEYS, self._bracket_keys, _BEGINNINGS)
         self._plain_markers = PlainMarkers()
         added: list[str] = []
         for marker in sorted(own, key=len):  # one that contains another one must not be escaped twice
@@ -315,7 +311,12 @@ class MarkerEscaper:
 
     def escape(self, text: str) -> str:
         """Escape every marker and chat-template token in a text, in linear time."""
-        return self._plain_markers.escape(self._escape_tags(text))
+        return self._plain_markers.escape(self._change_tags(text, self._escape_match))
+
+    def may_change(self, texts: Iterable[str]) -> bool:
+        """Return false only if `escape` changes none of the texts, which are searched as one."""
+        text = _SEPARATOR.join(texts)
+        return self._names.may_occur_in(text) or self._plain_markers.may_occur_in(text)
 
     def unescape(self, text: str) -> str:
         """Undo `escape`."""
@@ -327,7 +328,12 @@ class MarkerEscaper:
         return plain_markers, UnescapePass(self._unescape_tags, self._pending_tail)
 
     def _unescape_tags(self, text: str, end: int) -> str:
-        return self._restore_tags(text[:end])
+        return self._change_tags(text[:end], self._unescape_match)
+
+    def _change_tags(self, text: str, change: Callable[[re.Match[str]], str]) -> str:
+        return "".join(
+            _CANDIDATE.sub(change, piece) if self._names.may_occur_in(piece) else piece for piece in _pieces(text)
+        )
 
     def _escape_match(self, match: re.Match[str]) -> str:
         if not self._is_marker(match):
@@ -345,10 +351,10 @@ class MarkerEscaper:
         if match["open"] is None:
             return False
         if match["open"] == "[":
-            return match["name"] is not None and match["end"] == "]" and _name_key(match["name"]) in self._bracket_keys
+            return match["name"] is not None and match["end"] == "]" and name_key(match["name"]) in self._bracket_keys
         if match["name"] is None:  # full-width bar, barred token, unfinished marker
             return True
-        key = _name_key(match["name"])
+        key = name_key(match["name"])
         return key in self._open_keys or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
 
     def _pending_tail(self, text: str) -> PendingTail | None:
@@ -364,7 +370,7 @@ class MarkerEscaper:
         if not pending["after"]:
             return True
         keys = self._bracket_keys if pending["open"] == "[" else _CLOSED_KEYS
-        return _name_key(pending["name"]) in keys
+        return name_key(pending["name"]) in keys
 
 
 _OPENING_BRACKETS = frozenset("<＜[")
@@ -403,6 +409,20 @@ def escaper_for(dialect: Dialect) -> MarkerEscaper:
     return BUNDLED if dialect in DIALECTS.values() else MarkerEscaper(dialect)
 
 
+def strings_of(value: JSON) -> Iterator[str]:
+    """Yield every string in a JSON value, keys included, in no particular order."""
+    values = [value]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+            values.extend(value.values())
+        elif isinstance(value, list):
+            values.extend(value)
+
+
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
     """Apply `change` to every string in a JSON value, keys included. Raises `RecursionError` if it is too deep."""
     if isinstance(value, str):
@@ -426,3 +446,27 @@ class Escaper:
         escaped = self.markers.escape(text)
         self.changed = self.changed or escaped != text
         return escaped
+
+    def remembered(
+        self,
+        key: Hashable,
+        write: Callable[[], Result],
+        texts: Callable[[Result], Iterable[str | bytes]],
+        *,
+        keep: Callable[[], bool] = lambda: True,
+    ) -> Result:
+        """Return what `write` returns, from memory if an escaper of the same markers wrote something with this key.
+
+        `texts` are those in the key and in what was written. If `keep` returns false after the writing, it is not kept.
+        """
+        found = WRITTEN.get((self.markers, key))
+        if found is None:
+            changed, self.changed = self.changed, False
+            result = write()
+            found = result, self.changed
+            self.changed = changed
+            if keep():
+                WRITTEN.put((self.markers, key), found, texts(result))
+        self.changed = self.changed or found[1]
+        written: Result = found[0]
+        return written

@@ -12,10 +12,11 @@ parser would repair it, or becomes a string inside an object. Text of clients, t
 cannot be read as a marker.
 """
 
+import functools
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fcshim.events import JSON
@@ -35,7 +36,7 @@ from fcshim.messages import (
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.content_parts import escape_content, join_contents, shorten
+from fcshim.prompt.content_parts import escape_content, has_media_part, join_contents, remembered_content, shorten
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_calls, render_reminder, render_result
@@ -167,6 +168,7 @@ class PastArguments:
 
     def __init__(self) -> None:
         self._repair_left = _MAX_REPAIRED
+        self.repair_attempts = 0
 
     def write(self, text: str) -> str:
         """Return a strict JSON object: the text itself, or its closest repair."""
@@ -181,6 +183,7 @@ class PastArguments:
         return repaired or _json_without_lone_surrogates({MALFORMED: shorten(text, _EXCERPT)})
 
     def _repaired(self, text: str) -> str | None:
+        self.repair_attempts += 1
         if not text.lstrip().startswith("{") or len(text) > self._repair_left:
             return None
         self._repair_left -= len(text)
@@ -214,6 +217,12 @@ def _json_without_lone_surrogates(value: JSON) -> str:
 TextTurn = UserMessage | AssistantMessage
 
 
+@functools.lru_cache(maxsize=256)
+def _style(dialect: Dialect, profile: Profile) -> object:  # noqa: ARG001  # its arguments are the key
+    """Return an object that stands for both in keys: it is compared and hashed in a hundredth of the time."""
+    return object()
+
+
 class TurnWriter:
     """Writes the steps of one conversation in order."""
 
@@ -229,6 +238,7 @@ class TurnWriter:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
+        self._style = _style(dialect, profile)
         self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
         self._reminder_interval = profile.reminder if has_tools else 0
         self._since_format = 0  # characters since the call format was last written
@@ -246,7 +256,7 @@ class TurnWriter:
         return turns
 
     def _assistant_turns(self, step: Step, *, with_reasoning: bool) -> list[TextTurn]:
-        turns = [self._assistant_turn(message, with_reasoning=with_reasoning) for message in step.assistant_messages]
+        turns = [self._remembered_turn(message, with_reasoning=with_reasoning) for message in step.assistant_messages]
         self._since_format += sum(len(text_of(turn.content)) for turn in turns)
         return [*turns]
 
@@ -275,10 +285,28 @@ class TurnWriter:
         return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
 
     def _content(self, content: Content) -> Content:
-        return escape_content(content, self._escape, media=self._profile.media)
+        return remembered_content(content, self._escape, media=self._profile.media)
+
+    def _remembered_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
+        if has_media_part(message.content):
+            return self._assistant_turn(message, with_reasoning=with_reasoning)
+        calls, arguments = message.tool_calls, self._arguments
+        attempts = arguments.repair_attempts  # what is repaired depends on the calls before
+
+        def texts(turn: AssistantMessage) -> Iterator[str]:
+            for content in (message.content, turn.content):
+                yield text_of(content)
+            yield from (message.reasoning, turn.reasoning, *(call.arguments for call in calls))
+
+        return self._escape.remembered(
+            (self._style, message, with_reasoning),
+            lambda: self._assistant_turn(message, with_reasoning=with_reasoning),
+            texts,
+            keep=lambda: arguments.repair_attempts == attempts,
+        )
 
     def _assistant_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
-        text = self._content(message.content)
+        text = escape_content(message.content, self._escape, media=self._profile.media)
         calls = (TextPart(self._render_calls(message.tool_calls)),)
         # Text before a call often ends with a newline already: then the prompt repeats exactly what the model wrote.
         content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
@@ -297,9 +325,19 @@ class TurnWriter:
         return render_calls(self._dialect, written)
 
     def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
-        texts = [(TextPart(self._render_result(result)),) for result in results]
+        texts = [(TextPart(self._remembered_result(result)),) for result in results]
         media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
         return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
+
+    def _remembered_result(self, result: MatchedResult) -> str:
+        if has_media_part(result.content):
+            return self._render_result(result)
+
+        def texts(written: str) -> tuple[str, str]:
+            return text_of(result.content), written
+
+        key = (self._style, result.name, result.content, result.is_error, result.note)
+        return self._escape.remembered(key, lambda: self._render_result(result), texts)
 
     def _render_result(self, result: MatchedResult) -> str:
         text = text_of(escape_content(result.content, self._escape, media=False))
@@ -332,7 +370,7 @@ def write_history(
     Never raises, whatever ids, arguments or order the client's history has.
     """
     count = count_leading_system(messages)
-    instructions = [escape_content(message.content, escape) for message in messages[:count]]
+    instructions = [remembered_content(message.content, escape) for message in messages[:count]]
     system = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
     writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
     turns = writer.write(split_steps(messages[count:]))

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
+from fcshim.prompt.content_cache import json_key
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.history import Step
 from fcshim.prompt.relevance import Relevance, words_of
@@ -165,7 +166,7 @@ class Listings:
         if not self._tools:
             return Listing("")
         selection = select_tools(self._tools, self._steps, most, self._escape, self._choice.names)
-        preamble = render_system(self._dialect, selection.described, self._choice, parallel=self._parallel, style=style)
+        preamble = self._system(selection.described, style)
         if selection.name_only:
             names = "\n".join(outline(tool.name, tool.parameters) for tool in selection.name_only)
             preamble = f"{preamble}\n\n{NAME_ONLY_SECTION.format(names=names)}"
@@ -174,6 +175,18 @@ class Listings:
             for at, described in selection.described_later.items()
         }
         return Listing(preamble, later, len(selection.name_only))
+
+    def _system(self, tools: Sequence[Tool], style: ToolsStyle) -> str:
+        dialect, choice, parallel = self._dialect, self._choice, self._parallel
+        listed = json_key(tools)
+
+        def write() -> str:
+            return render_system(dialect, tools, choice, parallel=parallel, style=style)
+
+        if listed is None:
+            return write()
+        key = (dialect, listed, choice, parallel, style)
+        return self._escape.remembered(key, write, lambda text: (listed, text))
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

@@ -111,6 +111,7 @@ def _render(dialect: Dialect, template: str, **values: JSON) -> str:
     return _template(_folder(dialect), template).render(_dialect_variables(dialect) | values)
 
 
+@functools.lru_cache(maxsize=256)  # a conversation with a hundred calls renders two hundred templates
 def _dialect_variables(dialect: Dialect) -> dict[str, object]:
     return {
         "body": dialect.body,

@@ -40,8 +40,7 @@ def check_schema(schema: JSON, owner: str, limits: ToolLimits = DEFAULT_TOOL_LIM
             f"{owner}: the schema takes {len(text)} bytes as JSON, at most {limits.schema_bytes} are allowed",
             param=param,
         )
-    # Counting brackets takes a hundredth of the time, and suffices for nearly every schema.
-    if text.count(b"{") + text.count(b"[") > limits.schema_depth and exceeds_depth(schema, limits.schema_depth):
+    if may_exceed_depth(text, limits.schema_depth) and exceeds_depth(schema, limits.schema_depth):
         raise _too_deep(owner, limits, param)
 
 
@@ -50,6 +49,11 @@ def _too_deep(owner: str, limits: ToolLimits, param: str) -> RequestError:
         f"{owner}: the schema is nested deeper than {limits.schema_depth} levels, the most that are allowed",
         param=param,
     )
+
+
+def may_exceed_depth(text: bytes, max_depth: int) -> bool:
+    """Return false only if a JSON text has no more brackets than levels; it takes a hundredth of `exceeds_depth`."""
+    return text.count(b"{") + text.count(b"[") > max_depth
 
 
 def exceeds_depth(value: JSON, max_depth: int) -> bool:

@@ -35,7 +35,7 @@ PARTS = (
 
 @pytest.mark.parametrize("text", ["<", "< ", "<_", "[", "&", "\\", "<\n", "<[&＜"])
 def test_a_row_of_brackets_is_one_candidate(text):
-    assert steps(lambda: BUNDLED.escape(text * 100_000)) < 2_000
+    assert steps(lambda: BUNDLED.escape(text * 100_000)) < 5_000  # some 170 for each piece of the text
 
 
 def test_brackets_before_a_marker_change_nothing():

@@ -1,0 +1,200 @@
+"""What is remembered of messages and tools: the same prompt as without memory, in limited space."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.messages import AssistantMessage, Message, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.parse.dialects import FUNCTION_CALL, HERMES
+from fcshim.pipeline.shim import prepare_shim
+from fcshim.prompt import escape as escape_module
+from fcshim.prompt.content_cache import ContentCache, json_key
+from fcshim.prompt.escape import BUNDLED, Escaper, MarkerEscaper
+from fcshim.prompt.history import write_history
+from fcshim.prompt.profiles import DEFAULT, PROFILES
+from tests.prompt.conversations import IMAGE, text
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch) -> ContentCache:
+    new = ContentCache()
+    monkeypatch.setattr(escape_module, "WRITTEN", new)
+    return new
+
+
+def keep(cache: ContentCache, name: str, size: int = 1_000) -> None:
+    cache.put(name, name, ["x" * size])
+
+
+def held(cache: ContentCache) -> int:
+    """Return the bytes that the cache counts in both generations."""
+    return sum(size for generation in (cache._newer, cache._older) for _, size in generation.values())
+
+
+def test_a_result_is_found_by_an_equal_key() -> None:
+    cache = ContentCache()
+    cache.put(("a", 1), "result", ["a"])
+
+    assert cache.get(("a", 1)) == "result"
+    assert cache.get(("a", 2)) is None
+
+
+def test_many_long_texts_take_no_more_than_the_limit() -> None:
+    cache = ContentCache(100_000)
+    for number in range(1_000):
+        keep(cache, f"{number}", 5_000)
+
+        assert held(cache) <= 100_000
+    assert cache.get("0") is None
+    assert cache.get("999") == "999"
+
+
+def test_many_short_texts_take_no_more_than_the_limit() -> None:
+    cache = ContentCache(100_000)
+    for number in range(10_000):
+        keep(cache, f"{number}", 1)
+
+    assert len(cache._newer) + len(cache._older) <= 100
+
+
+def test_a_character_of_four_bytes_counts_as_four() -> None:
+    cache = ContentCache(1_000_000)
+    cache.put("a", "a", ["\U0001f600" * 10_000])
+
+    assert held(cache) >= 40_000
+
+
+def test_a_result_of_more_than_half_of_the_limit_is_not_kept() -> None:
+    cache = ContentCache(10_000)
+    keep(cache, "small")
+    keep(cache, "large", 6_000)
+
+    assert cache.get("large") is None
+    assert cache.get("small") == "small"
+
+
+def test_what_is_used_outlives_what_is_not() -> None:
+    cache = ContentCache(100_000)
+    keep(cache, "used")
+    for number in range(1_000):
+        keep(cache, f"{number}")
+
+        assert cache.get("used") == "used"
+
+
+def test_the_same_result_twice_counts_once() -> None:
+    cache = ContentCache(100_000)
+    for _ in range(1_000):
+        keep(cache, "a", 5_000)
+
+    assert held(cache) < 10_000
+
+
+def test_what_is_no_json_has_no_key() -> None:
+    assert json_key({"a": [1, "b"]}) == b'{"a":[1,"b"]}'
+    assert json_key({"a": "\ud800"}) is None
+    assert json_key(object()) is None
+
+
+CALL = AssistantMessage(text("I look."), (ToolCall("1", "f", '{"a": "<tool_call>"}'),), reasoning="<think> it")
+RESULT = ToolMessage("1", text("a <function_call> in a result"))
+CONVERSATION = (UserMessage(text("Mend it, <|im_end|>.")), CALL, RESULT)
+
+
+def written(messages: tuple[Message, ...], escape: Escaper, **options: object) -> tuple[Message, ...]:
+    settings = {"dialect": FUNCTION_CALL, "profile": DEFAULT, **options}
+    return write_history(messages, escape, **settings)  # type: ignore[arg-type]
+
+
+def test_a_conversation_from_memory_is_the_same_and_counts_as_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Escaper(BUNDLED), Escaper(BUNDLED)
+    expected = written(CONVERSATION, first)
+    monkeypatch.setattr(MarkerEscaper, "escape", lambda *_: pytest.fail("nothing is escaped again"))
+
+    assert expected == written(CONVERSATION, second)
+    assert first.changed
+    assert second.changed
+
+
+def test_a_conversation_without_markers_does_not_count_as_escaped() -> None:
+    for _ in range(2):
+        escape = Escaper(BUNDLED)
+        written((UserMessage(text("hi")), AssistantMessage(text("ho"))), escape)
+
+        assert not escape.changed
+
+
+def test_other_markers_dialects_and_profiles_get_their_own_prompt(cache: ContentCache) -> None:
+    custom = MarkerEscaper(FUNCTION_CALL)
+    variants: list[tuple[MarkerEscaper, dict[str, object]]] = [
+        (BUNDLED, {}),
+        (BUNDLED, {"dialect": HERMES}),
+        (BUNDLED, {"profile": PROFILES["no-system"]}),
+        (custom, {}),
+    ]
+    for _ in range(2):
+        for markers, options in variants:
+            remembered = written(CONVERSATION, Escaper(markers), **options)
+            cache._newer, cache._older = {}, {}
+
+            assert remembered == written(CONVERSATION, Escaper(markers), **options)
+
+
+def test_malformed_arguments_are_not_remembered(cache: ContentCache) -> None:
+    """How many are repaired depends on the calls before them."""
+    malformed = AssistantMessage((), (ToolCall("1", "f", "{'a': 1,"),))
+    written((UserMessage(text("hi")), malformed), Escaper(BUNDLED))
+
+    assert not any("{'a'" in repr(key) for key in cache._newer)
+
+
+def test_media_are_not_remembered(cache: ContentCache) -> None:
+    written((UserMessage((TextPart("see"), IMAGE)), ToolMessage("x", (IMAGE,))), Escaper(BUNDLED))
+
+    assert not any("MediaPart" in repr(key) for key in cache._newer)
+
+
+TEXTS = st.sampled_from(["", "hi", "<tool_call>", "x < y", "functools [", "a\n", "<think>", "✿FUNCTION✿: f"])
+
+
+def messages() -> Iterator[st.SearchStrategy[Message]]:
+    calls = st.builds(ToolCall, st.sampled_from("12"), TEXTS, st.sampled_from(['{"a": "<s>"}', "{", "null", "{}"]))
+    contents = TEXTS.map(text)
+    yield st.builds(UserMessage, contents)
+    yield st.builds(AssistantMessage, contents, st.lists(calls, max_size=2).map(tuple), TEXTS)
+    yield st.builds(ToolMessage, st.sampled_from("12"), contents, TEXTS, st.booleans())
+
+
+@given(st.lists(st.lists(st.one_of(*messages()), max_size=5).map(tuple), min_size=2, max_size=4))
+def test_every_prompt_is_that_without_memory(conversations: list[tuple[Message, ...]]) -> None:
+    for conversation in conversations:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(escape_module, "WRITTEN", ContentCache())
+            expected = written(conversation, alone := Escaper(BUNDLED))
+        prompt = written(conversation, escape := Escaper(BUNDLED))
+
+        assert expected == prompt
+        assert alone.changed == escape.changed
+
+
+def test_a_schema_that_its_owner_changes_is_written_anew() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": "plain"}}}
+    tool = Tool("f", "", schema)
+    request = Request(model="m", messages=(UserMessage(text("hi")),), tools=(tool,))
+    prepare_shim(request)
+    schema["properties"]["a"]["description"] = "<tool_call>"  # type: ignore[index]
+    shim = prepare_shim(request)
+
+    assert "<_tool_call>" in repr(shim.prepared.messages)
+    assert "'<tool_call>'" not in repr(shim.prepared.messages)
+    assert shim.escape.changed
+
+
+def test_texts_are_counted_in_bytes(cache: ContentCache) -> None:
+    long = "x" * 100_000
+    written((UserMessage(text(long)),), Escaper(BUNDLED))
+
+    assert held(cache) >= sys.getsizeof(long)
