@@ -25,8 +25,8 @@ MAX_NOTES = 8
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one request."""
 
-    tools: int = 128
-    """The limit of OpenAI's own API; small models fail with far fewer."""
+    tools: int = 512
+    """As many as agents with many MCP servers have; the setting `tool_limit` is lower, after `max_tools` is applied."""
     schema_bytes: int = 256 * 1024
     """All tool definitions of a request together: about 64,000 tokens of prompt. Schema bombs are larger."""
     schema_depth: int = 32

@@ -4,8 +4,11 @@ Rule: only calls that ended without error are calls for the client. A complete r
 or was cut off if they were truncated. A reply is never silently empty: without text and valid calls, the excerpts of
 its malformed calls are the text. A client never holds complete arguments of a call that must not run, since some run a
 call as soon as its arguments parse (the AI SDK does): the last closing brace is buffered until the call has ended
-without error, and after an error the arguments are invalidated.
+without error, and after an error the arguments are invalidated, or voided where a client's SDK fails on invalid JSON.
 """
+
+import json
+from collections.abc import Iterator
 
 from fcshim.errors import UpstreamError
 from fcshim.events import CallError, Error, StopReason, ToolCallEnd
@@ -31,6 +34,10 @@ class BufferedArguments:
         """End the call; return the buffered rest, or the characters that make the sent arguments invalid JSON."""
         return self._record_sent("".join(self._buffered) if valid else invalidating_suffix("".join(self._sent)))
 
+    def void(self) -> str | None:
+        """End a truncated call; return the text that voids its arguments, None where they cannot be voided."""
+        return voiding_suffix("".join(self._sent))
+
     def sent_text(self) -> str:
         """Return everything that was sent so far."""
         return "".join(self._sent)
@@ -53,19 +60,64 @@ class BufferedArguments:
         return fragment
 
 
+TRUNCATED_KEY = "_truncated"
+"""The key that voided arguments have beside the client's own, which no schema has."""
+_TRUNCATED_NOTE = "The reply was cut off inside this call, so the call must not run."
+_VALUE_ENDS = ("", "null", ":null", '"":null', "0", "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l")
+"""What may be missing to end the key, the value or the pair at the end of a prefix of JSON."""
+
+
 def invalidating_suffix(arguments: str) -> str:
     """Return the characters that make a prefix of one JSON object invalid: neither JSON nor a prefix of JSON.
 
     They close a bracket that is not open. Measured: LangChain completes a truncated `{"path": "/e` to `{"path": "/e"}`
     and runs the call, whatever the finish reason says; with the suffix it is an invalid call there, as in every strict
-    reader.
+    reader. The bracket follows a whole value: OpenAI's SDK reads a strict tool's arguments while they come, and fails
+    on any other.
     """
-    opened, in_string, escaped = _scan_brackets(arguments)
-    # After a backslash the first quote is an escaped character, so that a second one is needed to close the string.
-    quote = ('"' if escaped else "") + '"' if in_string else ""
     if not arguments.strip():
-        return "{]"
-    return quote + ("}" if opened[-1:] == ["["] else "]")
+        return '{"":null]'
+    opened, in_string, escaped = _scan_brackets(arguments)
+    if not in_string and arguments.rstrip()[-1] in "[{":
+        return "null}" if opened[-1:] == ["["] else '"":null]'
+    ending = next((ending for ending, _ in _completions(arguments)), None)
+    if ending is None:  # what was sent is no prefix of JSON; the first quote may be an escaped character
+        ending = ('"' if escaped else "") + '"' if in_string else ""
+    return ending + ("}" if opened[-1:] == ["["] else "]")
+
+
+def voiding_suffix(arguments: str) -> str | None:
+    """Return what completes a prefix of one JSON object to an object that no tool accepts; None if nothing does.
+
+    Each key that was sent comes again with null, because readers of JSON keep the last value, and `TRUNCATED_KEY`
+    follows. For clients that fail on invalid JSON.
+    """
+    start = "" if arguments.strip() else "{"
+    for ending, closers in _completions(arguments + start):
+        keys = json.loads(arguments + start + ending + closers + "}")
+        voided = json.dumps({**dict.fromkeys(keys), TRUNCATED_KEY: _TRUNCATED_NOTE}, ensure_ascii=False)
+        return start + ending + closers + ("," if keys else "") + voided[1:]
+    return None
+
+
+def _completions(prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield what ends the last value of a prefix of one JSON object, and the brackets that close all but the object."""
+    opened, in_string, escaped = _scan_brackets(prefix)
+    closers = "".join("]" if bracket == "[" else "}" for bracket in reversed(opened[1:]))
+    # A string may end inside an escape: after the backslash, or up to four digits later.
+    quotes = (('"' if escaped else "") + '"', *("0" * digits + '"' for digits in range(1, 5))) if in_string else ("",)
+    for ending in (quote + end for quote in quotes for end in _VALUE_ENDS):
+        if _is_json(prefix + ending + closers + "}"):
+            yield ending, closers
+
+
+def _is_json(text: str) -> bool:
+    """Tell whether a text is JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _scan_brackets(text: str) -> tuple[list[str], bool, bool]:

@@ -97,9 +97,11 @@ APIS: tuple[Api, ...] = (
             Route("POST", "/api/chat", "reply"),
             Route("POST", "/api/generate", "reply"),
             Route("GET", "/api/tags", "describe"),
+            Route("HEAD", "/api/tags", "describe"),
             Route("GET", "/api/ps", "describe"),
             Route("POST", "/api/show", "describe"),
             Route("GET", "/api/version", "local"),
+            Route("HEAD", "/api/version", "local"),
         ),
         prefixes=("/api/",),
         describer=OLLAMA,
@@ -124,6 +126,9 @@ APIS: tuple[Api, ...] = (
             Route("POST", "/{version}/models/{model}:generateContent", "reply"),
             Route("POST", "/{version}/models/{model}:streamGenerateContent", "reply"),
             Route("POST", "/{version}/models/{model}:countTokens", "count"),
+            Route("POST", "/{version}/projects/{project}/models/{model}:generateContent", "reply"),  # Vertex AI
+            Route("POST", "/{version}/projects/{project}/models/{model}:streamGenerateContent", "reply"),
+            Route("POST", "/{version}/projects/{project}/models/{model}:countTokens", "count"),
             Route("POST", "/models/{model}:generateContent", "reply"),  # LiteLLM, given an address without a version
             Route("POST", "/models/{model}:streamGenerateContent", "reply"),
             Route("POST", "/models/{model}:countTokens", "count"),
@@ -132,7 +137,7 @@ APIS: tuple[Api, ...] = (
             Route("GET", "/{beta}/models", "models"),
             Route("GET", "/{beta}/models/{model}", "model"),
         ),
-        prefixes=("/v1beta", "/v1alpha", "/models/"),
+        prefixes=("/v1beta", "/v1alpha", "/models/", "/v1/projects/"),
         headers=_GOOGLE_CLIENT,
         counter=GEMINI,
         catalogue=GEMINI,
@@ -150,8 +155,12 @@ CODECS: dict[str, Codec] = {api.codec.name: api.codec for api in APIS}
 """The codecs by name."""
 
 
-_PARAM_PATTERNS = {"version": "v1|v1beta|v1beta1|v1alpha", "beta": "v1beta|v1beta1|v1alpha"}
-"""Patterns of parameters with a fixed set of values: the versions of Google's API. Others match anything."""
+_PARAM_PATTERNS = {
+    "version": "v1|v1beta|v1beta1|v1alpha",
+    "beta": "v1beta|v1beta1|v1alpha",
+    "response": "(?!(?:compact|input_tokens)$).+",
+}
+"""Patterns of parameters: the versions of Google's API, and no endpoint as id of a response. Others match anything."""
 
 
 def _compile_path(path: str) -> re.Pattern[str]:

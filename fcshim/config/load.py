@@ -5,6 +5,7 @@ never shown.
 """
 
 import difflib
+import logging
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,6 +26,10 @@ from fcshim.prompt.profiles import chosen_profile
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
+_OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY", "FCSHIM_SEARCH_KEY"})
+"""Variables that single commands read."""
+
+logger = logging.getLogger("fcshim.config")
 
 FlagValue: TypeAlias = str | bool | list[str]
 """A value from the command line."""
@@ -90,11 +95,19 @@ def _overrides(table: JSON, where: str) -> ModelOverrides:
 
 
 def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
-    """Read the variables that are set. An empty one counts as unset; an unknown `FCSHIM_` one is refused."""
+    """Read the variables that are set. An empty one counts as unset; an unknown `FCSHIM_` one is only reported.
+
+    Variables are set for many programs and versions at once, as in a container's image.
+    """
     known = {setting.env: setting for setting in settings()}
     given = {name: text for name, text in env.items() if name.startswith("FCSHIM_") and name != FILE_VARIABLE}
-    _refuse_unknown(given, known, "environment")
-    return {known[name].name: _parse_value(known[name], text, name) for name, text in given.items() if text}
+    for name in given.keys() - known.keys() - _OTHER_VARIABLES:
+        logger.warning("%s", _describe_unknown(name, list(known), "environment"))
+    return {
+        known[name].name: _parse_value(known[name], text, name)
+        for name, text in given.items()
+        if text and name in known
+    }
 
 
 def _parse_value(setting: Setting, value: FlagValue, where: str) -> JSON:
@@ -149,6 +162,10 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> N
     names = list(known)
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
-            raise ConfigError(f"{where}: there is no setting {name!r}{hint}")
+            raise ConfigError(_describe_unknown(name, names, where))
+
+
+def _describe_unknown(name: str, names: list[str], where: str) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
+    return f"{where}: there is no setting {name!r}{hint}"

@@ -142,6 +142,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "COUNT",
         ),
     ] = 0
+    tool_limit: Annotated[
+        int,
+        Meta(gt=0, le=512),
+        _setting_meta("limits", "most tools that a request may have, or that max-tools leaves", "COUNT"),
+    ] = 128
     prompt_budget: Annotated[
         int,
         Meta(ge=0),

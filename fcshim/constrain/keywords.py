@@ -16,6 +16,7 @@ from fcshim.constrain.members import (
     relaxed_name_keywords,
     required_members,
 )
+from fcshim.constrain.numbers import Bound
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
@@ -153,6 +154,16 @@ class Keywords:
             None if high is not None and high >= _UNBOUNDED else high,
         )
 
+    def number_bounds(self) -> tuple[Bound | None, Bound | None]:
+        """Return the lower and the upper bound of a number, None where unbounded."""
+        low, above, high, below = self._limits
+        lowest = max(_bounds(low, above), key=lambda bound: (bound.value, bound.is_open), default=None)
+        highest = max(_bounds(high, below), key=lambda bound: (-bound.value, bound.is_open), default=None)
+        return (
+            None if lowest is not None and lowest.value <= -_UNBOUNDED else lowest,
+            None if highest is not None and highest.value >= _UNBOUNDED else highest,
+        )
+
     @cached_property
     def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:
         """The effective `minimum`, `exclusiveMinimum`, `maximum` and `exclusiveMaximum`."""
@@ -208,6 +219,11 @@ class Keywords:
     def is_unique(self) -> bool:
         """Return whether elements must be distinct."""
         return any(part.get("uniqueItems") is True for part in self._parts)
+
+
+def _bounds(closed: Fraction | None, opened: Fraction | None) -> list[Bound]:
+    both = Bound(closed) if closed is not None else None, Bound(opened, is_open=True) if opened is not None else None
+    return [bound for bound in both if bound is not None]
 
 
 def _const(part: dict[str, JSON]) -> list[JSON] | None:

@@ -1,12 +1,25 @@
 """Numbers between two bounds, as an expression over their digits.
 
-Rule: every admitted number lies within the bounds; some fractions between the bounds are not admitted.
+Rule: every admitted number lies within the bounds, and every number within is admitted that has no more decimals than
+`_MAX_DECIMALS`, or than the bounds need.
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
-from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, one_of_texts, optional, series
+from fcshim.constrain.grammar import (
+    EMPTY,
+    Expression,
+    LiteralText,
+    Repeat,
+    chars,
+    choice,
+    one_of_texts,
+    optional,
+    series,
+)
 
 DIGIT = chars("09")
 _MAX_DIGITS = 15
@@ -14,6 +27,8 @@ _MAX_DIGITS = 15
 _MAX_BOUND_DIGITS = 40
 """Longest bound, in digits, that is enforced."""
 _MAX_DECIMALS = 4
+_MAX_BOUND_DECIMALS = 20
+"""Decimals of a bound that are compared; a longer bound is rounded inwards."""
 
 _NATURAL = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS - 1))
 INTEGER = choice([LiteralText("0"), series(optional(LiteralText("-")), _NATURAL)])
@@ -39,15 +54,104 @@ def integers(least: Fraction | None, most: Fraction | None) -> Expression | None
     return _integer_range(low, high)
 
 
-def numbers(least: Fraction | None, most: Fraction | None) -> Expression | None:
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The end of a range of numbers, which is in the range unless it is open."""
+
+    value: Fraction
+    is_open: bool = False
+
+    def __neg__(self) -> "Bound":
+        return Bound(-self.value, self.is_open)
+
+
+def numbers(least: Bound | None, most: Bound | None) -> Expression | None:
     """Admit numbers from `least` to `most`, None being unbounded, with and without a fraction; None for no number."""
     if least is None and most is None:
         return NUMBER
     reach = Fraction(10**_MAX_DIGITS)
-    low = min(-reach, most * 2 if most is not None else -reach) if least is None else least
-    high = max(reach, low * 2) if most is None else most
-    whole = integers(low, high)
-    return _alternatives([whole, _fractions(low, high), *_near_bounds(low, high, whole=whole)])
+    low = least or Bound(min(-reach, most.value * 2 if most is not None else -reach))
+    high = most or Bound(max(reach, low.value * 2))
+    whole = integers(Fraction(_first_integer(low)), Fraction(-_first_integer(-high)))
+    negative = [series(LiteralText("-"), part) for part in _magnitudes(-high, -low)] if low.value < 0 else []
+    return _alternatives([whole, *_magnitudes(low, high), *negative])
+
+
+def _first_integer(low: Bound) -> int:
+    """Return the least integer above a lower bound; negated bounds give the largest below an upper one."""
+    return math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
+
+
+def _magnitudes(low: Bound, high: Bound) -> Iterator[Expression]:
+    """Yield the numbers with a fraction, without a sign, from `low` (or zero) to `high`."""
+    low = Bound(Fraction(0)) if low.value < 0 else low
+    if high.value < low.value:
+        return
+    first, last = math.floor(low.value), math.floor(high.value)
+    lowest, highest = _bound_decimals(low, up=True), _bound_decimals(high, up=False)
+    decimals = _Decimals(low.is_open, high.is_open)
+    if first == last:
+        yield from _unit(first, decimals.between(lowest, highest))
+        return
+    if lowest or low.is_open:
+        yield from _unit(first, decimals.between(lowest, None))
+        first += 1
+    units = _integer_range(first, last - 1)
+    if units is not None:
+        yield series(units, LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))
+    yield from _unit(last, decimals.between(None, highest))
+
+
+def _unit(number: int, decimals: Expression | None) -> Iterator[Expression]:
+    """Yield an integer with decimals, if there are any."""
+    if decimals is not None and len(str(number)) <= _MAX_BOUND_DIGITS:
+        yield series(LiteralText(f"{number}."), decimals)
+
+
+def _bound_decimals(bound: Bound, *, up: bool) -> str:
+    """Return the decimals of a bound without trailing zeros, rounded up or down; all nines where it rounds to one."""
+    scale = 10**_MAX_BOUND_DECIMALS
+    part = (bound.value - math.floor(bound.value)) * scale
+    digits = min(math.ceil(part) if up else math.floor(part), scale - 1)
+    return f"{digits:0{_MAX_BOUND_DECIMALS}}".rstrip("0")
+
+
+@dataclass(frozen=True, slots=True)
+class _Decimals:
+    """Decimals between two bounds, digit by digit: None as a bound means that the digits so far are past it already."""
+
+    is_low_open: bool
+    is_high_open: bool
+
+    def between(self, low: str | None, high: str | None) -> Expression | None:
+        """Admit one or more decimals, at most `_MAX_DECIMALS` or one more than the bounds have."""
+        return self.digits(low, high, max(_MAX_DECIMALS, len(low or "") + 1, len(high or "") + 1))
+
+    def digits(self, low: str | None, high: str | None, places: int) -> Expression | None:
+        """Admit at least one digit."""
+        if low is None and high is None:
+            return Repeat(DIGIT, 1, places)
+        first, last = int((low or "0")[0]), 9 if high is None else int((high or "0")[0])
+        tight = {first} if low is not None else set()
+        tight |= {last} if high is not None else set()
+        free = [digit for digit in range(first, last + 1) if digit not in tight]
+        options: list[Expression | None] = []
+        if free:
+            options.append(series(chars(f"{free[0]}{free[-1]}"), Repeat(DIGIT, 0, places - 1)))
+        for digit in sorted(tight) if first <= last else []:
+            further_low = low[1:] if low is not None and digit == first else None
+            further_high = high[1:] if high is not None and digit == last else None
+            rest = self._rest(further_low, further_high, places - 1)
+            options.append(None if rest is None else series(LiteralText(str(digit)), rest))
+        return _alternatives(options)
+
+    def _rest(self, low: str | None, high: str | None, places: int) -> Expression | None:
+        """Admit the digits after the first, also none where the number so far is within."""
+        may_end = (low is None or (not low and not self.is_low_open)) and (high != "" or not self.is_high_open)
+        more = self.digits(low, high, places) if places else None
+        if more is None:
+            return EMPTY if may_end else None
+        return optional(more) if may_end else more
 
 
 def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Expression | None:
@@ -81,67 +185,6 @@ def _decimal(number: Fraction) -> str:
 def _alternatives(options: list[Expression | None]) -> Expression | None:
     found = [option for option in options if option is not None]
     return choice(found) if found else None
-
-
-def _fractions(low: Fraction, high: Fraction) -> Expression | None:
-    """Admit `n.d` for each integer `n` with which all fractions lie within the bounds."""
-    decimals = series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))
-    positive = _integer_range(max(0, math.ceil(low)), math.floor(high) - 1)
-    negative = _integer_range(max(0, math.ceil(-high)), math.floor(-low) - 1)
-    return _alternatives(
-        [
-            None if positive is None else series(positive, decimals),
-            None if negative is None else series(LiteralText("-"), negative, decimals),
-        ]
-    )
-
-
-def _near_bounds(low: Fraction, high: Fraction, *, whole: Expression | None) -> list[Expression | None]:
-    """Admit numbers with a fixed number of decimals, as few as possible, if a bound is not an integer."""
-    if low.denominator == 1 and high.denominator == 1:
-        return []
-    if abs(low) > 10**6 or abs(high) > 10**6:
-        return []
-    for places in range(1, 12):
-        found = [_fixed_point(low, high, places)]
-        if found != [None] and (places > 1 or whole is not None or high - low >= Fraction(1, 2)):
-            return found
-    return []
-
-
-def _fixed_point(low: Fraction, high: Fraction, places: int) -> Expression | None:
-    scale = 10**places
-    first, last = math.ceil(low * scale), math.floor(high * scale)
-    positive = _fixed_point_range(max(first, 0), last, places)
-    negative = _fixed_point_range(max(-last, 1), -first, places)
-    return _alternatives([positive, None if negative is None else series(LiteralText("-"), negative)])
-
-
-def _fixed_point_range(first: int, last: int, places: int) -> Expression | None:
-    """Admit the integers from `first` to `last`, written with a point before their last `places` digits."""
-    if first > last:
-        return None
-    options: list[Expression] = []
-    while first <= last:
-        size = max(len(str(first)), places + 1)
-        end = min(last, 10**size - 1)
-        options.append(_with_decimal_point(str(first).zfill(size), str(end).zfill(size), size - places))
-        first = end + 1
-    return choice(options)
-
-
-def _with_decimal_point(first: str, last: str, point: int) -> Expression:
-    if point == 0:
-        return series(LiteralText("."), _same_length(first, last))
-    if first[0] == last[0]:
-        return series(LiteralText(first[0]), _with_decimal_point(first[1:], last[1:], point - 1))
-    rest = len(first) - 1
-    middle = chr(ord(first[0]) + 1), chr(ord(last[0]) - 1)
-    options = [series(LiteralText(first[0]), _with_decimal_point(first[1:], "9" * rest, point - 1))]
-    if middle[0] <= middle[1]:
-        options.append(series(chars("".join(middle)), _with_decimal_point("0" * rest, "9" * rest, point - 1)))
-    options.append(series(LiteralText(last[0]), _with_decimal_point("0" * rest, last[1:], point - 1)))
-    return choice(options)
 
 
 def _integer_range(low: int, high: int) -> Expression | None:

@@ -79,7 +79,7 @@ class ScalarWriter:
             if stepped is not None:
                 return stepped
             self._rules.note("multipleOf is not enforced")
-        found = integers(low, high) if whole or step == 1 else numbers(low, high)
+        found = integers(low, high) if whole or step == 1 else numbers(*keywords.number_bounds())
         return found if found not in (INTEGER, NUMBER) else self._rules.share(found, "integer" if whole else "number")
 
     def _pattern_string(self, keywords: Keywords, least: int, most: int | None) -> Expression | None:

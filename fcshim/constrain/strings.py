@@ -1,8 +1,8 @@
 """The strings of a value syntax: their quotes and their characters.
 
-Rule: a string with a length keyword consists of characters that byte-wise sampling cannot break. llama.cpp's grammars
-admit overlong UTF-8 for U+0800 to U+0FFF and from U+10000 on; each byte of it is decoded as U+FFFD, so that one
-character becomes several.
+Rule: no string is longer than its schema allows, whatever a sampler writes. llama.cpp's grammars admit overlong UTF-8
+for U+0800 to U+0FFF and from U+10000 on; each byte of it is decoded as U+FFFD, so that one character becomes several.
+Therefore a string with one of these characters has at most a third, or a quarter, of the characters that are allowed.
 """
 
 import json
@@ -45,8 +45,15 @@ PYTHON_ESCAPE = _escape('"\\bfnrt')
 
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
-_FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
-"""Characters for which byte-wise sampling may produce overlong UTF-8."""
+_FRAGILE_3: Ranges = ((0x800, 0xFFF),)
+_FRAGILE_4: Ranges = ((0x10000, 0x10FFFF),)
+"""Characters of three and four bytes for which byte-wise sampling may produce overlong UTF-8."""
+_WIDTHS: tuple[tuple[str, int, Ranges], ...] = (
+    ("whole", 1, (*_FRAGILE_3, *_FRAGILE_4)),
+    ("wide", 3, _FRAGILE_4),
+    ("any", 4, ()),
+)
+"""Sets of characters: name, the most that one is decoded to, and the characters that are left out."""
 _SPECIAL_MARKUP_STARTS = "<["
 """First characters of special tokens (`<s>`, `[INST]`). llama.cpp accepts such a token where its text is allowed, but
 then drops it from the output, which leaves the string too short."""
@@ -131,7 +138,7 @@ class StringSyntax:
         """
         if least > _MAX_MIN_LENGTH or (most is not None and most < least):
             return None
-        safe = self._safe_characters()
+        safe = self._safe_characters(() if most is None else (*_FRAGILE_3, *_FRAGILE_4))
         start = without(safe, [*map(ord, f" \t\n{first_characters}"), *(ord(word[0]) for word in words)])
         options: list[tuple[int, Expression]] = [(0, Chars(start))]
         for word in words:
@@ -160,8 +167,8 @@ class StringSyntax:
 
     def key(self, rules: Rules) -> Expression:
         """Admit a key that the schema does not name."""
-        first = Chars(self._plain_characters())
-        more = Repeat(self._safe_unit(rules), 0, _MAX_KEY_LENGTH - 1, "characters")
+        first = Chars(self._plain_characters(()))
+        more = Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters")
         return rules.once(f"{self.name}-key", lambda: self.quoted(series(first, more)))
 
     def _remaining_content(self, rules: Rules, written: int, least: int, most: int | None) -> Expression:
@@ -170,22 +177,31 @@ class StringSyntax:
         return self._content_of_length(rules, max(least - written, 0), None if most is None else most - written)
 
     def _content_of_length(self, rules: Rules, least: int, most: int | None) -> Expression:
-        least_part = (
-            Repeat(self._or_escape(Chars(self._plain_characters())), least, least, "characters") if least else EMPTY
-        )
-        more = None if most is None else most - least
-        return series(least_part, Repeat(self._safe_unit(rules), 0, more, "characters"))
+        widths = [_WIDTHS[-1]] if most is None else [width for width in _WIDTHS if width[1] == 1 or most // width[1]]
+        found = []
+        for name, size, excluded in widths:
+            more = None if most is None else most // size - least
+            if more is None or more >= 0:
+                unit = Repeat(self._unit(rules, name, excluded), 0, more, "characters")
+                found.append(series(self._first_characters(least, excluded), unit))
+        return choice(found)
 
-    def _safe_unit(self, rules: Rules) -> Expression:
-        return rules.once(f"{self.name}-whole", lambda: self._or_escape(Chars(self._safe_characters())))
+    def _first_characters(self, count: int, excluded: Ranges) -> Expression:
+        """Admit exactly so many characters, with none of which a special token begins."""
+        if not count:
+            return EMPTY
+        return Repeat(self._or_escape(Chars(self._plain_characters(excluded))), count, count, "characters")
 
-    def _safe_characters(self) -> Ranges:
-        """Return the characters that byte-wise sampling cannot break and with which no marker begins."""
-        return without(self._allowed_characters(), [*_FRAGILE, *(ord(marker[0]) for marker in self.markers)])
+    def _unit(self, rules: Rules, name: str, excluded: Ranges) -> Expression:
+        return rules.once(f"{self.name}-{name}", lambda: self._or_escape(Chars(self._safe_characters(excluded))))
 
-    def _plain_characters(self) -> Ranges:
+    def _safe_characters(self, excluded: Ranges = (*_FRAGILE_3, *_FRAGILE_4)) -> Ranges:
+        """Return the characters with which no marker begins, without those that byte-wise sampling can break."""
+        return without(self._allowed_characters(), [*excluded, *(ord(marker[0]) for marker in self.markers)])
+
+    def _plain_characters(self, excluded: Ranges = (*_FRAGILE_3, *_FRAGILE_4)) -> Ranges:
         """Return the safe characters with which no special token begins."""
-        return without(self._safe_characters(), map(ord, _SPECIAL_MARKUP_STARTS))
+        return without(self._safe_characters(excluded), map(ord, _SPECIAL_MARKUP_STARTS))
 
     def _or_escape(self, part: Expression) -> Expression:
         return part if self.escape is None else choice([part, self.escape])

@@ -32,8 +32,9 @@ def write_correction(
     `names` lists the functions, as in the prompt, where the model may not know them. `accepted_calls`, names with
     arguments, are not to be repeated. `optional`: the model may answer without a call.
     """
+    distinct = list({tuple(sorted(defect.items())): defect for defect in defects}.values())
     excerpts: list[JSON] = [
-        {key: escape(text[:_EXCERPT]) for key, text in defect.items()} for defect in defects[:_MAX_DEFECTS]
+        {key: escape(text[:_EXCERPT]) for key, text in defect.items()} for defect in distinct[:_MAX_DEFECTS]
     ]
     accepted: list[JSON] = [
         {"name": escape(name), "arguments": escape(arguments[:_EXCERPT])} for name, arguments in accepted_calls

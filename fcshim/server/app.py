@@ -113,6 +113,9 @@ class App:
         self._guard.check_key(connection)
         if connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}')
+        elif connection.path == "/" and _asks_for_ollama(connection):
+            connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8")])
+            await connection.end(b"Ollama is running")
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
@@ -152,6 +155,11 @@ def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
         raise RequestError(
             f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
         )
+
+
+def _asks_for_ollama(connection: ClientConnection) -> bool:
+    """Tell whether a request of the root comes from a client of Ollama, not from a browser."""
+    return connection.method in {"GET", "HEAD"} and b"text/html" not in connection.header(b"accept")
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:

@@ -112,6 +112,10 @@ class RequestGuard:
             )
 
 
+_KEY_HEADERS = (b"x-api-key", b"x-goog-api-key", b"api-key")
+"""Headers of a key beside `authorization`: those of Anthropic, Google and Azure."""
+
+
 def client_key(headers: Headers, query: bytes = b"") -> bytes:
     """Return the key that the client sent, by any of the supported headers or in the query; empty if there is none."""
     # Reversed, so that of repeated headers the first counts.
@@ -119,7 +123,8 @@ def client_key(headers: Headers, query: bytes = b"") -> bytes:
     scheme, _, token = values.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":
         return token.strip()
-    return values.get(b"x-api-key") or values.get(b"x-goog-api-key") or _query_key(query)
+    named = (values.get(name) for name in _KEY_HEADERS)
+    return next(filter(None, named), b"") or _query_key(query)
 
 
 def header_names(connection: ClientConnection) -> set[bytes]:

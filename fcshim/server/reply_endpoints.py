@@ -20,7 +20,7 @@ from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
-from fcshim.errors import FcshimError, release_frames
+from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
@@ -212,6 +212,7 @@ class ReplyEndpoints:
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
+        _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         if upstream_request is request and await self._is_relayed(request, model, route):
             await self._relay.forward(connection, with_model_name(body, model.upstream_model))
@@ -320,3 +321,13 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
+
+
+def _check_tool_count(count: int, max_tools: int, limit: int) -> None:
+    """Raise `RequestError` if the model would get more tools than the limit, by default that of OpenAI's API."""
+    if min(count, max_tools or count) > limit:
+        raise RequestError(
+            f"tools: at most {limit} are allowed, got {count}; --max-tools describes only the most relevant, "
+            "--tool-limit allows more",
+            param="tools",
+        )

@@ -195,20 +195,48 @@ async def test_reasoning_is_shown_to_those_who_ask_for_it():
     ]
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        text_reply('<function_call>\n{"name": "add", "arguments": {"a": 1, "b', reason="length").pieces,
-        (ROLE, text_chunk('<function_call>\n{"name": "add", "arguments": {"a": 1, "b'), CUT),
-    ],
-    ids=["cut off", "broken off"],
-)
-async def test_a_call_that_ends_badly_is_an_error_in_the_stream(pieces):
+async def test_a_broken_off_call_is_an_error_in_the_stream():
+    pieces = (ROLE, text_chunk('<function_call>\n{"name": "add", "arguments": {"a": 1, "b'), CUT)
     async with scripted_upstream(Script(pieces)) as upstream, running_proxy(upstream.url) as url:
         with pytest.raises(anthropic.APIStatusError) as caught:
             await stream(url)
 
     assert "api_error" == caught.value.body["error"]["type"]
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize("end", range(len(CALL)))
+async def test_a_call_that_max_tokens_cuts_off_ends_the_stream_and_cannot_run(end, size):
+    script = text_reply(*cut("Well. " + CALL[:end], size), reason="length")
+    async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url:
+        message, seen = await stream(url)
+
+    assert ("max_tokens", "message_stop") == (message.stop_reason, seen[-1])
+    for use in (block for block in message.content if block.type == "tool_use"):
+        assert "_truncated" in use.input
+        assert {None} >= {use.input[name] for name in use.input if name != "_truncated"}
+
+
+@pytest.mark.parametrize("eagerly", [True, False])
+async def test_the_tool_runner_does_not_run_a_call_that_max_tokens_cuts_off(eagerly):
+    ran = []
+
+    @anthropic.beta_async_tool
+    async def add(a: int = 0, b: int = 0) -> str:
+        """Add two numbers."""
+        ran.append((a, b))
+        return str(a + b)
+
+    script = text_reply(*cut(CALL[:-20]), reason="length")
+    async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url, sdk(url) as client:
+        fields = {"run_tools_eagerly": True} if eagerly else {}
+        runner = client.beta.messages.tool_runner(
+            model="m", max_tokens=99, messages=HI, tools=[add], stream=True, **fields
+        )
+        async for turn in runner:
+            last = await turn.get_final_message()
+
+    assert ("max_tokens", []) == (last.stop_reason, ran)
 
 
 async def test_a_call_that_is_cut_off_is_left_out_of_a_whole_reply():

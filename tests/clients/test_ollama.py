@@ -206,6 +206,35 @@ async def test_a_call_that_was_cut_off_is_no_call():
     assert "length" == streamed[-1].done_reason == whole_.done_reason
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "accept", "status", "body"),
+    [
+        ("GET", "/", "*/*", 200, "Ollama is running"),
+        ("HEAD", "/", "*/*", 200, ""),
+        ("GET", "/", "text/html,application/xhtml+xml,*/*;q=0.8", 404, None),
+        ("HEAD", "/api/tags", "*/*", 200, ""),
+        ("HEAD", "/api/version", "*/*", 200, ""),
+    ],
+)
+async def test_clients_find_out_whether_ollama_runs(method, path, accept, status, body):
+    async with (
+        raw_upstream(fixed_reply(200, MODELS)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as bare,
+    ):
+        response = await bare.request(method, path, headers={"accept": accept})
+
+    assert status == response.status_code
+    assert body is None or body == response.text
+
+
+async def test_the_default_tag_is_the_name_without_a_tag():
+    async with talking(stream_texts("Hello")) as (sdk, upstream):
+        await sdk.chat("m:latest", HI)
+
+    assert "m" == upstream.requests[0].json_body["model"]
+
+
 async def test_the_version_is_told():
     async with (
         raw_upstream(stream_texts("no")) as upstream,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.outcome import BufferedArguments, invalidating_suffix
+from fcshim.codecs.outcome import TRUNCATED_KEY, BufferedArguments, invalidating_suffix, voiding_suffix
 from tests.codecs.helpers import cut
 
 _json = st.dictionaries(st.text(max_size=4), st.recursive(st.text(max_size=4) | st.integers(), st.lists), max_size=3)
@@ -75,7 +75,33 @@ def test_an_invalidated_prefix_stays_invalid_whatever_follows(value, share, asci
 
 @pytest.mark.parametrize(
     ("prefix", "expected"),
-    [("", "{]"), ("{", "]"), ('{"a', '"]'), ('{"a\\', '""]'), ('{"a":[1', "}"), ('{"a":["', '"}'), ('{"a":[1]', "]")],
+    [
+        ("", '{"":null]'),
+        ("{", '"":null]'),
+        ('{"a', '":null]'),
+        ('{"a\\', '"":null]'),
+        ('{"a":[1', "}"),
+        ('{"a":["', '"}'),
+        ('{"a":[', "null}"),
+        ('{"a":[{', '"":null]'),
+        ('{"a":[1]', "]"),
+        ('{"a":tr', "ue]"),
+        ("{a", "]"),
+    ],
 )
 def test_the_suffix_closes_a_bracket_that_is_not_open(prefix, expected):
     assert expected == invalidating_suffix(prefix)
+
+
+@pytest.mark.parametrize("end", range(50))
+def test_a_voided_call_is_an_object_whose_keys_are_null(end):
+    sent = '{"a": 1, "b": [true, {"c": "x\\u00e9"}, -1.5], "d": "e"'[:end]
+    value = json.loads(sent + voiding_suffix(sent))
+
+    assert {None} >= {value[name] for name in value if name != TRUNCATED_KEY}
+    assert "cut off" in value[TRUNCATED_KEY]
+
+
+@pytest.mark.parametrize("sent", ["{a", '{"a":1}', "[", "\x00", '{"a":' + "[" * 100_000])
+def test_what_is_no_prefix_of_an_object_cannot_be_voided(sent):
+    assert voiding_suffix(sent) is None

@@ -19,6 +19,29 @@ def test_an_unserved_method_lists_the_allowed_ones_and_an_unknown_path_none():
     assert RouteMatch(OPENAI, None, {}, ()) == find_route("GET", "/v1/nothing")
 
 
+@pytest.mark.parametrize(
+    ("path", "operation"),
+    [
+        ("/v1/projects/p/locations/eu/publishers/google/models/gemini-3:generateContent", "reply"),
+        ("/v1beta1/projects/p/locations/eu/endpoints/7/models/m:streamGenerateContent", "reply"),
+        ("/v1/projects/p/locations/eu/publishers/google/models/m:countTokens", "count"),
+    ],
+)
+def test_paths_of_vertex_ai_are_those_of_gemini(path, operation):
+    found = find_route("POST", path)
+
+    assert ("gemini", operation) == (found.api.codec.name, found.operation)
+    assert path.rpartition("/")[2].partition(":")[0] == found.path_params["model"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_compaction_is_not_served_and_no_response_has_that_name(method):
+    found = find_route(method, "/v1/responses/compact")
+
+    assert ("openai_responses", None, ()) == (found.api.codec.name, found.operation, found.allowed_methods)
+    assert ("POST",) == find_route("GET", "/v1/responses/input_tokens").allowed_methods
+
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.codec.name)
 def test_every_operation_has_an_implementation(api):
     needed = {

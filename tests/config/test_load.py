@@ -81,9 +81,13 @@ def test_an_error_names_the_setting_with_a_wrong_value(flags, message):
     assert caught.value.message.startswith(message)
 
 
-def test_an_unknown_variable_is_refused_with_the_nearest_known_one():
-    with pytest.raises(ConfigError, match="environment: there is no setting 'FCSHIM_PROT', did you mean 'FCSHIM_PORT'"):
-        load_config(env={"FCSHIM_PROT": "1"})
+def test_an_unknown_variable_is_a_warning_with_the_nearest_known_one(caplog):
+    assert 2 == load_config(env={"FCSHIM_PROT": "1", "FCSHIM_PORT": "2", "FCSHIM_MCP_KEY": "x"}).port
+
+    (record,) = caplog.records
+
+    assert "WARNING" == record.levelname
+    assert "environment: there is no setting 'FCSHIM_PROT', did you mean 'FCSHIM_PORT'?" == record.getMessage()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,6 @@ def test_members_are_in_schema_order_and_optional_ones_may_be_absent() -> None:
         ({"type": "integer", "exclusiveMinimum": -3, "exclusiveMaximum": 1}, {-2, -1, 0}),
         ({"type": "integer", "multipleOf": 5, "minimum": -5, "maximum": 10}, {-5, 0, 5, 10}),
         ({"multipleOf": 4, "allOf": [{"type": "integer", "multipleOf": 6}], "minimum": 1, "maximum": 30}, {12, 24}),
-        ({"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 0.002}, {0.001, 0.002}),
         ({"enum": ["a", 1, None, [2]]}, ["a", 1, None, [2]]),
         ({"type": "string", "enum": ["a", 1]}, {"a"}),
         ({"const": {"a": 1}}, [{"a": 1}]),
@@ -112,7 +111,7 @@ def test_formats_are_kept(form: str) -> None:
 
 
 def test_a_string_of_limited_length_has_no_characters_that_bytewise_sampling_breaks() -> None:
-    texts = member({"type": "string", "minLength": 60, "maxLength": 200})
+    texts = member({"type": "string", "minLength": 70, "maxLength": 200})
 
     assert all(60 <= len(text) <= 200 for text in texts)
     assert not any(0x800 <= ord(char) < 0x1000 or ord(char) > 0xFFFF for text in texts for char in _written(text))

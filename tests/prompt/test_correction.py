@@ -51,3 +51,10 @@ def test_a_dialect_may_have_its_own_correction_template(tmp_path: Path):
 
     written = write_correction(find_dialect(str(tmp_path)), [MISSING], Escaper(BUNDLED))
     assert written.startswith('Again, like <own_call>{"name": "<function name>", ')
+
+
+def test_the_same_defect_is_reported_once():
+    defects = [{"kind": "unoffered", "name": name, "message": ""} for name in ("g", "g", "h", "g")]
+    text = write_correction(FUNCTION_CALL, defects, Escaper(BUNDLED))
+
+    assert (1, 1) == (text.count('There is no function named "g"'), text.count('There is no function named "h"'))

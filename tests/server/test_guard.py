@@ -225,6 +225,8 @@ async def test_a_too_large_head_is_rejected_complete_or_endless():
         ([(b"x-api-key", b"b")], b"b"),
         ([(b"authorization", b"Bearer a"), (b"x-api-key", b"b")], b"a"),
         ([(b"x-goog-api-key", b"a")], b"a"),
+        ([(b"api-key", b"a")], b"a"),
+        ([(b"api-key", b"a"), (b"x-api-key", b"b")], b"b"),
         ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")], b"a"),
     ],
 )

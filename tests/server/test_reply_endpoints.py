@@ -10,6 +10,7 @@ from tests.server.proxy import (
     CALL,
     CHAT,
     chat_body,
+    http_client,
     post_chat,
     post_request,
     running_proxy,
@@ -477,3 +478,22 @@ async def test_two_hundred_streams_at_once_all_complete():
 
     assert 200 == len(upstream.requests)
     assert all(response.count(b'"content":"7 "') == 1 and b"[DONE]" in response for response in responses)
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [({}, 400), ({"max_tools": 5}, 200), ({"tool_limit": 200}, 200), ({"max_tools": 140, "tool_limit": 139}, 400)],
+    ids=str,
+)
+async def test_tools_are_counted_after_they_were_selected(settings, status):
+    tools = [{"type": "function", "function": {"name": f"tool_{number}"}} for number in range(150)]
+    async with (
+        raw_upstream(stream_texts("Hello")) as upstream,
+        running_proxy(upstream.url, **settings) as url,
+        http_client(url) as client,
+    ):
+        fields = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
+        response = await client.post("/v1/chat/completions", json=fields)
+
+    assert status == response.status_code
+    assert (status == 200) == bool(upstream.requests)

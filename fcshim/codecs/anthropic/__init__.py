@@ -4,9 +4,11 @@ Rule: stateless; `ANTHROPIC` serves every exchange.
 
 What a client gets for a call that ends with an error after its start was sent: never a finished tool use.
 
-- Streamed, the stream ends with an `error` event, which every SDK raises, without `content_block_stop`, stop reason or
-  `message_stop`. The API's own form of a truncated call (an open block, and `max_tokens`) is not used: the SDKs parse
-  incomplete arguments as far as possible, and their tool runners ignore the stop reason.
+- Streamed and truncated, the block ends as the API's own does, with the stop reason `max_tokens`, for which the SDKs'
+  tool runners run nothing. Other clients run every block that ends, so its arguments are completed to an object that no
+  tool accepts: the keys that were sent are null, and `_truncated` says why. (SDKs raise on invalid JSON.)
+- Streamed and failed otherwise, the stream ends with an `error` event, which every SDK raises, without
+  `content_block_stop`, stop reason or `message_stop`.
 - Not streamed, the call is left out; if it was truncated, the stop reason is `max_tokens`. If nothing else is left, the
   call's excerpt is the text.
 """

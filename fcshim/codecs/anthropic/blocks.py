@@ -50,7 +50,7 @@ def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> lis
         case "tool_reference":
             name = read_field(block, "tool_name", str, "", f"{path}.")
             loaded_tools.add(name)
-            return [TextPart(f"The tool {name} can be called now.")]
+            return [TextPart(f"The tool {name} can be called now.\n")]
         case _:
             return []
 

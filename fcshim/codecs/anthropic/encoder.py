@@ -1,9 +1,10 @@
 """The client's reply: events become events of the Messages API, a folded reply one message.
 
 Rule: blocks are written one at a time and numbered without a gap, as the SDKs require. The stop reason and all usage
-are in `message_delta`. Nothing follows an error. A call that fails after its start was sent ends the stream with an
-error, so that no client takes its block for a finished tool use. A call that fails within one batch, or in a whole
-reply, is dropped. If nothing else is left, it becomes an error in a stream, and its excerpt the text of a whole reply.
+are in `message_delta`. Nothing follows an error. A truncated call ends with arguments that no tool accepts. A call that
+fails otherwise after its start was sent ends the stream with an error, so that no client takes its block for a finished
+tool use. A call that fails within one batch, or in a whole reply, is dropped. If nothing else is left, it becomes an
+error in a stream unless it was truncated, and its excerpt the text of a whole reply.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,8 @@ from fcshim.codecs.outcome import (
     COMPLETE_REASONS,
     FAILED,
     UNFINISHED,
+    BufferedArguments,
+    CallOutcomes,
     is_truncated,
     raise_error,
     valid_calls,
@@ -132,8 +135,8 @@ class MessagesEncoder:
         self._block_kind = ""  # of the open block
         self._delta_prefix = b""  # the bytes before each delta of the open block
         self._started = False
-        self._has_valid_call = False
-        self._dropped_call_error: CallError | None = None
+        self._arguments = BufferedArguments()  # of the open tool use
+        self._outcomes = CallOutcomes()
         self._stopped = False
         self._done = False
 
@@ -184,8 +187,9 @@ class MessagesEncoder:
             case ToolCallStart():
                 block = {"type": "tool_use", "id": event.tool_call_id, "name": event.tool_call_name, "input": {}}
                 self._open_block("tool_use", block, "input_json_delta", "partial_json", out)
+                self._arguments = BufferedArguments()
             case ToolCallChunk():
-                out.append(self._delta_prefix + write_json(event.tool_call_arguments_chunk) + b"}}\n\n")
+                self._write_arguments(self._arguments.feed(event.tool_call_arguments_chunk), out)
             case ToolCallEnd():
                 return self._end_call(event, out)
             case Usage():
@@ -238,25 +242,40 @@ class MessagesEncoder:
         failed = {event.tool_call_id: event.error for event in ends if event.error is not None}
         if not failed:
             return events
-        self._dropped_call_error = next(iter(failed.values()))
+        for end in events:
+            if isinstance(end, ToolCallEnd) and end.tool_call_id in failed:
+                self._outcomes.record(end)
         call_events = (ToolCallStart, ToolCallChunk, ToolCallEnd)
         return [event for event in events if not (isinstance(event, call_events) and event.tool_call_id in failed)]
 
+    def _write_arguments(self, text: str, out: list[bytes]) -> None:
+        if text:
+            out.append(self._delta_prefix + write_json(text) + b"}}\n\n")
+
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> Error | None:
-        if event.error is not None:
+        self._outcomes.record(event)
+        if event.error is None:
+            rest: str | None = self._arguments.close(valid=True)
+        else:
+            rest = self._arguments.void() if event.error.kind == "truncated" else None
+        if rest is None and event.error is not None:
             return Error("model_output_error", call_error_message(event.error))
-        self._has_valid_call = True
+        self._write_arguments(rest or "", out)
         self._close_block(out)
         return None
 
     def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
-        if event.stop_reason == "error":
+        reason = event.stop_reason
+        if reason == "error":
             return FAILED
-        if self._dropped_call_error is not None and not self._has_valid_call:
-            return Error("model_output_error", call_error_message(self._dropped_call_error))
+        failed = self._outcomes.call_error
+        if failed is not None and failed.kind != "truncated" and not self._outcomes.valid_calls:
+            return Error("model_output_error", call_error_message(failed))
+        if reason in COMPLETE_REASONS and self._outcomes.truncated:
+            reason = "max_tokens"
         self._close_block(out)
         self._stopped = True
-        delta = stop_fields(event.stop_reason, self._request)
+        delta = stop_fields(reason, self._request)
         out.append(_write_event("message_delta", {"delta": delta, "usage": usage_dict(self._usage)}))
         return None
 

@@ -24,6 +24,10 @@ class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):
     """Thinking blocks. A client that did not request them takes the first block of a reply for its text."""
 
 
+_EFFORTS = {"xhigh": "high", "max": "high"}
+"""Efforts that most engines refuse, and those that are the nearest."""
+
+
 def read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
     """Return the fields that local engines understand."""
     extra: dict[str, JSON] = {}
@@ -34,6 +38,9 @@ def read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
         case {"type": "json_schema", "schema": dict(schema)}:
             json_schema = {"name": "reply", "schema": schema, "strict": True}
             extra["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    effort = config.get("effort") if isinstance(config, dict) else None
+    if isinstance(effort, str):
+        extra["reasoning_effort"] = _EFFORTS.get(effort, effort)
     return extra
 
 

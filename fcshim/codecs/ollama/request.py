@@ -139,7 +139,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source)
     )
     return Request(
-        model=expect(source.get("model"), str, "model"),
+        model=expect(source.get("model"), str, "model").removesuffix(":latest"),  # the default tag
         messages=messages,
         tools=() if generate else _tools(source, limits),
         stream=read_field(source, "stream", bool, default=True),

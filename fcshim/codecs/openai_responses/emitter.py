@@ -46,10 +46,5 @@ class DeltaTemplate:
 
 
 def error_event_fields(error: Error) -> dict[str, JSON]:
-    """Return the fields of the `error` event.
-
-    Beside the documented ones it has an object `error`: without that the official client does not raise, but ends its
-    loop as after a complete response.
-    """
-    inner = {"type": error.kind, "code": "server_error", "message": error.message, "param": None}
-    return {"code": "server_error", "message": error.message, "param": None, "error": inner}
+    """Return the fields of the `error` event."""
+    return {"code": "server_error", "message": error.message, "param": None}

@@ -1,9 +1,10 @@
 """Writing the client's reply: events become events of the Responses API, a folded reply one response object.
 
 Rule: only one item is open at a time. The stream begins with `response.created` and ends with exactly one of
-`response.completed`, `response.incomplete` and `response.failed`. An `error` event follows `response.failed`, because
-the official client raises only for that one; nothing follows it. Only calls that ended without error are items of a
-whole reply; without text and without such a call, the excerpt of its malformed call is its message.
+`response.completed`, `response.incomplete` and `response.failed`. An `error` event follows `response.failed`, for
+clients that read only that one; nothing follows it. The official client raises for neither. Only calls that ended
+without error are items of a whole reply; without text and without such a call, the excerpt of its malformed call is its
+message. A message with which a reply ends that was cut off is incomplete.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from fcshim.codecs.openai_responses.items import (
     write_custom_call,
 )
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
-from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
+from fcshim.codecs.openai_responses.response import INCOMPLETE_REASONS, begin_response, end_response, fail_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.codecs.outcome import UNFINISHED, CallOutcomes, is_truncated, raise_error, valid_calls, visible_text
 from fcshim.events import (
@@ -181,16 +182,16 @@ class ResponsesEncoder:
         self._item_count += 1
         return index, make_item_id(prefix, self._identity, index)
 
-    def _close_item(self) -> None:
+    def _close_item(self, status: str = "completed") -> None:
         if self._item is not None:
-            self._output.append(self._item.close(self._emitter))
+            self._output.append(self._item.close(self._emitter, status))
             self._item = None
 
     def _end(self, reason: StopReason) -> None:
         self._done = True
-        self._close_item()
+        self._close_item("incomplete" if reason in INCOMPLETE_REASONS else "completed")
         reason = "max_tokens" if self._outcomes.truncated else reason
-        response = end_response(self._response, self._output, self._usage, reason)
+        response = end_response(self._response, self._output, self._usage, reason, self._identity.elapsed())
         if response["status"] == "completed":
             for item in self._failed_calls:
                 item.end_incomplete(self._emitter)
@@ -215,7 +216,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     raise_error(reply)
     reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
     output = _write_output(request, identity, reply)
-    response = end_response(begin_response(request, identity), output, reply.usage, reason)
+    response = end_response(begin_response(request, identity), output, reply.usage, reason, identity.elapsed())
     store_response(request, identity, response)
     return write_json(response)
 
@@ -226,7 +227,9 @@ def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> li
     if reply.reasoning:
         items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
     if text := visible_text(reply):
-        items.append(message_item(make_item_id("msg", identity, len(items)), text))
+        is_cut = reply.stop_reason in INCOMPLETE_REASONS and not reply.tool_calls
+        status = "incomplete" if is_cut else "completed"
+        items.append(message_item(make_item_id("msg", identity, len(items)), text, status))
     return items + [
         call_item(
             make_item_id(call_item_prefix(call.tool_call_name, client_options), identity, at), call, client_options

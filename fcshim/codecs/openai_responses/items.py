@@ -15,19 +15,19 @@ from fcshim.events import JSON, ToolCallEnd, ToolCallStart
 _STATUS = "completed"
 
 
-def message_item(item_id: str, text: str) -> dict[str, JSON]:
+def message_item(item_id: str, text: str, status: str = _STATUS) -> dict[str, JSON]:
     """Return a whole message."""
-    return {"id": item_id, "type": "message", "status": _STATUS, "role": "assistant", "content": [_text_part(text)]}
+    return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": [_text_part(text)]}
 
 
-def reasoning_item(item_id: str, text: str, signature: str | None) -> dict[str, JSON]:
+def reasoning_item(item_id: str, text: str, signature: str | None, status: str = _STATUS) -> dict[str, JSON]:
     """Return whole reasoning; `signature` is the provider's encrypted form, which the client sends back."""
     item: dict[str, JSON] = {
         "id": item_id,
         "type": "reasoning",
         "summary": [],
         "content": [{"type": "reasoning_text", "text": text}],
-        "status": _STATUS,
+        "status": status,
     }
     return item if signature is None else {**item, "encrypted_content": signature}
 
@@ -95,9 +95,9 @@ class MessageItem(_TextItem):
         item = {"id": item_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
         self.begin(emitter, item, _text_part(""))
 
-    def close(self, emitter: Emitter) -> dict[str, JSON]:
+    def close(self, emitter: Emitter, status: str) -> dict[str, JSON]:
         """Write the end of the item; return the item for the output."""
-        item = message_item(self.id, "".join(self.fragments))
+        item = message_item(self.id, "".join(self.fragments), status)
         self.finish(emitter, item, item["content"][0], extra={"logprobs": []})
         return item
 
@@ -111,9 +111,9 @@ class ReasoningItem(_TextItem):
         item = {"id": item_id, "type": "reasoning", "status": "in_progress", "summary": [], "content": []}
         self.begin(emitter, item, {"type": "reasoning_text", "text": ""})
 
-    def close(self, emitter: Emitter) -> dict[str, JSON]:
+    def close(self, emitter: Emitter, status: str) -> dict[str, JSON]:
         """Write the end of the item; return the item for the output."""
-        item = reasoning_item(self.id, "".join(self.fragments), self.signature)
+        item = reasoning_item(self.id, "".join(self.fragments), self.signature, status)
         self.finish(emitter, item, item["content"][0], extra={})
         return item
 

@@ -102,7 +102,7 @@ class ItemReader:
         name = flat_name(
             read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name")
         )
-        if call_id in self._names:
+        if any(call_id == call.id for call in self._calls):  # engines begin their counts again in each turn
             raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
         self._names[call_id] = name
         self._calls.append(ToolCall(call_id, name, arguments))

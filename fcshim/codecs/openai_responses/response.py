@@ -12,11 +12,13 @@ from fcshim.events import JSON, Error, StopReason, Usage
 from fcshim.messages import Request
 
 _ECHO_DEFAULTS: dict[str, JSON] = {
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
@@ -33,22 +35,28 @@ _ECHO_DEFAULTS: dict[str, JSON] = {
 }
 """Fields of the request that the response repeats, with the values for absent fields."""
 
-_INCOMPLETE_REASONS: dict[StopReason | None, str] = {
+_FUNCTION_FIELDS = ("description", "parameters", "strict")
+"""Fields that a function has in a response, null where the request had none."""
+
+INCOMPLETE_REASONS: dict[StopReason | None, str] = {
     "max_tokens": "max_output_tokens",
     "content_filter": "content_filter",
 }
+"""Why a response, and the message that it ends with, is incomplete."""
 
 
 def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:
     """Return the response object at the start of a reply."""
     source = request.verbatim.get(API, {})
     echo = {name: default if source.get(name) is None else source[name] for name, default in _ECHO_DEFAULTS.items()}
+    echo["tools"] = [_with_function_fields(tool) for tool in echo["tools"]]
     return {
         "id": identity.id,
         "object": "response",
         "created_at": identity.created,
         "status": "in_progress",
         "background": False,
+        "completed_at": None,
         "error": None,
         "incomplete_details": None,
         "model": identity.model,
@@ -59,14 +67,20 @@ def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]
     }
 
 
+def _with_function_fields(tool: JSON) -> JSON:
+    is_function = isinstance(tool, dict) and tool.get("type") == "function" and "function" not in tool
+    return {**tool, **{name: tool.get(name) for name in _FUNCTION_FIELDS}} if is_function else tool
+
+
 def end_response(
-    response: dict[str, JSON], output: Sequence[JSON], usage: Usage | None, reason: StopReason | None
+    response: dict[str, JSON], output: Sequence[JSON], usage: Usage | None, reason: StopReason | None, seconds: float
 ) -> dict[str, JSON]:
-    """Return the response object at the end of a reply; a reply that was cut off is `incomplete`."""
-    incomplete = _INCOMPLETE_REASONS.get(reason)
+    """Return the response object at the end of a reply, after so many seconds; one that was cut off is `incomplete`."""
+    incomplete = INCOMPLETE_REASONS.get(reason)
     return {
         **response,
         "status": "incomplete" if incomplete else "completed",
+        "completed_at": None if incomplete else response["created_at"] + int(seconds),
         "incomplete_details": {"reason": incomplete} if incomplete else None,
         "output": list(output),
         "usage": None if usage is None else usage_dict(usage),

@@ -50,9 +50,19 @@ def respond(method: str, target: RequestTarget) -> bytes:
 def _list_items(name: str, items: list[JSON]) -> dict[str, JSON]:
     """Return the list object for items; items without an id get one, because the client's type requires it."""
     named = [
-        {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **item}
+        {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **_with_parts(item)}
         for at, item in enumerate(items)
         if isinstance(item, dict)
     ]
     ends = {"first_id": named[0]["id"], "last_id": named[-1]["id"]} if named else {"first_id": None, "last_id": None}
     return {"object": "list", "data": named, **ends, "has_more": False}
+
+
+def _with_parts(item: dict[str, JSON]) -> dict[str, JSON]:
+    """Return a message with its status and a list of parts as content; other items as they are."""
+    if item.get("type", "message") != "message":
+        return item
+    content = item.get("content")
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    parts = [{"type": kind, "text": content}] if isinstance(content, str) else content
+    return {"status": "completed", **item, "content": parts}

@@ -90,7 +90,7 @@ def test_a_call_is_a_block_with_its_input_in_deltas():
 
     assert {"type": "tool_use", "id": "call_0", "name": "f", "input": {}} == start["content_block"]
     assert (0, 0, 1, 1) == (text_start["index"], text_stop["index"], start["index"], stop["index"])
-    assert [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"a"', ":1}")] == [
+    assert [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"a"', ":1", "}")] == [
         delta["delta"] for delta in deltas
     ]
 
@@ -129,7 +129,7 @@ def test_reasoning_is_dropped_unless_the_client_requested_it():
     assert ["text"] == [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
 
 
-@pytest.mark.parametrize("kind", ["truncated", "malformed", "invalid", "limit"])
+@pytest.mark.parametrize("kind", ["malformed", "invalid", "limit"])
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}']])
 def test_a_failed_call_is_never_a_finished_tool_use(kind, sent):
     events = stream(Text("a"), *bad(kind, sent), Stop("max_tokens"), reads=3)
@@ -139,6 +139,40 @@ def test_a_failed_call_is_never_a_finished_tool_use(kind, sent):
     assert "no good" in events[-1]["error"]["message"]
     assert 1 == types(events).count("content_block_stop")
     assert not {"message_delta", "message_stop"} & set(types(events))
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "complete"])
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        ([], []),
+        (["{"], []),
+        (['{"a"'], ["a"]),
+        (['{"a":1}'], ["a"]),
+        (['{"a": {"b": [1, {"c": "x\\u00'], ["a"]),
+        (['{"a":1,"b":-'], ["a", "b"]),
+        (['{"a":1, "b": "\\'], ["a", "b"]),
+        (['{"a":tr'], ["a"]),
+        (['{"a":[1,'], ["a"]),
+        (['{"a":1,"'], ["a", ""]),
+    ],
+)
+def test_a_truncated_call_is_closed_with_arguments_that_no_tool_can_use(sent, keys, reason):
+    events = stream(Text("a"), *bad("truncated", sent), Stop(reason), reads=3 + len(sent))
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    arguments = json.loads("".join(delta.get("partial_json", "") for delta in deltas))
+
+    assert dict.fromkeys(keys) == {name: value for name, value in arguments.items() if name != "_truncated"}
+    assert "cut off" in arguments["_truncated"]
+    assert 2 == types(events).count("content_block_stop")
+    assert ("max_tokens", "message_stop") == (events[-2]["delta"]["stop_reason"], events[-1]["type"])
+
+
+def test_a_truncated_call_in_one_batch_is_left_out():
+    events = stream(Text("a"), *bad("truncated", ['{"a"']), Stop("max_tokens"))
+
+    assert ["text"] == [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    assert ("max_tokens", "message_stop") == (events[-2]["delta"]["stop_reason"], events[-1]["type"])
 
 
 def test_a_failed_call_in_one_batch_is_an_error_if_no_call_is_valid():
@@ -215,11 +249,13 @@ def test_what_is_encoded_decodes_to_the_same_events(events, data):
 
 
 @given(replies())
-def test_argument_fragments_are_forwarded_one_by_one(events):
+def test_argument_fragments_are_forwarded_one_by_one_but_for_the_last_brace(events):
     sent = [event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk)]
     deltas = [event["delta"] for event in stream(*events) if event["type"] == "content_block_delta"]
+    pieces = [delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta"]
 
-    assert sent == [delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta"]
+    assert "".join(sent) == "".join(pieces)
+    assert len(pieces) >= sum(not piece.rstrip().endswith("}") and bool(piece) for piece in sent)
 
 
 def whole_reply(*events, **fields):

@@ -269,3 +269,25 @@ def test_an_unsupported_request_is_rejected_with_its_field(fields, words):
 def test_a_malformed_body_is_rejected(body):
     with pytest.raises(RequestError):
         ANTHROPIC.decode_request(body)
+
+
+def test_tool_references_are_separated():
+    content = [{"type": "tool_reference", "tool_name": name} for name in "fg"]
+    request = read(
+        messages=[
+            *HI,
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "search", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": content}]},
+        ]
+    )
+
+    assert "The tool f can be called now.\nThe tool g can be called now.\n" == "".join(
+        part.text for part in request.messages[-1].content
+    )
+
+
+@pytest.mark.parametrize(
+    ("effort", "expected"), [("low", "low"), ("high", "high"), ("xhigh", "high"), ("max", "high"), (None, None)]
+)
+def test_the_effort_is_the_reasoning_setting_of_other_apis(effort, expected):
+    assert expected == read(output_config={"effort": effort}).extra.get("reasoning_effort")

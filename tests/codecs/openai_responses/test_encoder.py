@@ -89,7 +89,7 @@ def test_the_response_echoes_what_was_asked():
     fields = {
         "instructions": "be brief",
         "temperature": 0.5,
-        "tools": [{"type": "function", "name": "f"}],
+        "tools": [{"type": "function", "name": "f", "description": "F", "parameters": {}, "strict": True}],
         "input": "x",
     }
     events = stream(Text("a"), Usage(7, 5, 3, 2), Stop("complete"), **fields)
@@ -108,8 +108,8 @@ def test_the_response_echoes_what_was_asked():
         "output_tokens_details": {"reasoning_tokens": 2},
         "total_tokens": 12,
     } == last["usage"]
-    assert {name: first[name] for name in first if name not in ("output", "status", "usage")} == {
-        name: last[name] for name in last if name not in ("output", "status", "usage")
+    assert {name: first[name] for name in first if name not in ("output", "status", "usage", "completed_at")} == {
+        name: last[name] for name in last if name not in ("output", "status", "usage", "completed_at")
     }
 
 
@@ -182,6 +182,24 @@ def test_stop_reasons_have_their_statuses(stop, status, reason):
 
     assert ("response." + status, status) == (last["type"], last["response"]["status"])
     assert reason == (last["response"]["incomplete_details"] or {}).get("reason")
+    assert status == last["response"]["output"][0]["status"]
+    assert (IDENTITY.created if status == "completed" else None) == last["response"]["completed_at"]
+
+
+def test_a_message_before_a_truncated_call_is_complete():
+    last = stream(Text("a"), *bad("truncated", ['{"a"']), Stop("max_tokens"))[-1]["response"]
+
+    assert ("incomplete", ["completed"]) == (last["status"], [item["status"] for item in last["output"]])
+
+
+def test_a_response_has_every_field_that_the_api_documents():
+    tools = [{"type": "function", "name": "f"}, {"type": "web_search"}]
+    first = stream(Stop("complete"), tools=tools)[0]["response"]
+
+    assert [{"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}, tools[1]] == (
+        first["tools"]
+    )
+    assert (None, 0.0, 0.0) == tuple(first[name] for name in ("completed_at", "presence_penalty", "frequency_penalty"))
 
 
 def test_an_error_is_a_failed_response_and_an_error_event():
@@ -194,12 +212,9 @@ def test_an_error_is_a_failed_response_and_an_error_event():
         failed["response"]["status"],
         failed["response"]["error"],
     )
-    assert ("error", "gone", "gone", "server_error") == (
-        last["type"],
-        last["message"],
-        last["error"]["message"],
-        last["code"],
-    )
+    expected = {"type": "error", "code": "server_error", "message": "gone", "param": None}
+
+    assert {**expected, "sequence_number": len(events) - 1} == last
     assert b"" == encoder.encode(0, [Text("c"), Stop("complete")]) + encoder.close()
 
 
@@ -412,7 +427,7 @@ def test_errors_have_the_form_of_openai():
         body["param"],
         body["code"],
     )
-    assert "no" == json.loads(OPENAI_RESPONSES.encode_stream_error(error).split(b"data: ")[1])["error"]["message"]
+    assert "no" == json.loads(OPENAI_RESPONSES.encode_stream_error(error).split(b"data: ")[1])["message"]
 
 
 def test_an_upstream_error_is_read():

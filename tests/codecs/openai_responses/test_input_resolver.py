@@ -124,7 +124,9 @@ def test_a_stored_response_can_be_read_listed_and_deleted():
     listed = session.respond("GET", "/v1/responses/resp_1/input_items", "resp_1")
 
     assert first == session.respond("GET", "/v1/responses/resp_1", "resp_1")
-    assert ("list", "1", False) == (listed["object"], listed["data"][0]["content"], listed["has_more"])
+    assert ("list", False) == (listed["object"], listed["has_more"])
+    assert [{"type": "input_text", "text": "1"}] == listed["data"][0]["content"]
+    assert "completed" == listed["data"][0]["status"]
     assert listed["first_id"] == listed["last_id"] == listed["data"][0]["id"]
     assert {"id": "resp_1", "object": "response", "deleted": True} == session.respond("DELETE", "/", "resp_1")
     with pytest.raises(RequestError) as caught:

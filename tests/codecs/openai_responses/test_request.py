@@ -383,6 +383,13 @@ def test_a_result_whose_call_may_have_been_skipped_is_kept(left_out):
     assert (ToolMessage("c9", texts("3")),) == messages(left_out, result("c9"))
 
 
-def test_two_calls_with_the_same_id_are_an_error():
+def test_a_call_id_may_come_again_in_a_later_turn():
+    first = messages(USER, function_call(), result("c1"), USER, {**function_call(), "name": "g"}, result("c1"))
+
+    assert ["f", "g"] == [message.tool_calls[0].name for message in first if isinstance(message, AssistantMessage)]
+    assert ["f", "g"] == [message.name for message in first if isinstance(message, ToolMessage)]
+
+
+def test_two_calls_of_one_turn_with_the_same_id_are_an_error():
     with pytest.raises(RequestError, match="Duplicate"):
         read(input=[USER, function_call(), function_call()])
