@@ -16,9 +16,12 @@ from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, marker_set
+from fcshim.parse.sink import CallSink
 
 _SMALL = 64
 """Characters of a piece that is searched twice."""
+_MAX_RESTARTS = 8
+"""Calls that are begun again in one reply: after each, what was held is read anew."""
 _MIN_SIZE = 3
 """Shorter markers are characters that content may have."""
 
@@ -69,6 +72,7 @@ class RestartWatch:
         "_scanned",
         "_search",
         "_searched",
+        "_sink",
         "_skip",
         "_start",
         "_tags",
@@ -76,11 +80,12 @@ class RestartWatch:
         "reading",
     )
 
-    def __init__(self, markers: RestartMarkers, limits: Limits) -> None:
+    def __init__(self, markers: RestartMarkers, sink: CallSink, limits: Limits) -> None:
         self.reading = False
         """True while the body reads up to a restart."""
         self._markers = markers
         self._search = markers.search
+        self._sink = sink
         self._limit = limits.mend
         self._skip = 0
         """Characters in which no restart is looked for."""
@@ -179,7 +184,10 @@ class RestartWatch:
     def unread(self, tail: str, *, keep_newline: bool) -> str:
         """End the watch: return the text from the restart on where the reply ends with `tail`, else an empty string."""
         self.reading = True
-        return tail[self._start + (not keep_newline) :] if self.holds and self._is_confirmed else ""
+        if not (self.holds and self._is_confirmed and self._sink.restarts < _MAX_RESTARTS):
+            return ""
+        self._sink.restarts += 1
+        return tail[self._start + (not keep_newline) :]
 
 
 def _pattern_of_marker(marker: str, markers: Iterable[str]) -> str:

@@ -49,6 +49,8 @@ class CallSink:
         """Calls that were started; also the index of the next call."""
         self.accepted_count = 0
         """Calls that ended without error."""
+        self.restarts = 0
+        """Calls that were broken off and begun again."""
         self._tools = tools
         self._names: OfferedNames | None = None
         """Compiled at the first name that is not exactly that of a tool."""

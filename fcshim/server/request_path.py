@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 import msgspec
 
-_SEGMENT_CHARACTERS = "~!$&'()*+,=:@"
+_SEGMENT_CHARACTERS = "~!$&'*+,=:@()"
 """Characters that stand for themselves in a segment (RFC 3986, 3.3); `;` starts parameters in some servers."""
 _MAX_ENCODINGS = 3
 """Layers of percent-encoding that are looked through: gateways in front of an upstream may decode once more."""

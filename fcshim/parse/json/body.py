@@ -70,7 +70,7 @@ class JsonBody(BodyReader):
         self._arguments = self._calls.arguments
         self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope
-        self._restarts = RestartWatch(restart_markers(dialect), limits)
+        self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
         self._call_markers: MarkerSet = self._end_markers
         self._repair: JsonRepair | None = None
         self._trailer: JsonTrailer | None = None
@@ -285,13 +285,23 @@ class JsonBody(BodyReader):
             self._end_at_restart(unread)
             return
         if tail[:1] == "\n":  # it waited for a start marker
-            tail = tail[self.feed(tail, 0) :]
+            tail = self._read_on(tail)
+            if self.status is BodyStatus.ENDED:
+                self.unread += tail
+                return
             self._calls.status = READING
         try:
             self._close_state(tail, natural=natural)
         except LimitError as error:
             self._calls.abandon_at_limit(error)
         self.status = BodyStatus.ENDED if self._calls.status is READING else self._calls.status
+
+    def _read_on(self, tail: str) -> str:
+        """Read up to the end of the body or of the reply; return what is left."""
+        pos = self.feed(tail, 0)
+        while self.status in {BodyStatus.STARTED, BodyStatus.CALL_ENDED}:
+            pos = self.feed(tail, pos)
+        return tail[pos:]
 
     def _end_at_restart(self, unread: str) -> None:
         if not self._calls.discarding:

@@ -64,7 +64,7 @@ class LiteralBody(BodyReader):
         """The text from a doubtful quote on."""
         self._escaped_text = ""
         """The same text with its inner quotes escaped, as far as it was not read yet."""
-        self._restarts = RestartWatch(restart_markers(dialect), limits)
+        self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
         self._skip_depth = 0
         """Number of open brackets in the text that is skipped."""
 

@@ -51,7 +51,7 @@ class TaggedBody(CallContentReader):
         super().__init__(compiled, start_marker, sink, limits)
         self._at_line_start = dialect.at_line_start
         self._section_openers = dialect.section_openers()
-        self._restarts = RestartWatch(self._restart_markers(dialect), limits)
+        self._restarts = RestartWatch(self._restart_markers(dialect), sink, limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
