@@ -2,7 +2,8 @@
 
 Rule: no string is longer than its schema allows, whatever a sampler writes. llama.cpp's grammars admit overlong UTF-8
 for U+0800 to U+0FFF and from U+10000 on; each byte of it is decoded as U+FFFD, so that one character becomes several.
-Therefore a string with one of these characters has at most a third, or a quarter, of the characters that are allowed.
+Therefore a string with a largest length has none of these characters. A rule that counts them as several, beside one
+without them, does not help: an overlong character that one rule has let begin matches the other one at its end.
 """
 
 import json
@@ -45,15 +46,8 @@ PYTHON_ESCAPE = _escape('"\\bfnrt')
 
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
-_FRAGILE_3: Ranges = ((0x800, 0xFFF),)
-_FRAGILE_4: Ranges = ((0x10000, 0x10FFFF),)
-"""Characters of three and four bytes for which byte-wise sampling may produce overlong UTF-8."""
-_WIDTHS: tuple[tuple[str, int, Ranges], ...] = (
-    ("whole", 1, (*_FRAGILE_3, *_FRAGILE_4)),
-    ("wide", 3, _FRAGILE_4),
-    ("any", 4, ()),
-)
-"""Sets of characters: name, the most that one is decoded to, and the characters that are left out."""
+_FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
+"""Characters for which byte-wise sampling may produce overlong UTF-8."""
 _SPECIAL_MARKUP_STARTS = "<["
 """First characters of special tokens (`<s>`, `[INST]`). llama.cpp accepts such a token where its text is allowed, but
 then drops it from the output, which leaves the string too short."""
@@ -138,7 +132,7 @@ class StringSyntax:
         """
         if least > _MAX_MIN_LENGTH or (most is not None and most < least):
             return None
-        safe = self._safe_characters(() if most is None else (*_FRAGILE_3, *_FRAGILE_4))
+        safe = self._safe_characters(() if most is None else _FRAGILE)
         start = without(safe, [*map(ord, f" \t\n{first_characters}"), *(ord(word[0]) for word in words)])
         options: list[tuple[int, Expression]] = [(0, Chars(start))]
         for word in words:
@@ -177,14 +171,9 @@ class StringSyntax:
         return self._content_of_length(rules, max(least - written, 0), None if most is None else most - written)
 
     def _content_of_length(self, rules: Rules, least: int, most: int | None) -> Expression:
-        widths = [_WIDTHS[-1]] if most is None else [width for width in _WIDTHS if width[1] == 1 or most // width[1]]
-        found = []
-        for name, size, excluded in widths:
-            more = None if most is None else most // size - least
-            if more is None or more >= 0:
-                unit = Repeat(self._unit(rules, name, excluded), 0, more, "characters")
-                found.append(series(self._first_characters(least, excluded), unit))
-        return choice(found)
+        name, excluded = ("any", ()) if most is None else ("whole", _FRAGILE)
+        unit = Repeat(self._unit(rules, name, excluded), 0, None if most is None else most - least, "characters")
+        return series(self._first_characters(least, excluded), unit)
 
     def _first_characters(self, count: int, excluded: Ranges) -> Expression:
         """Admit exactly so many characters, with none of which a special token begins."""
@@ -195,11 +184,11 @@ class StringSyntax:
     def _unit(self, rules: Rules, name: str, excluded: Ranges) -> Expression:
         return rules.once(f"{self.name}-{name}", lambda: self._or_escape(Chars(self._safe_characters(excluded))))
 
-    def _safe_characters(self, excluded: Ranges = (*_FRAGILE_3, *_FRAGILE_4)) -> Ranges:
+    def _safe_characters(self, excluded: Ranges = _FRAGILE) -> Ranges:
         """Return the characters with which no marker begins, without those that byte-wise sampling can break."""
         return without(self._allowed_characters(), [*excluded, *(ord(marker[0]) for marker in self.markers)])
 
-    def _plain_characters(self, excluded: Ranges = (*_FRAGILE_3, *_FRAGILE_4)) -> Ranges:
+    def _plain_characters(self, excluded: Ranges = _FRAGILE) -> Ranges:
         """Return the safe characters with which no special token begins."""
         return without(self._safe_characters(excluded), map(ord, _SPECIAL_MARKUP_STARTS))
 

@@ -59,9 +59,9 @@ def test_the_chunk_size_changes_only_how_the_events_are_split(size):
 
 
 def test_small_chunks_give_small_text_events():
-    texts = [event["text"] for event in events_in(fcshim("parse", "--chunk", 1, stdin=b"abc").out)[:-1]]
+    texts = [event["text"] for event in events_in(fcshim("parse", "--chunk", 1, stdin=b". abc").out)[:-1]]
 
-    assert ["a", "b", "c"] == texts
+    assert [".", " ", "a", "b", "c"] == texts
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5"])
