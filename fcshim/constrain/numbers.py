@@ -26,6 +26,8 @@ _MAX_DIGITS = 15
 """Digits of an integer without bounds: as many as a double holds exactly."""
 _MAX_BOUND_DIGITS = 40
 """Longest bound, in digits, that is enforced."""
+_MAX_DIGITS_BEFORE_DECIMALS = 11
+"""Longer integers get no decimals beside a bound: a double keeps 15 digits, and would be rounded to the bound."""
 _MAX_DECIMALS = 4
 _MAX_BOUND_DECIMALS = 20
 """Decimals of a bound that are compared; a longer bound is rounded inwards."""
@@ -104,7 +106,7 @@ def _magnitudes(low: Bound, high: Bound) -> Iterator[Expression]:
 
 def _unit(number: int, decimals: Expression | None) -> Iterator[Expression]:
     """Yield an integer with decimals, if there are any."""
-    if decimals is not None and len(str(number)) <= _MAX_BOUND_DIGITS:
+    if decimals is not None and len(str(number)) <= _MAX_DIGITS_BEFORE_DECIMALS:
         yield series(LiteralText(f"{number}."), decimals)
 
 

@@ -212,9 +212,3 @@ def restart_markers(dialect: Dialect, call_head: str = "", call_close: str = "")
         heads = [marker for marker in ends if marker.startswith(call_head)]
         ends = {marker: closers for marker in ends if marker not in heads} | dict.fromkeys(heads, (call_close,))
     return RestartMarkers(ends | dict.fromkeys(dialect.section_openers(), dialect.section_closers()))
-
-
-def begins_again(dialect: Dialect, text: str, pos: int) -> bool:
-    """Return whether a start marker stands at the start of a line after `pos`, with a broken call before it."""
-    found = restart_markers(dialect).search(text, pos) if "\n" in text else None
-    return found is not None and bool(found[1]) and not text[pos : found.start()].isspace() and found.start() > pos

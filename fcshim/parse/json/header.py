@@ -15,7 +15,6 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
 from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.limits import Limits
-from fcshim.parse.restart import begins_again
 from fcshim.parse.sink import CallSink
 
 _MAX_HEADER_LENGTH = 256
@@ -97,7 +96,7 @@ class HeaderBody(JsonBody):
             self._start_marker = ""
             return at + len(marker)  # it is doubled
         plain = self._header.json.begins(text, pos) if self._header.json is not None else False
-        self._wait = plain is None or (at < len(text) and marker.startswith(text[at:]))
+        self._wait = plain is None or (bool(marker) and len(text) > pos and marker.startswith(text[at:]))
         if not self._wait:
             self._state = self._before_body if plain else self._read_header
         return pos
@@ -105,8 +104,7 @@ class HeaderBody(JsonBody):
     def _read_header(self, text: str, pos: int) -> int:
         found = self._header.match_header(text, pos)
         if found is None:
-            begun_again = begins_again(self._dialect, text, pos)
-            self._wait = not begun_again and self._header.may_still_match(text, pos) is None
+            self._wait = self._header.may_still_match(text, pos) is None
             if not self._wait:
                 self._calls.status = BodyStatus.NO_BODY
             return pos

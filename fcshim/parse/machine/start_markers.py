@@ -14,7 +14,6 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.machine.context import ROLE_MARKERS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import MarkerSet
-from fcshim.parse.restart import begins_again
 
 _MAX_SPACE = 64
 _MAX_PIECES = 64
@@ -46,9 +45,8 @@ class Opening:
     def begins(self, text: str, start: int, end: int) -> bool | None:
         """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
         if not self.section:
-            end = start if self.starts_body else _end_of_doubled(text, start, end)
-            begins = self.dialect.body.begins(text, end)
-            return False if begins is None and begins_again(self.dialect, text, end) else begins
+            body_start = start if self.starts_body else _end_of_doubled(text, start, end)
+            return None if body_start is None else self.dialect.body.begins(text, body_start)
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
         at = found.end()
@@ -173,12 +171,18 @@ class StartMarkers:
         return False
 
 
-def _end_of_doubled(text: str, start: int, end: int) -> int:
-    """Return the end of the start marker at `start`, or of the same marker after it: a doubled one counts once."""
+def _end_of_doubled(text: str, start: int, end: int) -> int | None:
+    """Return the end of the start marker at `start`, or of the same marker after it: a doubled one counts once.
+
+    None if more text is needed to tell.
+    """
     found = _SPACE.match(text, end, end + _MAX_SPACE)
     assert found is not None
     marker = text[max(0, start) : end].lstrip("\n")
-    return found.end() + len(marker) if marker and text.startswith(marker, found.end()) else end
+    ahead = text[found.end() : found.end() + len(marker)]
+    if marker and ahead == marker:
+        return found.end() + len(marker)
+    return None if len(text) > end and len(ahead) < len(marker) and marker.startswith(ahead) else end
 
 
 def is_whole_tag(marker: str) -> bool:
