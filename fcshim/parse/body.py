@@ -72,6 +72,53 @@ class BodyReader(ABC):
         return False
 
 
+class DelegatingReader(BodyReader):
+    """Reads one body with the reader that `_choose` makes, once the text tells which."""
+
+    def __init__(self) -> None:
+        self._reader: BodyReader | None = None
+
+    @abstractmethod
+    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
+        """Return the reader and the position at which it begins; READING if more text is needed, NO_BODY for none."""
+
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]` until the status changes, and return the position reached."""
+        if self._reader is None:
+            chosen = self._choose(text, pos)
+            if isinstance(chosen, BodyStatus):
+                self.status = chosen
+                return pos
+            self._reader, pos = chosen
+        pos = self._reader.feed(text, pos)
+        self._copy_state(self._reader)
+        return pos
+
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
+        self.status = BodyStatus.ENDED
+        if self._reader is not None:
+            self._reader.close(tail, stop_reason)
+            self._copy_state(self._reader)
+
+    def _copy_state(self, reader: BodyReader) -> None:
+        self.status, self.unread, self.in_content = reader.status, reader.unread, reader.in_content
+
+    def refuse(self) -> None:
+        """Treat the current call and all later calls of this body as text."""
+        if self._reader is not None:
+            self._reader.refuse()
+
+    def dispose(self) -> None:
+        """Break the reference cycle of the delegate, so that the memory is freed immediately."""
+        if self._reader is not None:
+            self._reader.dispose()
+
+    def active_reader(self) -> BodyReader:
+        """Return the chosen reader, once there is one."""
+        return self if self._reader is None else self._reader
+
+
 def disposed_state(_text: str, _pos: int) -> int:
     """Take the place of the bound state method in a reader that was disposed of."""
     raise AssertionError

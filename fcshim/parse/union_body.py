@@ -5,8 +5,7 @@ Rule: the first syntax that can begin here is selected; from then on its reader 
 
 from dataclasses import dataclass, replace
 
-from fcshim.events import StopReason
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -41,50 +40,20 @@ class UnionBody:
         return UnionBodyReader(self, dialect, start_marker, sink, limits)
 
 
-class UnionBodyReader(BodyReader):
+class UnionBodyReader(DelegatingReader):
     """Buffers nothing: consumes no text until the syntax is known, then delegates to that syntax's reader."""
 
     def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__()
         self._union = union
         self._dialect = dialect
         self._start_marker = start_marker
         self._sink = sink
         self._limits = limits
-        self._reader: BodyReader | None = None
 
-    def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` until the status changes, and return the position reached."""
-        if self._reader is None:
-            body = self._union.select(text, pos)
-            if body is None or isinstance(body, bool):
-                self.status = BodyStatus.READING if body is None else BodyStatus.NO_BODY
-                return pos
-            self._reader = body.reader(replace(self._dialect, body=body), self._start_marker, self._sink, self._limits)
-        pos = self._reader.feed(text, pos)
-        self._copy_state(self._reader)
-        return pos
-
-    def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
-        self.status = BodyStatus.ENDED
-        if self._reader is not None:
-            self._reader.close(tail, stop_reason)
-            self._copy_state(self._reader)
-
-    def _copy_state(self, reader: BodyReader) -> None:
-        self.status, self.unread = reader.status, reader.unread
-        self.in_content = reader.in_content
-
-    def refuse(self) -> None:
-        """Treat the current call and all later calls of this body as text."""
-        if self._reader is not None:
-            self._reader.refuse()
-
-    def dispose(self) -> None:
-        """Break the reference cycle of the delegate, so that the memory is freed immediately."""
-        if self._reader is not None:
-            self._reader.dispose()
-
-    def active_reader(self) -> BodyReader:
-        """Return the reader of the selected syntax, once it is known."""
-        return self if self._reader is None else self._reader
+    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
+        body = self._union.select(text, pos)
+        if body is None or isinstance(body, bool):
+            return BodyStatus.READING if body is None else BodyStatus.NO_BODY
+        dialect = replace(self._dialect, body=body)
+        return body.reader(dialect, self._start_marker, self._sink, self._limits), pos

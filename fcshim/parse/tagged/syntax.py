@@ -7,8 +7,7 @@ import functools
 import re
 from dataclasses import dataclass, replace
 
-from fcshim.events import StopReason
-from fcshim.parse.body import READING, BodyReader, BodyStatus
+from fcshim.parse.body import READING, BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -79,58 +78,27 @@ class SuffixedCalls:
         return compile_tags(tags, (start_marker,), (f"{self.section_close[:-1]}{suffix}>",))
 
 
-class SuffixedReader(BodyReader):
+class SuffixedReader(DelegatingReader):
     """Reads the suffix, then delegates to the reader of calls with this suffix."""
 
     def __init__(
         self, syntax: SuffixedCalls, start_marker: str, sink: CallSink, limits: Limits, dialect: Dialect
     ) -> None:
+        super().__init__()
         self._syntax = syntax
         self._dialect = dialect
         self._start_marker = start_marker
         self._sink = sink
         self._limits = limits
-        self._reader: TaggedBody | None = None
 
-    def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` until the status changes, and return the position reached."""
-        if self._reader is None:
-            found = _SUFFIX.match(text, pos) if self._start_marker.endswith(":") else None
-            if found is None:
-                self.status = READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
-                return pos
-            compiled = self._syntax.compile_body(self._start_marker + found[0])
-            marker = self._start_marker + found[0]
-            dialect = replace(self._dialect, open=marker, close=compiled.end_markers[0], opens=(), section_open="")
-            self._reader = TaggedBody(compiled, None, marker, self._sink, self._limits, dialect)
-            pos = found.end()
-        pos = self._reader.feed(text, pos)
-        self._copy_state(self._reader)
-        return pos
-
-    def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
-        self.status = BodyStatus.ENDED
-        if self._reader is not None:
-            self._reader.close(tail, stop_reason)
-            self._copy_state(self._reader)
-
-    def _copy_state(self, reader: TaggedBody) -> None:
-        self.status, self.unread, self.in_content = reader.status, reader.unread, reader.in_content
-
-    def refuse(self) -> None:
-        """Treat the current call and all later calls of this body as text."""
-        if self._reader is not None:
-            self._reader.refuse()
-
-    def dispose(self) -> None:
-        """Break the reference cycle of the delegate, so that the memory is freed immediately."""
-        if self._reader is not None:
-            self._reader.dispose()
-
-    def active_reader(self) -> BodyReader:
-        """Return the reader of the calls, once the suffix is known."""
-        return self if self._reader is None else self._reader
+    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
+        found = _SUFFIX.match(text, pos) if self._start_marker.endswith(":") else None
+        if found is None:
+            return READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
+        marker = self._start_marker + found[0]
+        compiled = self._syntax.compile_body(marker)
+        dialect = replace(self._dialect, open=marker, close=compiled.end_markers[0], opens=(), section_open="")
+        return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), found.end()
 
 
 @dataclass(frozen=True, slots=True)
