@@ -6,8 +6,7 @@ follows, is emitted as text, byte for byte. A marker that both opens and closes 
 
 import enum
 
-from fcshim.parse.end_markers import EndMarkers
-from fcshim.parse.markers import MarkerSet
+from fcshim.parse.markers import EndMarkers, MarkerSet
 
 _MAX_LENGTH = 200
 """The most characters that are dropped."""

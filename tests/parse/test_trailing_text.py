@@ -3,10 +3,9 @@
 import pytest
 
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.markers import MarkerSet
+from fcshim.parse.markers import MarkerSet, compile_end_markers
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece

@@ -34,8 +34,8 @@ from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrict
 from fcshim.parse.arguments.escapes import PARTIAL_ESCAPE, escape_control, read_escape
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_pattern
 from fcshim.parse.body import disposed_state
-from fcshim.parse.end_markers import MAX_RUNS, EndMarkers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import MAX_RUNS, EndMarkers
 
 State: TypeAlias = Callable[[str, int], int]
 

@@ -11,8 +11,8 @@ from fcshim.events import Coercion
 from fcshim.parse.arguments.buffering import NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments, json_pointer
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
 from fcshim.schema.coerce import is_misgrouped
 from fcshim.schema.expect import Expectation

@@ -13,8 +13,8 @@ from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.body import READING, BodyStatus
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY
 

@@ -7,9 +7,9 @@ is emitted as text.
 import re
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import EndMarkers
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")

@@ -25,12 +25,12 @@ from fcshim.parse.arguments.quote_escaping import AmbiguousQuotesError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.restart import RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.trailing_text import TrailingStatus

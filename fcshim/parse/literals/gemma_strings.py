@@ -7,9 +7,9 @@ follows it; otherwise it opens the next string, and the closing token of this on
 import functools
 import re
 
-from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
+from fcshim.parse.markers import EndMarkers, compile_end_markers
 
 _NEXT_CHARACTER = re.compile(r"[ \t\r\n]{0,64}(.?)", re.DOTALL)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from fcshim.parse.arguments.quote_escaping import Follows
-from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper
+from fcshim.parse.markers import EndMarkers
 
 LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""

@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.end_markers import MAX_RUNS, EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_quotes import FAST_STRING_ENDS, StringContext
 from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
+from fcshim.parse.markers import MAX_RUNS, EndMarkers, compile_end_markers
 
 PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 PARTIAL_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])\Z")

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import EndMarkers
 
 _NEEDS_NO_ESCAPE = re.compile(r'[^"\\\x00-\x1f]*+').fullmatch
 FullMatcher: TypeAlias = Callable[[str], "re.Match[str] | None"]

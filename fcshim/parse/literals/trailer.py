@@ -4,7 +4,7 @@ Rule: brackets and commas belong to the body; only the text after the last one o
 """
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import EndMarkers
+from fcshim.parse.markers import EndMarkers
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 

@@ -23,7 +23,6 @@ from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
 from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import READING, disposed_state
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, LiteralCall, tokens_to_key
@@ -31,6 +30,7 @@ from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scope
 from fcshim.parse.literals.python_quotes import StringContext
 from fcshim.parse.literals.python_strings import PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
+from fcshim.parse.markers import compile_end_markers
 
 
 class LiteralError(Exception):

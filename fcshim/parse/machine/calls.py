@@ -15,7 +15,6 @@ from fcshim.events import StopReason
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.context import QUOTE_PAIRS
 from fcshim.parse.machine.cursor import Cursor, State
@@ -23,6 +22,7 @@ from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
 from fcshim.parse.machine.start_markers import Opening
+from fcshim.parse.markers import EndMarkers, compile_end_markers
 
 NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 _SPACE = re.compile(r"\s*+")

@@ -19,9 +19,9 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import NATURAL_STOPS, BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.json.header import HeaderMatch, HeaderShape
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.response_template.call_shape import CallShape, with_value
 from fcshim.parse.response_template.content import ContentError, RawText, ReadCall, read_calls, tag_pattern
 from fcshim.parse.response_template.pattern import (

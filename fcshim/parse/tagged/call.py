@@ -13,8 +13,8 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body_progress import BodyProgress
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue

@@ -14,8 +14,8 @@ from typing import Literal
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
