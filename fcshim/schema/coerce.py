@@ -17,9 +17,9 @@ import msgspec
 
 from fcshim.events import JSON, Coercion
 from fcshim.schema.expect import Expectation, SchemaShape
+from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
 from fcshim.schema.python_literal import python_to_json
-from fcshim.schema.steps import StepLimit, StepLimitError
 
 _BASE_STEPS = 4_096
 _STEPS_PER_CHARACTER = 8

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from fcshim.events import JSON
 from fcshim.schema.alternatives import resolve_reference
 from fcshim.schema.excerpt import excerpt
+from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.scalar_keywords import SCALAR_KEYWORDS, ScalarCheck, is_count, scalar_message
-from fcshim.schema.steps import StepLimit, StepLimitError
 from fcshim.schema.union_index import UnionIndex
 from fcshim.schema.value_identity import ValueIdentity
 

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
+from fcshim.schema.limits import StepLimit
 from fcshim.schema.node import CONTAINERS, KINDS, Node, ValueKind, has_lone_surrogate
-from fcshim.schema.steps import StepLimit
 
 CompileSchemas: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
 """Compiles a conjunction of schemas."""

@@ -1,6 +1,8 @@
-"""Limits on the schemas of tools: a larger or deeper schema is refused before any other code reads it.
+"""Limits on the schemas of tools, and on the steps of work with them.
 
-Rule: the error names the tool, the limit and the actual size; nothing here recurses, because a schema may be hostile.
+Rule: a larger or deeper schema is refused before any other code reads it; the error names the tool, the limit and the
+actual size; nothing here recurses, because a schema may be hostile. Steps are counted, never time, so that the same
+input gives the same result on every machine.
 """
 
 import msgspec
@@ -70,3 +72,38 @@ def _children(value: JSON) -> list[JSON]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
+
+
+class StepLimitError(Exception):
+    """The work needs more steps than are left."""
+
+
+class StepLimit:
+    """A number of steps for one value or for all values of a reply; each takes about a microsecond."""
+
+    __slots__ = ("remaining",)
+
+    def __init__(self, remaining: int) -> None:
+        self.remaining = remaining
+
+    def spend(self, steps: int) -> None:
+        """Take steps. Raises `StepLimitError` if fewer are left, now and at every later call."""
+        self.remaining -= steps
+        if self.remaining < 0:
+            raise StepLimitError
+
+    def part(self, steps: int) -> "StepLimit":
+        """Return a limit for one value, which takes its steps from this one as well."""
+        return _PartialStepLimit(min(steps, self.remaining), self)
+
+
+class _PartialStepLimit(StepLimit):
+    __slots__ = ("_whole",)
+
+    def __init__(self, remaining: int, whole: StepLimit) -> None:
+        super().__init__(remaining)
+        self._whole = whole
+
+    def spend(self, steps: int) -> None:
+        self._whole.remaining -= steps
+        super().spend(steps)

@@ -11,8 +11,8 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.schema.evaluate import Evaluator, UnusableSchemaError, Violation
+from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.scalar_keywords import is_of_type, names_types, type_names
-from fcshim.schema.steps import StepLimit, StepLimitError
 
 MAX_VALIDATION_STEPS = 20_000
 """For one value, at most 20 ms: arguments of some 3,000 values. The event loop of a proxy waits meanwhile."""

@@ -6,7 +6,7 @@ Rule: equal as JSON Schema says (1 equals 1.0, true does not equal 1); linear in
 from collections.abc import Hashable, Iterable
 
 from fcshim.events import JSON
-from fcshim.schema.steps import StepLimit
+from fcshim.schema.limits import StepLimit
 
 
 class ValueIdentity:

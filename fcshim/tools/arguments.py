@@ -14,7 +14,7 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import Expectation, compile_schema
-from fcshim.schema.steps import StepLimitError
+from fcshim.schema.limits import StepLimitError
 from fcshim.schema.strict_json import parse_strict_json
 from fcshim.schema.validate import SchemaViolation, find_violations
 

@@ -9,7 +9,7 @@ from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
 from fcshim.schema.evaluate import Evaluator, UnusableSchemaError
-from fcshim.schema.steps import StepLimit
+from fcshim.schema.limits import StepLimit
 from fcshim.schema.validate import first_violation
 from tests.schema.generate import KEYS, SCALARS, SCHEMAS, VALUES, BoundedReferences, ReferenceLimitError, roots
 

@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import compile_schema
-from fcshim.schema.steps import StepLimitError
+from fcshim.schema.limits import StepLimitError
 from fcshim.schema.validate import find_violations, first_violation
 from tests.steps import steps
 
