@@ -19,7 +19,7 @@ from fcshim.config.values import Config, ModelOverrides, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
-from fcshim.parse.machine.context import reasoning_end_tag
+from fcshim.parse.machine.known_markers import reasoning_end_tag
 from fcshim.pipeline.backends import get_backend
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile

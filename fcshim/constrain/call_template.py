@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
 from fcshim.constrain.tagged import KEY_PLACEHOLDER, ElementSyntax, TaggedSyntax
 from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tags, compile_tags
-from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import gemma_literal, python_arguments
 from fcshim.prompt.render import render_calls
 

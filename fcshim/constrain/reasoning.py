@@ -12,7 +12,7 @@ from fcshim.constrain.strings import MULTILINE, StringSyntax
 from fcshim.constrain.triggers import partial_marker_trigger, whole_tag_trigger
 from fcshim.events import JSON
 from fcshim.model_defaults import defaults_for
-from fcshim.parse.machine.context import reasoning_end_tag
+from fcshim.parse.machine.known_markers import reasoning_end_tag
 
 
 @dataclass(frozen=True, slots=True)

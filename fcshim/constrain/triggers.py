@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.known_markers import REASONING_TAGS
 
 LAZY_FIELDS = ("grammar", "grammar_lazy", "grammar_triggers", "preserved_tokens")
 """The request fields of a lazy grammar."""

@@ -7,7 +7,7 @@ claims about its model is not used.
 from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, user_message
 from fcshim.messages import AssistantMessage, TextPart
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.known_markers import REASONING_TAGS
 
 _MAX_TOKENS = 300
 """Tokens within which a model that reasons has started to."""

@@ -1,12 +1,20 @@
-"""The interface between the tag machine and the reader of one body.
+"""The interface between the tag machine and the reader of one body, and what readers share.
 
-Rule: a reader consumes only text of its body, sends only what is certain to the sink, and reports progress in `status`.
+`BodyProgress` has the status of a body and of its current call, `TrailingText` the text between a complete body and its
+end marker: a full stop, a fence, a few words. A call that must not run, and text that turns out not to be a call, is
+still read to its end, with `discarding` set: a call that its strings quote must not be found.
+
+Rule: a reader consumes only text of its body, sends only what is certain to the sink, and reports progress in `status`,
+one status in each `feed`. Short trailing text before the end marker is dropped; trailing text that is long, or that
+another start marker follows, is emitted as text, byte for byte. A marker that both opens and closes (a fence) closes.
 """
 
 import enum
 from abc import ABC, abstractmethod
 
 from fcshim.events import StopReason
+from fcshim.parse.markers import EndMarkers, MarkerSet
+from fcshim.parse.sink import CallSink
 
 
 class BodyStatus(enum.Enum):
@@ -122,3 +130,127 @@ class DelegatingReader(BodyReader):
 def disposed_state(_text: str, _pos: int) -> int:
     """Take the place of the bound state method in a reader that was disposed of."""
     raise AssertionError
+
+
+class BodyProgress:
+    """The status of a body, which its reader copies after each `feed`, and the state of its current call."""
+
+    __slots__ = ("_sink", "discarding", "end_pending", "final", "refused", "started", "status", "wait")
+
+    def __init__(self, sink: CallSink) -> None:
+        self.status = READING
+        self.wait = False
+        """True where the text left can only be read together with more text."""
+        self.final = False
+        """True when the reply is over, so that no more text follows."""
+        self.started = False
+        """True once the start of the current call was sent."""
+        self.discarding = False
+        """True while the current call is read without sending."""
+        self.refused = False
+        """True where the current call and all later ones are text."""
+        self.end_pending = False
+        """True where the next `feed` only reports the end of a call, because this one reports that it is text."""
+        self._sink = sink
+
+    def begin_call(self) -> None:
+        """Begin a call, which is discarded where the body was refused."""
+        self.started = False
+        self.discarding = self.refused
+
+    def report_start(self) -> None:
+        """Report that the start of the call was sent."""
+        self.started = True
+        if self.status is READING:
+            self.status = BodyStatus.STARTED
+
+    def discard(self) -> None:
+        """Treat the current call as text: read to its end without sending."""
+        self._sink.finish()
+        self.discarding = True
+        if self.status is READING:
+            self.status = BodyStatus.NOT_A_CALL
+
+    def end_call(self) -> None:
+        """Report the end of the call."""
+        self.end_pending = self.status is BodyStatus.NOT_A_CALL
+        if not self.end_pending:
+            self.status = BodyStatus.CALL_ENDED
+
+    def report_pending_end(self) -> None:
+        """Report the end of the call that was pending."""
+        self.end_pending = False
+        self.status = BodyStatus.CALL_ENDED
+
+    def end_body(self) -> None:
+        """End the body and accept its last call."""
+        self._sink.finish()
+        self.status = BodyStatus.ENDED
+
+    def reject_body(self) -> None:
+        """Report that no body begins here, and accept the last call."""
+        self._sink.finish()
+        self.status = BodyStatus.NO_BODY
+
+
+_MAX_LENGTH = 200
+"""The most characters that are dropped."""
+_MARKUP_CHARS = " \t\r\n`)]};,"
+"""What may follow a call before the end marker where no text may: closers too many, the end of a fence."""
+
+
+class TrailingStatus(enum.Enum):
+    """The state of the trailing text after a piece."""
+
+    OPEN = enum.auto()
+    """No marker was found yet."""
+    CLOSED = enum.auto()
+    """An end marker was found: the trailing text is dropped."""
+    TEXT = enum.auto()
+    """It is too long, or a start marker follows it: it is text."""
+
+
+class TrailingText:
+    """Collects the trailing text of one body; `call_markers` are the end markers and the start markers of calls.
+
+    With `markup_only`, words are text even if the end marker follows them.
+    """
+
+    __slots__ = ("_call_markers", "_end_markers", "_markup_only", "_parts", "size")
+
+    def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet, *, markup_only: bool = False) -> None:
+        self._end_markers = end_markers
+        self._call_markers = call_markers
+        self._markup_only = markup_only
+        self._parts: list[str] = []
+        self.size = 0
+
+    def add(self, text: str) -> None:
+        """Add a piece that contains no marker."""
+        self._parts.append(text)
+        self.size += len(text)
+
+    def clear(self) -> None:
+        """Drop the collected text, because another call began."""
+        self._parts.clear()
+        self.size = 0
+
+    def text(self) -> str:
+        """Return the collected text."""
+        return "".join(self._parts)
+
+    def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
+        """Add `text[pos:]` up to a marker; return the new status and the position at which to continue."""
+        found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)
+        partial = self._call_markers.partial_start(text, pos)
+        if found is not None and partial < found.start():
+            found = None  # it may be the end of a longer marker that is not complete yet
+        end = found.start() if found else partial
+        self.add(text[pos:end])
+        if self.size > _MAX_LENGTH:
+            return TrailingStatus.TEXT, end
+        if found is None:
+            return TrailingStatus.OPEN, end
+        if found[0] not in self._end_markers.markers or (self._markup_only and self.text().strip(_MARKUP_CHARS)):
+            return TrailingStatus.TEXT, end
+        return TrailingStatus.CLOSED, found.end()

@@ -12,7 +12,7 @@ from fcshim.messages import Tool
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.schema.expect import ANY, Expectation, compile_schema
-from fcshim.schema.steps import StepLimit, StepLimitError
+from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation
 
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]

@@ -5,14 +5,14 @@ next one; `Cursor.wait` asks for more text after the remaining few characters. T
 `machine`; what a state needs of another module it has as an object.
 
     state                module          position                                     left by
-    BEFORE_ANSWER        reasoning       the start of the reply, or after reasoning   any character; a reasoning tag
-    IN_REASONING         reasoning       a reasoning block                            its end tag
+    BEFORE_ANSWER        text            the start of the reply, or after reasoning   any character; a reasoning tag
+    IN_REASONING         text            a reasoning block                            its end tag
     IN_TEXT              text            the answer                                   a marker; a fence line
     IN_CALL              calls           a call's body, read by the body reader       the end of the body
     AFTER_CALL           calls           after a call                                 anything but another end marker
     IN_SECTION           calls           between the calls of a section               a call; its end; anything else
-    IN_FENCE             code            a code fence whose content is text           its closing line
-    IN_OVERLONG_RUN      code            a run longer than a fence line may be        any other character
+    IN_FENCE             pending_calls   a code fence whose content is text           its closing line
+    IN_OVERLONG_RUN      pending_calls   a run longer than a fence line may be        any other character
     IN_FENCE_OF_CALLS    pending_calls   a fence with only calls so far               anything else; its closing line
     AFTER_PENDING_CALLS  pending_calls   after pending calls that must come last      anything else
     AFTER_CALL_IN_SPAN   pending_calls   after a call in an open span or quote        its closing mark; a blank line
@@ -20,7 +20,7 @@ next one; `Cursor.wait` asks for more text after the remaining few characters. T
     AFTER_ROLE_MARKER    text            after a role marker: all of it is text       nothing
     FINISHED             text            in a tool result that the model invents      nothing
 
-Calls that may be quoted stay pending (`output`) until the context decides.
+Calls that may be quoted stay pending (`Output`) until the context decides.
 
 Rule: no text is searched twice; only a tail that is a proper prefix of a marker waits.
 """
@@ -36,16 +36,11 @@ from fcshim.parse.dialects import AUTO, FUNCTION_CALL, Dialect, get_dialect
 from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
-from fcshim.parse.machine.code import CodeStates
-from fcshim.parse.machine.context import reasoning_end_tag
-from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.known_markers import compile_start_markers, reasoning_end_tag
 from fcshim.parse.machine.openings import OpeningFinder
-from fcshim.parse.machine.output import Output
-from fcshim.parse.machine.pending_calls import PendingCallStates
-from fcshim.parse.machine.reasoning import ReasoningPolicy, ReasoningStates
-from fcshim.parse.machine.start_markers import compile_start_markers
-from fcshim.parse.machine.surrogates import SurrogateJoiner
-from fcshim.parse.machine.text import TextStates
+from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
+from fcshim.parse.machine.state import Cursor, Output, State, SurrogateJoiner
+from fcshim.parse.machine.text import ReasoningPolicy, ReasoningStates, TextStates
 from fcshim.parse.sink import ArgumentsMode, CallSink
 
 _IN_TEXT = State.IN_TEXT

@@ -13,10 +13,10 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
-from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir

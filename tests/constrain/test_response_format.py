@@ -14,9 +14,9 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.constrain.constraint import apply_constraint, constrains_document, constraint_for
 from fcshim.messages import Request, Tool, ToolChoice, requested_schema, without_format
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
-from fcshim.parse.union_body import UnionBody
 
 JSON = Any
 CITY = {

@@ -18,7 +18,7 @@ from fcshim.events import (
     ToolCallStart,
     event_to_dict,
 )
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.known_markers import REASONING_TAGS
 from tests.parse.strict import PrefixReader, load_object
 
 Piece = dict[str, Any]

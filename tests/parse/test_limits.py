@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.events import StopReason
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.reasoning import ReasoningPolicy
+from fcshim.parse.machine.text import ReasoningPolicy
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check, run
 from tests.parse.hostile import BODY, CLOSE, FAMILIES, IN_DIALECTS, OPEN

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fcshim.events import StopReason
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.json.header import HeaderShape
-from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
 from tests.reading.seeds import Call, Seed

@@ -16,7 +16,7 @@ from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.known_markers import REASONING_TAGS
 
 TEMPLATE_PATH, COMPLETION_PATH = "//apply-template", "//completion"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.envelope import ARGUMENT_KEYS
+from fcshim.parse.json.call import ARGUMENT_KEYS
 from fcshim.parse.json.header import HeaderShape
 
 _NAME = r"(?P<name>[^\n]{1,160}?)"

@@ -3,11 +3,11 @@
 Rule: rows only. Unless the dialect is selected, such a call counts only if nothing but calls follows it.
 """
 
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.union_body import UnionBody
 
 LLAMA3_JSON = Dialect(
     name="llama3_json",

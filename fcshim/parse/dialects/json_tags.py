@@ -5,7 +5,7 @@ Rule: rows only; `JsonShape` defines the keys of the JSON.
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.envelope import ARGUMENT_KEYS
+from fcshim.parse.json.call import ARGUMENT_KEYS
 
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
 

@@ -3,10 +3,10 @@
 Rule: rows only; `literals.python_body` defines and reads the syntax.
 """
 
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.union_body import UnionBody
 
 _PYTHON_OR_JSON = UnionBody((PythonCalls(), JsonShape()))
 """Some models write JSON between the same markers, on request or unprompted."""

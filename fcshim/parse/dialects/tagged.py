@@ -5,12 +5,12 @@ Rule: rows only; `parse.tagged` defines and reads the syntax.
 
 from dataclasses import replace
 
+from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.tagged.syntax import ElementCalls, SuffixedCalls, TaggedCalls
 from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
-from fcshim.parse.union_body import UnionBody
 
 _WAITS = "values that the schema does not type as strings are sent whole: their type is known only at their end"
 

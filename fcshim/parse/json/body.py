@@ -23,11 +23,9 @@ from fcshim.parse.arguments.buffering import NO_HANDLER, LimitError, NotStrictEr
 from fcshim.parse.arguments.strict import State, StrictJsonReader
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.call import JsonCalls
-from fcshim.parse.json.envelope import JsonEnvelope, JsonKeys
-from fcshim.parse.json.prefix import fence_end, intro_line_end, json_begins, skip_space
+from fcshim.parse.json.call import JsonCalls, JsonEnvelope, JsonKeys
 from fcshim.parse.json.repairing import JsonRepair
-from fcshim.parse.json.trailer import JsonTrailer
+from fcshim.parse.json.surroundings import JsonTrailer, fence_end, intro_line_end, json_begins, skip_space
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, compile_end_markers
 from fcshim.parse.restart import RestartWatch, restart_markers

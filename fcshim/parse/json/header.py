@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
-from fcshim.parse.json.prefix import skip_space
+from fcshim.parse.json.surroundings import skip_space
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 

@@ -11,8 +11,7 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.repair import RepairedJson, RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.call import JsonCalls
-from fcshim.parse.json.envelope import JsonEnvelope
+from fcshim.parse.json.call import JsonCalls, JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import marker_set
 

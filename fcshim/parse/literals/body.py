@@ -22,8 +22,15 @@ from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.arguments.quote_escaping import AmbiguousQuotesError
-from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
-from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.body import (
+    NATURAL_STOPS,
+    READING,
+    BodyProgress,
+    BodyReader,
+    BodyStatus,
+    TrailingStatus,
+    disposed_state,
+)
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
@@ -33,7 +40,6 @@ from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, Liter
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.restart import RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
-from fcshim.parse.trailing_text import TrailingStatus
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 

@@ -11,7 +11,7 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import Token, TokenWriter
-from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 

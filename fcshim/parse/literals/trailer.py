@@ -3,9 +3,9 @@
 Rule: brackets and commas belong to the body; only the text after the last one of them is trailing text.
 """
 
+from fcshim.parse.body import TrailingStatus, TrailingText
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.markers import EndMarkers
-from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 
 class LiteralTrailer:

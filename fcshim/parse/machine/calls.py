@@ -2,7 +2,7 @@
 
 Theory of operation. A body reader consumes text. The consumed text is kept until it is known whether it was a call
 (then it is dropped) or text (then it is emitted). Where a call may be quoted, the text and the call's events stay
-pending (`output`) until the context decides.
+pending (`Output`) until the context decides.
 
 Rule: what turns out not to be a call is emitted as text from its first byte on, and is not searched for calls again.
 """
@@ -16,12 +16,9 @@ from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.context import QUOTE_PAIRS
-from fcshim.parse.machine.cursor import Cursor, State
-from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
+from fcshim.parse.machine.known_markers import QUOTE_PAIRS, Opening, is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
-from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
-from fcshim.parse.machine.start_markers import Opening
+from fcshim.parse.machine.state import Cursor, Output, PendingCalls, PendingKind, State
 from fcshim.parse.markers import EndMarkers, compile_end_markers
 
 NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})

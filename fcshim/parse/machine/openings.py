@@ -20,7 +20,7 @@ from fcshim.parse.body_selection import (
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
+from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
 from fcshim.parse.sink import CallSink
 

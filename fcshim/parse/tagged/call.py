@@ -12,7 +12,7 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink

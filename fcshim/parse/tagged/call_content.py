@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader
-from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.body import BodyProgress, BodyReader
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall

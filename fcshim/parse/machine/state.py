@@ -1,11 +1,14 @@
-"""The parser's output: text, reasoning and calls, sent at once or pending until it is known whether they are quoted.
+"""What all states share: the current state and its text, the line that the text has come to, and the output.
 
 Theory of operation. Pending calls are stored twice, as raw text and as events: `release_as_text` sends the text,
 `accept_calls` the events. While calls are pending nothing else is emitted, so events keep the order of the text.
 
-Rule: adjacent text of one piece becomes one event, which precedes the event of what follows.
+Rule: the tail that a state does not consume is short; it waits in `carry` and is read again with more text after it.
+Adjacent text of one piece becomes one event, which precedes the event of what follows.
 """
 
+import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,9 +16,139 @@ from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.documents import Documents
-from fcshim.parse.machine.context import LineContext
-from fcshim.parse.machine.cursor import Cursor
 from fcshim.parse.sink import CallSink
+
+
+class State(enum.IntEnum):
+    """The states of the parser; the table at the head of `parse/stream.py` describes them."""
+
+    BEFORE_ANSWER = enum.auto()
+    IN_REASONING = enum.auto()
+    IN_TEXT = enum.auto()
+    IN_CALL = enum.auto()
+    AFTER_CALL = enum.auto()
+    IN_SECTION = enum.auto()
+    IN_FENCE = enum.auto()
+    IN_OVERLONG_RUN = enum.auto()
+    IN_FENCE_OF_CALLS = enum.auto()
+    AFTER_PENDING_CALLS = enum.auto()
+    AFTER_CALL_IN_SPAN = enum.auto()
+    IN_ECHOED_RESULT = enum.auto()
+    AFTER_ROLE_MARKER = enum.auto()
+    FINISHED = enum.auto()
+
+
+class Cursor:
+    """The state and its text: a state takes a position in `buffer` and returns the next one."""
+
+    __slots__ = ("buffer", "carry", "state", "wait")
+
+    def __init__(self) -> None:
+        self.state = State.BEFORE_ANSWER
+        self.buffer = ""
+        self.carry = ""
+        self.wait = False
+        """True if the text from the returned position on can only be read together with more text."""
+
+    def wait_from(self, pos: int) -> int:
+        """Ask for more text after `buffer[pos:]`, unless that is empty; return `pos`."""
+        self.wait = pos < len(self.buffer)
+        return pos
+
+    def take_carry(self) -> str:
+        """Return the text that waits, and forget it."""
+        carry, self.carry = self.carry, ""
+        return carry
+
+
+BYTE_ORDER_MARK = "\ufeff"
+"""Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
+_HEAD_SIZE = 16
+"""Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+_SURROGATES = re.compile("[\ud800-\udfff]+")
+
+
+class SurrogateJoiner:
+    """Joins surrogate pairs, also across pieces."""
+
+    def __init__(self) -> None:
+        self.pending = ""
+        """A high surrogate at the end of a piece, or an empty string."""
+
+    def feed(self, text: str) -> str:
+        """Return the piece with its pairs joined; a high surrogate at its end waits for the next piece."""
+        if self.pending:
+            text, self.pending = self.pending + text, ""
+        if _SURROGATES.search(text) is None:
+            return text
+        if "\ud800" <= text[-1] <= "\udbff":
+            text, self.pending = text[:-1], text[-1]
+        return _SURROGATES.sub(_join, text)
+
+    def close(self) -> str:
+        """Return U+FFFD for a high surrogate that is still pending, else an empty string."""
+        pending, self.pending = self.pending, ""
+        return "\ufffd" if pending else ""
+
+
+def _join(found: re.Match[str]) -> str:
+    return found[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class LineContext:
+    """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
+
+    __slots__ = ("head", "last_char", "open_backticks")
+
+    def __init__(self) -> None:
+        self.head = ""
+        self.last_char = ""
+        self.open_backticks: list[int] = []
+        """Lengths of the backtick runs in this paragraph that are not closed."""
+
+    def add(self, text: str) -> None:
+        """Add a piece of text."""
+        if not self.last_char and text[0] == BYTE_ORDER_MARK:
+            text = text[1:]
+            if not text:
+                return
+        # CommonMark: a code span does not extend past its paragraph.
+        if self.open_backticks and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
+            self.open_backticks.clear()
+        newline = text.rfind("\n")
+        if newline >= 0:
+            self.head = text[newline + 1 : newline + 1 + _HEAD_SIZE]
+        elif len(self.head) < _HEAD_SIZE:
+            self.head += text[:_HEAD_SIZE]
+        self.last_char = text[-1]
+
+    def add_backticks(self, length: int) -> None:
+        """Add a run of backticks: it closes the span that a run of equal length opened, or may open a span."""
+        if length in self.open_backticks:
+            del self.open_backticks[self.open_backticks.index(length) :]
+        else:
+            self.open_backticks.append(length)
+
+    def at_line_start(self) -> bool:
+        """Return whether the current line has only white space so far."""
+        return len(self.head) < _HEAD_SIZE and not self.head.strip()
+
+    def is_block_quote(self) -> bool:
+        """Return whether the current line is a Markdown block quote."""
+        return self.head.lstrip().startswith(">")
+
+    def reset(self) -> None:
+        """Reset the context to that of the start of a text."""
+        self.head = self.last_char = ""
+        self.open_backticks.clear()
+
+    def reset_after_call(self) -> None:
+        """Reset the context after a call, to that of a position inside a line."""
+        self.head = self.last_char = "."
+        self.open_backticks.clear()
+
 
 PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable"]
 """`quotable`: a call without tags in the dialect that was asked for, quoted only if a document holds it."""

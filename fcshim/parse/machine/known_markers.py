@@ -1,7 +1,9 @@
-"""The markers that one parser searches in text, and the dialect that each marker selects.
+"""The markers that the machine knows: of turns, reasoning and quotations, markup left over after calls, start markers.
 
-Rule: compiled once per choice of dialects and cached; if several dialects share a marker, the text after it decides,
-and the primary dialect (the one the caller selected) is tried first.
+Rule: start markers are compiled once per choice of dialects and cached; if several dialects share a marker, the text
+after it decides, and the primary dialect (the one the caller selected) is tried first. Leftover markup is dropped only
+directly after a call: brackets only alone on the rest of their line, a fence and an ellipsis only at the end of the
+reply. An echoed call is recognised by its context, never because it equals an earlier call.
 """
 
 import functools
@@ -9,11 +11,107 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
-from fcshim.parse.machine.context import ROLE_MARKERS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import MarkerSet
+
+ROLE_MARKERS = (
+    # Turn markers of chat templates: a model that writes one continues by inventing further turns.
+    "<|im_start|>",
+    "<|start_header_id|>",
+    "<start_of_turn>",
+    "<|turn>",
+    "<|start|>",
+    "[INST]",
+    "<|user|>",
+    "<|assistant|>",
+    "<｜User｜>",
+    "<｜Assistant｜>",
+    # Plain-text turn markers, as models trained on transcripts write them.
+    "\nUser:",
+    "\nHuman:",
+    "\nAssistant:",
+)
+
+REASONING_TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ("to=self<|message|>", "<|eom|>"),
+    ("<|message_model|><|content_thinking|>", "<|end_message|>"),
+    ("<|content_thinking|>", "<|end_message|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+    ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`
+)
+
+QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
+
+
+def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the end tag of a reasoning block, with the tags of a dialect first.
+
+    Raises `ConfigError`, which lists the known start tags.
+    """
+    for known_tag, end_tag in (*own_tags, *REASONING_TAGS):
+        if known_tag.strip() == start_tag.strip():
+            return end_tag
+    known = ", ".join(known_tag.strip() for known_tag, _ in REASONING_TAGS)
+    raise ConfigError(f"unknown reasoning tag {start_tag!r}: expected one of {known}")
+
+
+END_TOKENS = (
+    *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
+    *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
+    *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|role_end|>"),
+    *("<|message_sep|>", "<|endofassistant|>", "<|end_of_sentence|>", "<|END_OF_TURN_TOKEN|>"),
+    *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
+)
+"""Tokens with which a model ends its turn; a server that does not know them passes them as text."""
+END_MARKERS = (
+    *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
+    *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
+)
+_MARKERS = MarkerSet((*END_TOKENS, *END_MARKERS))
+_BRACKETS_IN_LINE = re.compile(r"[}\])]{1,8}[ \t\r]{0,8}(?=\n)")
+_END_OF_REPLY = re.compile(r"\s{0,4}(?:[}\])]{1,8}|`{3,8}|\.{3}|…)\s{0,8}")
+_PARTIAL_END_OF_REPLY = re.compile(r"(?:[}\])]{1,8}|`{1,8}|\.{1,3}|…)\s{0,8}")
+_MAX_END_OF_REPLY = 24
+"""More characters than these patterns match."""
+
+
+def leftover_end(text: str, pos: int) -> int | None:
+    """Return the end of the leftover markup at `pos`: `pos` if there is none, None if more text is needed to tell."""
+    found = _MARKERS.match(text, pos)
+    if _MARKERS.is_partial(text, pos):
+        return None
+    if found is not None:
+        return found.end()
+    if text[pos] in "}])`.…":
+        return _end_of_brackets(text, pos)
+    return pos
+
+
+def _end_of_brackets(text: str, pos: int) -> int | None:
+    found = _BRACKETS_IN_LINE.match(text, pos)
+    if found is not None:
+        return found.end()
+    return None if _PARTIAL_END_OF_REPLY.fullmatch(text[pos : pos + _MAX_END_OF_REPLY]) else pos
+
+
+def is_last_leftover(tail: str) -> bool:
+    """Return whether the end of a reply, after a call, is leftover markup, with white space around it."""
+    found = _MARKERS.match(tail, len(tail) - len(tail.lstrip()))
+    return (found is not None and not tail[found.end() :].strip()) or _END_OF_REPLY.fullmatch(tail) is not None
+
 
 _MAX_SPACE = 64
 _MAX_PIECES = 64

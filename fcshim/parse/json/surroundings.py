@@ -1,0 +1,171 @@
+"""What surrounds JSON in its body: a fence line or an introduction before it, further calls and trailing text after it.
+
+Rule: a bounded number of characters before the JSON is examined; None means that more text is needed to tell. Only
+short trailing text may stand between a complete call and the end marker; without an end marker after it, it is emitted
+as text.
+"""
+
+import functools
+import re
+
+from fcshim.parse.arguments.entities import QUOTE_ENTITIES
+from fcshim.parse.body import TrailingStatus, TrailingText
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
+from fcshim.parse.markers import EndMarkers
+
+_SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
+_SPACE = r"[ \t\r\n\ufeff]{0,64}"
+_FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
+_INTRO_LINE = r"[^\s<{\[`｛［][^\n<{\[`｛［]{0,80}"
+_NEW_LINE = rf"[ \t]{{0,8}}\r?\n{_SPACE}"
+_PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[｛［])")
+_PARTIAL_PLAIN = re.compile(rf"{_SPACE}(?:`{{1,2}}|```\w{{0,16}}{_SPACE})?\Z")
+_INTRO_AND_JSON = re.compile(rf"{_INTRO_LINE}\n{_SPACE}(?=[{{\[｛［]{_SPACE}[\"'{{“”｛&])")
+_PARTIAL_INTRO = re.compile(rf"{_INTRO_LINE}(?:\n{_SPACE}(?:[{{\[｛［]{_SPACE})?)?\Z")
+_NEW_LINE_INTRO = re.compile(_NEW_LINE + _INTRO_AND_JSON.pattern)
+_PARTIAL_NEW_LINE_INTRO = re.compile(rf"{_NEW_LINE}(?:{_PARTIAL_INTRO.pattern})")
+_FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
+_PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
+_PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
+_PARTIAL_KEY = re.compile(
+    rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:[{{｛]{_SPACE}(?:{_PARTIAL_QUOTE}\w{{0,32}}{_PARTIAL_QUOTE}{_SPACE})?)?\Z"
+)
+
+
+def skip_space(text: str, pos: int) -> int:
+    """Return the end of the white space at `pos`."""
+    found = _SPACES.match(text, pos)
+    assert found is not None
+    return found.end()
+
+
+def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool | None:
+    """Return whether JSON begins at `pos`, possibly after a prefix; None if more text is needed to tell.
+
+    With `keys`, only an object whose first key is one of them counts.
+    """
+    if keys:
+        return _keyed_json_begins(text, pos, keys)
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
+        return False
+    if _PLAIN.match(text, pos) or _NEW_LINE_INTRO.match(text, pos):
+        return True
+    return None if _PARTIAL_PLAIN.match(text, pos) or _PARTIAL_NEW_LINE_INTRO.match(text, pos) else False
+
+
+def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
+        return False
+    if _object_with_key(keys).match(text, pos):
+        return True
+    return None if _PARTIAL_KEY.match(text, pos) or _PARTIAL_PLAIN.match(text, pos) else False
+
+
+def fence_end(text: str, pos: int) -> int | None:
+    """Return the end of a fence line before JSON: `pos` if there is none, None if more text is needed."""
+    found = _FENCE_LINE.match(text, pos)
+    if found is not None:
+        return found.end()
+    return None if _PARTIAL_FENCE_LINE.match(text, pos) else pos
+
+
+def intro_line_end(text: str, pos: int) -> int | None:
+    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text is needed."""
+    found = _INTRO_AND_JSON.match(text, pos)
+    if found is not None:
+        return found.end()
+    return None if _PARTIAL_INTRO.match(text, pos) else pos
+
+
+@functools.lru_cache(maxsize=32)
+def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, sorted(keys)))
+    entity = "|".join(map(re.escape, QUOTE_ENTITIES))
+    key = rf"(?:([\"']?)(?:{names})\1|[“”](?:{names})”|({entity})(?:{names})\2)"
+    return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}[:：]")
+
+
+_SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
+_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
+
+
+class JsonTrailer:
+    """Reads the text after a complete call, up to the next call or the end of the body."""
+
+    def __init__(
+        self, dialect: Dialect, end_markers: EndMarkers, limits: Limits, *, calls_follow: bool, semicolons: bool
+    ) -> None:
+        """Read after a call; another may follow after white space (`calls_follow`) or a semicolon (`semicolons`)."""
+        self.wait = False
+        self.ended = False
+        """True at the end of the body."""
+        self.next_call = False
+        """True before the next call."""
+        self.in_text = False
+        """True in text that does not belong to the body."""
+        self.unread = ""
+        self._has_end_marker = dialect.closes_bodies
+        self._end_markers = end_markers
+        self._limits = limits
+        self._calls_follow = calls_follow
+        self._semicolons = semicolons
+        self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
+        """Text after the call, including white space."""
+
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]`, and return the position reached."""
+        self.wait = False
+        if self.in_text:
+            return self._read_trailing_text(text, pos)
+        return self._read_end(text, pos) if self._has_end_marker else self._read_semicolon(text, pos)
+
+    def _read_end(self, text: str, pos: int) -> int:
+        start, pos = pos, skip_space(text, pos)
+        self._trailing_text.add(text[start:pos])
+        if self._trailing_text.size > self._limits.mend:
+            self._end_as_text()
+        elif pos < len(text):
+            end = self._end_markers.end_of_marker(text, pos)
+            self.wait = end is None
+            self.ended = end is not None and end > pos
+            self.next_call = end == pos and text[pos] == "{" and self._calls_follow
+            self.in_text = end == pos and not self.next_call
+            return end or pos
+        return pos
+
+    def _read_semicolon(self, text: str, pos: int) -> int:
+        found = _SEPARATOR.match(text, pos) if self._semicolons else None
+        if found is not None and text.startswith("{", found.end()):
+            self.next_call = True
+            return found.end()
+        self.wait = self._semicolons and _PARTIAL_SEPARATOR.match(text, pos) is not None
+        self.ended = not self.wait
+        return pos
+
+    def _read_trailing_text(self, text: str, pos: int) -> int:
+        """Search the end marker after text that does not belong to the body."""
+        status, end = self._trailing_text.read(text, pos)
+        if status is TrailingStatus.OPEN:
+            self.wait = end < len(text)
+        elif status is TrailingStatus.TEXT:
+            self._end_as_text()
+        else:
+            self.ended = True
+        return end
+
+    def may_end_string(self) -> bool:
+        """Say whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
+        return self.in_text and _STRING_END.search(self._trailing_text.text()) is not None
+
+    def _end_as_text(self) -> None:
+        self.unread = self._trailing_text.text()
+        self.ended = True
+
+    def close(self, tail: str) -> None:
+        """End the reply: set `unread`."""
+        if self.in_text:
+            self.unread = self._trailing_text.text() + tail
+        elif len(tail) < 2 or not self._end_markers.is_partial(tail, 0):
+            self.unread = tail
