@@ -31,7 +31,7 @@ from fcshim.messages import (
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
-from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
+from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
 from fcshim.prompt.profiles import Profile, chosen_profile

@@ -15,7 +15,7 @@ from fcshim.config.secret import Secret
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
-from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
+from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.profiles import PROFILES, Profile
 from fcshim.prompt.signature import ToolsStyle
 

@@ -36,9 +36,9 @@ from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
-from fcshim.prompt.content_cache import json_key
+from fcshim.prompt.content import Escaper, json_key
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.escape import Escaper, escaper_for, map_strings, strings_of
+from fcshim.prompt.escape import escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.signature import ToolsStyle

@@ -29,8 +29,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT, shorten_content
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.content import DEFAULT_MAX_RESULT, Escaper, shorten_content
 from fcshim.prompt.history import Step, split_steps, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile

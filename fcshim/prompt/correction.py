@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.content import Escaper
 from fcshim.prompt.render import render_calls, render_correction
 
 _MAX_DEFECTS = 8

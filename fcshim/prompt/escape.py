@@ -22,19 +22,16 @@ once.
 
 import functools
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
-from fcshim.prompt.content_cache import WRITTEN
 from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
-
-Result = TypeVar("Result")
 
 
 class PendingTail(NamedTuple):
@@ -432,41 +429,3 @@ def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
     if isinstance(value, dict):
         return {change(key): map_strings(item, change) for key, item in value.items()}
     return value
-
-
-class Escaper:
-    """Escapes the texts of one request and records whether any of them changed."""
-
-    def __init__(self, markers: MarkerEscaper) -> None:
-        self.markers = markers
-        self.changed = False
-
-    def __call__(self, text: str) -> str:
-        """Return the escaped text."""
-        escaped = self.markers.escape(text)
-        self.changed = self.changed or escaped != text
-        return escaped
-
-    def remembered(
-        self,
-        key: Hashable,
-        write: Callable[[], Result],
-        texts: Callable[[Result], Iterable[str | bytes]],
-        *,
-        keep: Callable[[], bool] = lambda: True,
-    ) -> Result:
-        """Return what `write` returns, from memory if an escaper of the same markers wrote something with this key.
-
-        `texts` are those in the key and in what was written. If `keep` returns false after the writing, it is not kept.
-        """
-        found = WRITTEN.get((self.markers, key))
-        if found is None:
-            changed, self.changed = self.changed, False
-            result = write()
-            found = result, self.changed
-            self.changed = changed
-            if keep():
-                WRITTEN.put((self.markers, key), found, texts(result))
-        self.changed = self.changed or found[1]
-        written: Result = found[0]
-        return written

@@ -36,8 +36,7 @@ from fcshim.messages import (
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.content_parts import escape_content, has_media_part, join_contents, remembered_content, shorten
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.content import Escaper, escape_content, has_media_part, join_contents, remembered_content, shorten
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_calls, render_reminder, render_result
 from fcshim.schema.limits import exceeds_depth

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.content_cache import json_key
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.content import Escaper, json_key
 from fcshim.prompt.history import Step
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools

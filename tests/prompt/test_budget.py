@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.compose import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import Step, split_steps
 from fcshim.prompt.listing import Listings
 from tests.prompt.conversations import text

@@ -21,7 +21,8 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.prompt.compose import Prompt, PromptBudget, compose
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.profiles import DEFAULT
 from fcshim.prompt.render import render_system

@@ -17,7 +17,8 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.escape import BUNDLED, Escaper, markers
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED, markers
 from fcshim.prompt.history import OPENING, write_history
 from fcshim.prompt.profiles import DEFAULT, PROFILES, Profile
 from fcshim.prompt.render import render_call, render_result

@@ -6,7 +6,8 @@ import pytest
 
 from fcshim.messages import AUTO, AssistantMessage, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import split_steps
 from fcshim.prompt.listing import LATER_HEADING, Listing, Listings
 from fcshim.prompt.render import render_system, render_tools

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from fcshim.messages import Message, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import write_history
 from fcshim.prompt.profiles import PROFILES, Profile
 from tests.prompt.conversations import chatml, conversations

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fcshim.client import read_request
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, load_cases, tool_sets
 from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import split_steps
 from fcshim.prompt.listing import ToolSelection, select_tools
 from tests.prompt.conversations import conversations, text

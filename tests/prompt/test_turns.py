@@ -7,7 +7,8 @@ import pytest
 from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
-from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.content import Escaper
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import MALFORMED, NO_CALL, NO_RESULT, TextTurn, TurnWriter, split_steps
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_reminder, render_result
