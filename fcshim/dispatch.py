@@ -2,20 +2,24 @@
 
 Rule: when an upstream refuses native tools or a constraint, the request is sent again without it, unless the client
 has already received events; the refusal is remembered. The same settings give the same attempts in the client and in
-the proxy.
+the proxy. Long work runs beside the event loop, so that streams of other requests go on: one piece of work at a time.
+The interpreter's lock changes hands every few milliseconds, so that the loop waits for one thread at most; the work
+must not hold the lock for long in one call of a C function.
 """
 
 import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request, uses_tools
-from fcshim.off_loop import run_off_loop
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.native import prepare_native
@@ -27,6 +31,25 @@ from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+
+Result = TypeVar("Result")
+
+MIN_SIZE = 16_384
+"""Bytes of a request whose work leaves the loop: decoding and writing the prompt take some 3 ms for that many."""
+
+_limiter: RunVar[CapacityLimiter] = RunVar("fcshim_off_loop")
+
+
+async def run_off_loop(size: int, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns, or raises; it runs in a thread if the request has at least `MIN_SIZE` bytes."""
+    if size < MIN_SIZE:
+        return work()
+    limiter = _limiter.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(1)
+        _limiter.set(limiter)
+    return await to_thread.run_sync(work, limiter=limiter)
+
 
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")

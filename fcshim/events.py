@@ -1,9 +1,13 @@
-"""The events of a reply, the same for every provider, dialect and parser.
+"""The events of a reply, the same for every provider, dialect and parser, and the ids of calls and replies.
 
 Rule: `start chunk* end` per call; text never lies inside a call; a call's chunks, joined, are its complete arguments.
+An id is unique in a conversation that lasts days and crosses processes. An id that grants access to something stored
+must not be guessable from other ids.
 """
 
-from collections.abc import Iterable
+import itertools
+import secrets
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -106,3 +110,14 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
     """Add up the token counts of several replies; None if no reply has any."""
     known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
     return Usage(*map(sum, zip(*known, strict=True))) if known else None
+
+
+def id_source(prefix: str = "call_") -> Callable[[], str]:
+    """Return a function that makes a new id at each call: the prefix, 80 random bits in hex, a counter in hex."""
+    seed = secrets.token_hex(10)
+    return map(f"{prefix}{seed}{{:04x}}".format, itertools.count()).__next__
+
+
+def secret_source(prefix: str) -> Callable[[], str]:
+    """Return a function that makes unguessable ids: the prefix, 128 random bits in hex."""
+    return lambda: prefix + secrets.token_hex(16)

@@ -10,13 +10,12 @@ from typing import Protocol
 
 import msgspec
 
-from fcshim.codecs.fields import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.framing import write_data
+from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.reply_store import DocumentStore
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
-from fcshim.events import Event
-from fcshim.ids import id_source
+from fcshim.events import Event, id_source
 from fcshim.messages import Request
 from fcshim.reply import Reply
 

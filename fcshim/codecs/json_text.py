@@ -1,16 +1,25 @@
-"""JSON on the wire, written and read, with what msgspec rejects.
+"""JSON on the wire, written and read: with what msgspec rejects, its fields checked, and limits on what it may contain.
 
 Rule: lone surrogates, which UTF-8 cannot encode, become U+FFFD; everything else is written unchanged. Documents of an
-upstream may also contain invalid UTF-8 and raw control characters (all seen in relays).
+upstream may also contain invalid UTF-8 and raw control characters (all seen in relays), and what an upstream sends is
+never an error. An error message names the field of the client, the expected type and the value that came; null counts
+as absent. Whatever a client or an upstream can make grow has a limit here, with a default and its reason. The server
+limits the size of a request body.
 """
 
+import contextlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from fcshim.codecs.framing import LINE_BYTES
+from fcshim.errors import RequestError
 from fcshim.events import JSON
+from fcshim.messages import Tool
+from fcshim.schema.limits import exceeds_depth, may_exceed_depth
 
 T = TypeVar("T")
 
@@ -77,3 +86,152 @@ def arguments_object(arguments: str) -> dict[str, JSON]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+MAX_NOTES = 8
+"""Log lines about one request: the log is read by people, and a request can cause thousands of notes."""
+
+
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one request."""
+
+    tools: int = 512
+    """As many as agents with many MCP servers have; the setting `tool_limit` is lower, after `max_tools` is applied."""
+    schema_bytes: int = 256 * 1024
+    """All tool definitions of a request together: about 64,000 tokens of prompt. Schema bombs are larger."""
+    schema_depth: int = 32
+    """Levels of nesting in one schema; real ones stay under 15. Deeper ones attack recursive readers."""
+    recalled_bytes: int = 64 * 2**20
+    """Stored items that one request may load: as many as the store of replies holds by default."""
+    choices: int = 128
+    """The limit of OpenAI's own API for `n`; each choice has a parser of its own."""
+
+
+class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one upstream reply."""
+
+    line_bytes: int = LINE_BYTES
+    """Bytes of one event of the stream, or of one whole JSON body."""
+    call_chars: int = LINE_BYTES
+    """Characters of the arguments of one native call: as many as one event may have."""
+    choices: int = 128
+    """The limit of OpenAI's own API for `n`."""
+
+
+DEFAULT_LIMITS = RequestLimits()
+DEFAULT_DECODER_LIMITS = DecoderLimits()
+
+
+def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:
+    """Refuse tools beyond the limits. Raises `RequestError`."""
+    if len(tools) > limits.tools:
+        raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
+    size = sum(_checked_size(tool, position, limits) for position, tool in enumerate(tools))
+    if size > limits.schema_bytes:
+        raise RequestError(
+            f"tools: names, descriptions and schemas take {size} bytes, {limits.schema_bytes} are allowed",
+            param="tools",
+        )
+
+
+def _checked_size(tool: Tool, position: int, limits: RequestLimits) -> int:
+    """Return the bytes of a tool as JSON. Raises `RequestError` if its schema is too deep."""
+    with contextlib.suppress(RecursionError):
+        text = msgspec.json.encode(tool)
+        if not may_exceed_depth(text, limits.schema_depth) or not exceeds_depth(tool.parameters, limits.schema_depth):
+            return len(text)
+    raise RequestError(
+        f"tools[{position}]: the schema is nested deeper than {limits.schema_depth} levels",
+        param=f"tools[{position}].parameters",
+    )
+
+
+_TYPE_NAMES: dict[type, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    list: "an array",
+    dict: "an object",
+}
+_EXCERPT_CHARS = 40
+_TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
+"""Accepts the names of MCP and of every API; no character needs escaping."""
+
+
+def read_object(body: bytes) -> dict[str, JSON]:
+    """Decode the body of a request. Raises `RequestError` unless it is one JSON object."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError:
+        raise RequestError("the request body is nested too deeply") from None
+    except ValueError as error:
+        raise RequestError(f"the request body is not valid JSON: {error}") from None
+    return expect(value, dict, "the request body", param=None)
+
+
+def expect(value: JSON, kind: type[T], path: str, *, param: str | None = "") -> T:
+    """Return `value` if it has that type (true and false are not integers), else raise `RequestError`.
+
+    `param` is the field name in the error; by default it is `path`.
+    """
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    raise field_error(value, _TYPE_NAMES[kind], path, param=param)
+
+
+def field_error(value: JSON, expected: str, path: str, *, param: str | None = "") -> RequestError:
+    """Create the error for a value at `path` that is not what was expected."""
+    return RequestError(
+        f"{path}: expected {expected}, got {describe_value(value)}", param=path if param == "" else param
+    )
+
+
+def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
+    """Read a field of that type; `default` where it is absent or null. `prefix` is the path of `source` and a dot."""
+    value = source.get(name)
+    return default if value is None else expect(value, kind, f"{prefix}{name}")
+
+
+def read_number(source: dict[str, JSON], name: str, prefix: str = "") -> float | None:
+    """Read a number; None where it is absent or null."""
+    value = source.get(name)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise field_error(value, "a number", f"{prefix}{name}")
+
+
+def read_integer(
+    source: dict[str, JSON], name: str, *, minimum: int, maximum: int | None = None, prefix: str = ""
+) -> int | None:
+    """Read an integer within bounds; None where it is absent or null."""
+    value = source.get(name)
+    if value is None:
+        return None
+    count = expect(value, int, f"{prefix}{name}")
+    if count < minimum or (maximum is not None and count > maximum):
+        expected = f"an integer from {minimum} to {maximum}" if maximum else f"an integer of at least {minimum}"
+        raise field_error(value, expected, f"{prefix}{name}")
+    return count
+
+
+def read_tool_name(tool: dict[str, JSON], path: str) -> str:
+    """Read the name of a tool."""
+    name = expect(tool.get("name"), str, f"{path}.name")
+    if not _TOOL_NAME.fullmatch(name):
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
+    return name
+
+
+def read_count(counts: JSON, name: str) -> int:
+    """Read a count that an upstream reports; one that is missing or not a positive integer is 0."""
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def describe_value(value: JSON) -> str:
+    """Describe a JSON value by its type, or by an excerpt of at most 40 characters."""
+    if isinstance(value, str):
+        return f"the string {value[:_EXCERPT_CHARS]!r}"
+    if isinstance(value, list | dict):
+        return "an array" if isinstance(value, list) else "an object"
+    return str(msgspec.json.encode(value)[:_EXCERPT_CHARS], "ascii", "replace")

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.fields import DecoderLimits
 from fcshim.codecs.framing import Framing
-from fcshim.codecs.json_text import is_json, json_reader
+from fcshim.codecs.json_text import DecoderLimits, is_json, json_reader
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event

@@ -27,8 +27,7 @@ Rule: no text is searched twice; only a tail that is a proper prefix of a marker
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fcshim.events import JSON, Event, Stop, StopReason, Text
-from fcshim.ids import id_source
+from fcshim.events import JSON, Event, Stop, StopReason, Text, id_source
 from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader
 from fcshim.parse.defect import ReportDefect

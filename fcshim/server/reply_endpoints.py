@@ -19,12 +19,10 @@ from fcshim.codecs.reply_store import DocumentStore, ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import ExchangeFactory, RequestAttempts
+from fcshim.dispatch import ExchangeFactory, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
-from fcshim.events import Error
-from fcshim.ids import id_source, secret_source
+from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.off_loop import run_off_loop
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.parse.dialects import FUNCTION_CALL, HERMES
 from fcshim.pipeline.shim import prepare_shim
-from fcshim.prompt import escape as escape_module
+from fcshim.prompt import content as content_module
 from fcshim.prompt.content import (
     ContentCache,
     Escaper,
@@ -72,7 +72,7 @@ def test_the_text_of_a_result_is_shortened_as_a_whole_and_media_are_kept() -> No
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch) -> ContentCache:
     new = ContentCache()
-    monkeypatch.setattr(escape_module, "WRITTEN", new)
+    monkeypatch.setattr(content_module, "WRITTEN", new)
     return new
 
 
@@ -223,7 +223,7 @@ def messages() -> Iterator[st.SearchStrategy[Message]]:
 def test_every_prompt_is_that_without_memory(conversations: list[tuple[Message, ...]]) -> None:
     for conversation in conversations:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(escape_module, "WRITTEN", ContentCache())
+            patch.setattr(content_module, "WRITTEN", ContentCache())
             expected = written(conversation, alone := Escaper(BUNDLED))
         prompt = written(conversation, escape := Escaper(BUNDLED))
 

@@ -4,7 +4,7 @@ Rule: text stays text; images and documents become media parts that keep the cli
 meaning only with the provider's own tools is dropped.
 """
 
-from fcshim.codecs.fields import expect, field_error, read_field
+from fcshim.codecs.json_text import expect, field_error, read_field
 from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 

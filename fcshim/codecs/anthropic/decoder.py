@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.fields import read_count
+from fcshim.codecs.json_text import read_count
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage

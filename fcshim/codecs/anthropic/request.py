@@ -13,7 +13,7 @@ from collections.abc import Collection
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
-from fcshim.codecs.fields import (
+from fcshim.codecs.json_text import (
     MAX_NOTES,
     RequestLimits,
     check_tools,
@@ -24,8 +24,8 @@ from fcshim.codecs.fields import (
     read_number,
     read_object,
     read_tool_name,
+    write_json,
 )
-from fcshim.codecs.json_text import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (

@@ -7,7 +7,6 @@ becomes `tool_use` if there were calls.
 from collections.abc import Callable
 
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.fields import read_count
 from fcshim.codecs.gemini.partial_arguments import PartialArguments
 from fcshim.codecs.gemini.wire import (
     GeminiCandidate,
@@ -17,7 +16,7 @@ from fcshim.codecs.gemini.wire import (
     read_chunk,
     read_chunks,
 )
-from fcshim.codecs.json_text import write_json
+from fcshim.codecs.json_text import read_count, write_json
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage

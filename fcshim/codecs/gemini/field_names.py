@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from typing import TypeVar
 
-from fcshim.codecs.fields import expect
+from fcshim.codecs.json_text import expect
 from fcshim.events import JSON
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ stored as well, for an upstream of this API.
 
 import msgspec
 
-from fcshim.codecs.fields import DEFAULT_LIMITS, expect, read_integer, read_number
 from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
+from fcshim.codecs.json_text import DEFAULT_LIMITS, expect, read_integer, read_number
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request

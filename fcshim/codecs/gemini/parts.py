@@ -8,9 +8,8 @@ wrapped as base64 on the way to the client, and unwrapped on the way back.
 import base64
 import binascii
 
-from fcshim.codecs.fields import expect, read_field
 from fcshim.codecs.gemini.field_names import take_field
-from fcshim.codecs.json_text import write_json
+from fcshim.codecs.json_text import expect, read_field, write_json
 from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart, ToolMessage, placeholder, text_of
 

@@ -10,7 +10,10 @@ fields, as OpenAPI or as JSON Schema. A tool choice may only name offered functi
 from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
-from fcshim.codecs.fields import (
+from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
+from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
+from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
+from fcshim.codecs.json_text import (
     MAX_NOTES,
     RequestLimits,
     check_tools,
@@ -19,11 +22,8 @@ from fcshim.codecs.fields import (
     read_field,
     read_object,
     read_tool_name,
+    write_json,
 )
-from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
-from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
-from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
-from fcshim.codecs.json_text import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (

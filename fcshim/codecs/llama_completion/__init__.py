@@ -11,7 +11,7 @@ template has already opened reasoning, the opening tag is prepended to the reply
 from dataclasses import dataclass
 
 from fcshim.codecs.base import Decoder, UpstreamRequest
-from fcshim.codecs.fields import DEFAULT_DECODER_LIMITS, DecoderLimits
+from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DecoderLimits
 from fcshim.codecs.llama_completion.decoder import CompletionDecoder
 from fcshim.codecs.llama_completion.upstream_request import write_request
 from fcshim.codecs.single_choice import SingleChoiceDecoder

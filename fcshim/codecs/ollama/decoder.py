@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.fields import DecoderLimits
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.ndjson import NDJSONSplitter
 from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
 from fcshim.codecs.single_choice import upstream_failure

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.fields import read_count
+from fcshim.codecs.json_text import read_count
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 

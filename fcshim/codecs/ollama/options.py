@@ -6,7 +6,7 @@ API's name. All others are stored unchanged, for an upstream that is Ollama.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, field_error, read_field, read_number
+from fcshim.codecs.json_text import expect, field_error, read_field, read_number
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request

@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import msgspec
 
-from fcshim.codecs.fields import RequestLimits, expect, field_error, read_field, read_object
+from fcshim.codecs.json_text import RequestLimits, expect, field_error, read_field, read_object
 from fcshim.codecs.ollama.options import OllamaClientOptions, read_settings, refuse_unsupported
 from fcshim.codecs.openai_chat.request import read_tools
 from fcshim.events import JSON

@@ -15,9 +15,8 @@ from typing import NoReturn
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.fields import DecoderLimits, read_count
 from fcshim.codecs.framing import Framing
-from fcshim.codecs.json_text import is_json
+from fcshim.codecs.json_text import DecoderLimits, is_json, read_count
 from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk, read_plain_chunk
 from fcshim.codecs.single_choice import upstream_failure
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message

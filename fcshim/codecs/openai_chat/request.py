@@ -8,7 +8,7 @@ Legacy functions and custom tools become plain tools; a choice may name only off
 
 import msgspec
 
-from fcshim.codecs.fields import (
+from fcshim.codecs.json_text import (
     RequestLimits,
     check_tools,
     expect,

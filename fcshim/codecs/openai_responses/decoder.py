@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.fields import read_count
+from fcshim.codecs.json_text import read_count
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.codecs.openai_responses.wire import (

@@ -8,7 +8,7 @@ limited, so that a small request cannot load any amount of stored data.
 
 import msgspec
 
-from fcshim.codecs.fields import RequestLimits, field_error
+from fcshim.codecs.json_text import RequestLimits, field_error
 from fcshim.codecs.reply_store import DocumentStore
 from fcshim.errors import RequestError
 from fcshim.events import JSON

@@ -9,7 +9,15 @@ call.
 
 import msgspec
 
-from fcshim.codecs.fields import RequestLimits, expect, field_error, read_field, read_integer, read_number, read_object
+from fcshim.codecs.json_text import (
+    RequestLimits,
+    expect,
+    field_error,
+    read_field,
+    read_integer,
+    read_number,
+    read_object,
+)
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.request_tools import ResponsesTools, flat_name, read_tool_choice, read_tools

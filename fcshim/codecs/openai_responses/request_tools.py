@@ -6,7 +6,7 @@ tools (web search and the like), which only their provider can run, are not offe
 
 import msgspec
 
-from fcshim.codecs.fields import RequestLimits, check_tools, expect, field_error
+from fcshim.codecs.json_text import RequestLimits, check_tools, expect, field_error
 from fcshim.codecs.openai_chat.request import read_custom, read_function
 from fcshim.errors import RequestError
 from fcshim.events import JSON

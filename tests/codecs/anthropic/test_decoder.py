@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
-from fcshim.codecs.fields import DecoderLimits
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.events import Error, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.fields import DecoderLimits
 from fcshim.codecs.framing import write_data
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.events import Error, Stop, Text, Usage
 from tests.codecs.helpers import cut_variants, merge_events, to_vector

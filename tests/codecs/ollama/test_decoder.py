@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.fields import DecoderLimits
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.events import Error, Stop, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector

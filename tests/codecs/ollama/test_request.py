@@ -3,7 +3,7 @@ import json
 import pytest
 
 from fcshim.codecs.base import RequestTarget
-from fcshim.codecs.fields import RequestLimits
+from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.errors import RequestError
 from fcshim.messages import (

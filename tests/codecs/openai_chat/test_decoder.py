@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fcshim.codecs.fields import DecoderLimits
 from fcshim.codecs.framing import write_data
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.openai_chat import OpenAIChat
 from fcshim.codecs.openai_chat.decoder import ChunkPattern, ChunkPatternFinder, read_string
 from fcshim.events import JSON, Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.fields import RequestLimits
+from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.openai_chat import OPENAI_CHAT, OpenAIChat
 from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions

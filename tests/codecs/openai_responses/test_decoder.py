@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.fields import DecoderLimits
 from fcshim.codecs.framing import write_data
+from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from tests.codecs.helpers import cut_variants, decode_body, to_vector

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
-from fcshim.codecs.fields import RequestLimits
+from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.fields import RequestLimits
+from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.errors import RequestError
 from fcshim.messages import (

@@ -1,6 +1,6 @@
 """Ids: unique, and unguessable where they must be."""
 
-from fcshim.ids import id_source, secret_source
+from fcshim.events import id_source, secret_source
 
 
 def test_ids_of_one_source_are_unique_and_have_its_prefix():
