@@ -126,9 +126,11 @@ class Shim:
             on_text=on_text,
         )
 
-    def _documents(self) -> Documents:
+    def _documents(self) -> Documents | None:
         escape = self.escape.markers.escape
         messages = self.request.messages
+        if not any(True for _ in document_texts(messages)):
+            return None
         return Documents(lambda: map(escape, document_texts(messages)), (tool.name for tool in self.tools))
 
 

@@ -4,6 +4,7 @@ Rule: a row has only the fields that some code reads; what holds for every model
 """
 
 import difflib
+import functools
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -91,6 +92,7 @@ PROFILES: dict[str, Profile] = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def get_profile(profile: str | Profile) -> Profile:
     """Return the profile of that name, or `profile` itself if it is one; `no-system+text-only` joins two rows.
 
@@ -125,6 +127,7 @@ def _profile_named(profile: str) -> Profile:
     raise ConfigError(f"unknown profile {profile!r}{hint} Known profiles: {', '.join(PROFILES)}")
 
 
+@functools.lru_cache(maxsize=256)
 def chosen_profile(setting: str | Profile, model: str) -> Profile:
     """Return the profile that the setting names, or with `auto` that of the model. Raises `ConfigError`."""
     return get_profile(defaults_for(model).profile if setting == AUTO else setting)

@@ -4,6 +4,7 @@ Rule: rows are grouped by the syntax of their bodies, one file per syntax; this 
 """
 
 import difflib
+import functools
 
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
@@ -32,6 +33,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def get_dialect(dialect: str | Dialect) -> Dialect:
     """Return the dialect with this name, or a given `Dialect` itself. Raises `ConfigError` with the known names."""
     if isinstance(dialect, Dialect):
