@@ -4,8 +4,7 @@ Rule: only this package talks to the endpoint.
 """
 
 from fcshim.upstream.endpoint import Upstream, api_url, key_header, root_url, upstream_for
-from fcshim.upstream.reply import Timeouts, UpstreamReply
-from fcshim.upstream.transport import os_error_reason
+from fcshim.upstream.reply import Timeouts, UpstreamReply, os_error_reason
 
 __all__ = [
     "Timeouts",

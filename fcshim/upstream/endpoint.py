@@ -1,11 +1,13 @@
 """The model's endpoint, over HTTP: httpx on its aiohttp transport.
 
 Rule: every failure is an `UpstreamError`. Leaving `send` before the end of the reply closes the connection, which makes
-the engine stop generating.
+the engine stop generating. The request target is sent exactly as written. A body fails at once when its connection is
+lost.
 """
 
 import asyncio
 import contextlib
+import contextvars
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from types import TracebackType
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 import msgspec
+import yarl
 from httpx_aiohttp import AiohttpTransport
 
 from fcshim.codecs.base import FollowUp, UpstreamRequest
@@ -22,12 +25,14 @@ from fcshim.codecs.framing import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
-from fcshim.upstream.reply import Deadline, Headers, Timeouts, UpstreamReply
-from fcshim.upstream.transport import (
+from fcshim.upstream.reply import (
+    MALFORMED_FRAMING,
     TRANSPORT_ERRORS,
-    connection_reused,
-    new_session,
-    request_target,
+    Deadline,
+    Headers,
+    Timeouts,
+    UpstreamReply,
+    current_response,
     to_upstream_error,
 )
 
@@ -39,6 +44,15 @@ _VERSION_PATTERN = re.compile(r"/v\d")
 _JSON_HEADERS = [(b"content-type", b"application/json")]
 
 _DEFAULT_TIMEOUTS = Timeouts()
+_KEEP_ALIVE = 3.0
+"""Seconds that an idle connection is kept. llama-server and uvicorn close theirs after 5, and a request that is sent at
+that moment is lost."""
+
+connection_reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
+"""Whether this task's request was sent on a reused connection."""
+
+request_target: contextvars.ContextVar[str] = contextvars.ContextVar("target")
+"""Path and query of this task's request, as written."""
 
 
 class Upstream:
@@ -234,3 +248,72 @@ def root_url(url: str) -> str:
     """Return the URL without the versioned part of its path."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{_VERSION_PATTERN.split(parts.path, maxsplit=1)[0]}"
+
+
+def new_session() -> aiohttp.ClientSession:
+    """Make the connection pool: unlimited, without cookies and proxies.
+
+    With a limit, long streams would block one another.
+    """
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(_on_connection_reuse)
+    tracing.on_request_end.append(_on_request_end)
+    return aiohttp.ClientSession(
+        trace_configs=[tracing],
+        middlewares=[_send_target_verbatim],
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # A relayed request must not get headers that its client did not send.
+        skip_auto_headers=("accept", "user-agent", "content-type"),
+        trust_env=False,
+    )
+
+
+async def _send_target_verbatim(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send the request target as written: aiohttp would decode and re-encode it, which loses a `%2F`."""
+    request.url = yarl.URL(str(request.url.origin()) + request_target.get(), encoded=True)
+    return await handler(request)
+
+
+async def _on_connection_reuse(*_: object) -> None:
+    connection_reused.set(True)
+
+
+async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:
+    """Keep the response, and fail its body when the connection closes.
+
+    After malformed framing, aiohttp would leave the body open.
+    """
+    current_response.set(ended.response)
+    content, connection = ended.response.content, ended.response.connection
+    protocol = None if connection is None else connection.protocol
+    if protocol is None:
+        return
+    closed = protocol.closed
+    if closed is None:
+        _fail_body(content)
+        return
+
+    def on_lost(_: object) -> None:
+        _fail_body(content)
+
+    def on_complete() -> None:
+        closed.remove_done_callback(on_lost)  # otherwise a kept connection would hold every body it carried
+
+    closed.add_done_callback(on_lost)
+    closed.remove_done_callback(_retrieve_exception)  # add it once per connection
+    closed.add_done_callback(_retrieve_exception)
+    content.on_eof(on_complete)
+
+
+def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
+    """Retrieve the exception of a closed connection: asyncio logs one that was never retrieved."""
+    if not closed.cancelled():
+        closed.exception()
+
+
+def _fail_body(content: aiohttp.StreamReader) -> None:
+    if not content.is_eof() and content.exception() is None:
+        content.set_exception(aiohttp.ClientPayloadError(MALFORMED_FRAMING))

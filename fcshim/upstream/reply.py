@@ -6,13 +6,16 @@ passes every callback on to aiohttp's protocol. Whatever aiohttp makes of a read
 taken from its stream reader at once. Waking a task for each read, through its chain of coroutines, would take longer
 than all other work on that read.
 
-Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError`. Every wait has a limit, and each kind of
-wait its own. Only public interfaces of aiohttp. Bytes that the sink does not want stay in the stream reader, which
-pauses the transport.
+Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError` whose message tells the operator what
+happened and with which endpoint. Every wait has a limit, and each kind of wait its own. Only public interfaces of
+aiohttp. Bytes that the sink does not want stay in the stream reader, which pauses the transport.
 """
 
 import asyncio
 import contextlib
+import contextvars
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self, cast
 
@@ -22,7 +25,50 @@ import msgspec
 
 from fcshim.config.secret import Secret, StreamMask
 from fcshim.errors import UpstreamError
-from fcshim.upstream.transport import TRANSPORT_ERRORS, current_response, to_upstream_error
+
+TRANSPORT_ERRORS = (httpx.HTTPError, aiohttp.ClientError, OSError)
+"""The exceptions that the transport raises."""
+_NO_FILES = {errno.EMFILE, errno.ENFILE}
+MALFORMED_FRAMING = "its framing is malformed"
+"""The message for a body whose end cannot be determined."""
+
+current_response: contextvars.ContextVar[aiohttp.ClientResponse] = contextvars.ContextVar("answer")
+"""The response to this task's request."""
+
+
+def to_upstream_error(error: Exception, connect: float, key: Secret | None = None) -> UpstreamError:
+    """Translate a transport error; `connect` is the connect timeout in seconds, `key` is masked in the message.
+
+    The aiohttp exception is used if there is one: httpx derives its own from it and loses details.
+    """
+    cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
+    match cause:
+        case aiohttp.ServerTimeoutError():
+            wait = f"the upstream accepted no connection within {connect:g} s"
+            return UpstreamError(wait, status=504, kind="timeout")
+        case aiohttp.ClientConnectorError():
+            if cause.os_error.errno in _NO_FILES:
+                return UpstreamError("the proxy has no free file descriptors", status=503, kind="unavailable")
+            message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {os_error_reason(cause.os_error)}"
+        case aiohttp.ClientResponseError():
+            message = f"the upstream's answer is not HTTP: {_mask(cause.message, key)!r:.200}"
+        case aiohttp.ServerDisconnectedError() | OSError():
+            message = "the upstream closed the connection"
+        case aiohttp.ClientPayloadError() if str(cause) != MALFORMED_FRAMING:
+            message = "the upstream's reply broke off: the connection was closed before its end"
+        case _:
+            message = f"the upstream's reply broke off: {_mask(str(cause), key) or type(cause).__name__:.200}"
+    return UpstreamError(message, lost=True)
+
+
+def _mask(text: str, key: Secret | None) -> str:
+    return text if key is None else key.mask_text(text)
+
+
+def os_error_reason(error: OSError) -> str:
+    """Return the system's message for an error, without the address that asyncio adds."""
+    number = error.errno or 0  # an unresolved host name has a negative number, of getaddrinfo
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):

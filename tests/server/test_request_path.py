@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.codecs.routes import relayed_methods
 from fcshim.config import Secret
-from fcshim.server.request_path import normalize_path
+from fcshim.server.client_connection import normalize_path
 from tests.server.proxy import http_client, post_request, running_proxy, send_raw
 from tests.server.raw_upstream import fixed_reply, raw_upstream
 
