@@ -1,7 +1,9 @@
 """What all tests share: which of them run real engines, how Hypothesis searches, and what ctrl-C means."""
 
+import functools
 import gc
 import signal
+import ssl
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,9 @@ ENGINE_TESTS = (
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=30)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1_000)
 settings.load_profile("repeatable")
+
+# Reading the certificates takes 20 ms, and the tests make 2,000 HTTP clients, nearly all for plain HTTP.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 # A shell that starts tests in the background has them ignore ctrl-C, and with them every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

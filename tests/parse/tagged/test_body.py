@@ -6,8 +6,8 @@ import pytest
 
 from fcshim.parse.limits import Limits
 from fcshim.parse.stream import StreamParser, parse
-from tests.parse.instruction_count import count_instructions
 from tests.parse.laws import Piece, check_reply, executable
+from tests.parse.line_count import count_lines
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}
@@ -105,10 +105,10 @@ HOSTILE += [" ", "</function>\n", "<function=f>\n<parameter=s>", "<tool_call>", 
     "before", [f"{OPEN}<parameter=s>\n", f"{OPEN}<parameter=n>\n", f"{OPEN}<s>\n", OPEN, "<tool_call>\n", ""]
 )
 def test_work_is_linear(before: str, piece: str) -> None:
-    texts = [before + piece * (size // len(piece)) for size in (1_500, 6_000)]
-    small, large = (count_instructions(text, "qwen3_xml", TOOLS) for text in texts)
+    texts = [before + piece * (size // len(piece)) for size in (1_000, 4_000)]
+    small, large = (count_lines(text, "qwen3_xml", TOOLS) for text in texts)
 
-    assert large < 4.6 * small
+    assert large < 5.3 * small
 
 
 def test_nothing_of_a_quoted_call_runs() -> None:

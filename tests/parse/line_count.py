@@ -1,4 +1,4 @@
-"""Count the bytecode instructions of a parser that gets a text in pieces of four characters."""
+"""Count the lines that a parser executes for a text in pieces of four characters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
 
-def count_instructions(text: str, dialect: str, tools: Sequence[Any]) -> int:
-    """Return the number of bytecode instructions that parsing the text takes."""
+def count_lines(text: str, dialect: str, tools: Sequence[Any]) -> int:
+    """Return the number of lines of Python that parsing the text executes."""
     parser = StreamParser(dialect, tools)
 
     def read() -> None:
@@ -16,4 +16,4 @@ def count_instructions(text: str, dialect: str, tools: Sequence[Any]) -> int:
             parser.feed(text[at : at + 4])
         parser.close()
 
-    return steps(read)
+    return steps(read, "line")
