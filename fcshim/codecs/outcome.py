@@ -174,6 +174,15 @@ class CallOutcomes:
         return Error("model_output_error", f"the model wrote a tool call that cannot be used: {error.message}")
 
 
+def call_failure(reply: Reply) -> Error | None:
+    """Return the error of a whole reply that ended by itself and whose calls all failed, None for any other."""
+    outcomes = CallOutcomes()
+    for call in reply.tool_calls:
+        outcomes.record(call)
+    reason = reply.stop_reason
+    return outcomes.end_error(reason) if reason is not None and reason in COMPLETE_REASONS else None
+
+
 def raise_error(reply: Reply) -> None:
     """Raise `UpstreamError` if a whole reply has an error."""
     if reply.error is not None:

@@ -1,0 +1,62 @@
+"""Custom tools: whatever stands in the place of the arguments, their one text is what the model wrote."""
+
+import json
+
+import pytest
+
+from fcshim.codecs.openai_chat.request import read_custom
+from fcshim.messages import Tool
+from tests.parse.cases import Case, check
+
+TEXT = '*** Begin Patch\n*** Update File: a.py\n@@\n-x = "1"\n+x = {"a": [1]}  # </b>\n*** End Patch'
+PATCH = read_custom({"name": "apply_patch", "description": "Never wrap the patch in JSON."}, "tool")
+OTHER = Tool("other", "", {"type": "object", "properties": {"input": {"type": "string"}}})
+QUOTED = json.dumps(TEXT)
+DOUBLE = json.dumps(json.dumps({"input": TEXT}))
+
+WRITTEN = {
+    "the argument": f'{{"name": "apply_patch", "arguments": {{"input": {QUOTED}}}}}',
+    "a string": f'{{"name": "apply_patch", "arguments": {QUOTED}}}',
+    "a string before the name": f'{{"arguments": {QUOTED}, "name": "apply_patch"}}',
+    "a string beside the name": f'{{"name": "apply_patch", "input": {QUOTED}}}',
+    "a string with line breaks": f'{{"name": "apply_patch", "arguments": {QUOTED}}}'.replace("\\n", "\n"),
+    "the argument as a string": f'{{"name": "apply_patch", "arguments": {DOUBLE}}}',
+    "another name": f'{{"name": "apply_patch", "arguments": {{"patch": {QUOTED}}}}}',
+    "a call of Python": f'apply_patch("""{TEXT}""")',
+    "a call of Python with a name": f'apply_patch(patch="""{TEXT}""")',
+}
+
+
+FORMS = {"function_call": ("<function_call>\n", "\n</function_call>"), "hermes": ("<tool_call>\n", "\n</tool_call>")}
+
+
+def read(reply, *, value=None, error=None, **options):
+    expected = {"call": "apply_patch", "error": error, **({} if value is None else {"value": {"input": value}})}
+    check(Case("custom", reply, calls=[] if error else [expected], tools=[PATCH, OTHER], options=options))
+
+
+@pytest.mark.parametrize("body", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("dialect", FORMS)
+@pytest.mark.parametrize("arguments", ["stream", "resumable", "validated", "checked"])
+def test_the_text_of_a_custom_tool_is_read(dialect, body, arguments):
+    before, after = FORMS[dialect]
+
+    read(before + body + after, value=TEXT, dialect=dialect, arguments=arguments, rescue=True)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"input": "a", "patch": "b"}, {"patch": ["a"]}, ["a"], 7, None])
+def test_what_is_not_one_text_is_no_call(arguments):
+    body = json.dumps({"name": "apply_patch", "arguments": arguments})
+
+    read(f"<function_call>\n{body}\n</function_call>", error="invalid")
+
+
+def test_a_text_that_is_json_is_the_text():
+    text = '{"patch": "a"}'
+
+    read(f"<function_call>\n{json.dumps({'name': 'apply_patch', 'arguments': text})}\n</function_call>", value=text)
+
+
+def test_other_tools_take_no_text():
+    body = json.dumps({"name": "other", "arguments": "a"})
+    check(Case("other", f"<function_call>\n{body}\n</function_call>", calls=[], tools=[PATCH, OTHER]))
