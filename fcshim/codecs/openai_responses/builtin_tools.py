@@ -201,5 +201,5 @@ def _describe_output(part: dict[str, JSON]) -> str:
     outcome = part.get("outcome")
     fields = outcome if isinstance(outcome, dict) else {}
     end = "the time limit was reached" if fields.get("type") == "timeout" else f"exit code {fields.get('exit_code', 0)}"
-    error = part.get("stderr")
-    return "\n".join(filter(None, (part.get("stdout"), f"stderr:\n{error}" if error else "", f"[{end}]")))
+    output, error = (str(part.get(name) or "").removesuffix("\n") for name in ("stdout", "stderr"))
+    return "\n".join(filter(None, (output, f"stderr:\n{error}" if error else "", f"[{end}]")))
