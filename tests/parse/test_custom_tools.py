@@ -60,3 +60,35 @@ def test_a_text_that_is_json_is_the_text():
 def test_other_tools_take_no_text():
     body = json.dumps({"name": "other", "arguments": "a"})
     check(Case("other", f"<function_call>\n{body}\n</function_call>", calls=[], tools=[PATCH, OTHER]))
+
+
+TAGGED = "<tool_call>\n<function=apply_patch>\n{}\n</function>\n</tool_call>"
+
+
+@pytest.mark.parametrize("text", [TEXT, "  indented\n\n\nend", "<b>x</b>", "one", "<div>\n"])
+def test_the_text_may_stand_in_the_place_of_the_parameters(text):
+    read(TAGGED.format(text), value=text, dialect="qwen3_xml")
+    read(TAGGED.format(f"<parameter=patch>\n{text}\n</parameter>"), value=text, dialect="qwen3_xml")
+
+
+UNCERTAIN = [
+    *("a </function> b", "x\n</function>\ny", "a <parameter=x> b</parameter>", "a</parameter>", "<parameters>\na"),
+    *('{"a": 1}', ""),
+]
+
+
+@pytest.mark.parametrize("text", UNCERTAIN)
+def test_a_text_whose_end_is_not_certain_is_no_call(text):
+    read(TAGGED.format(text), error="malformed", dialect="qwen3_xml")
+
+
+def test_a_text_that_was_cut_off_is_no_call():
+    reply = TAGGED.format(TEXT).partition("End")[0]
+    case = Case("cut", reply, calls=[], tools=[PATCH], options={"dialect": "qwen3_xml"}, stop_reason="max_tokens")
+
+    check(case)
+
+
+def test_other_tools_take_no_text_between_tags():
+    reply = TAGGED.replace("apply_patch", "other").format(TEXT)
+    check(Case("other", reply, calls=[], tools=[PATCH, OTHER], options={"dialect": "qwen3_xml"}))
