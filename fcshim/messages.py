@@ -108,6 +108,8 @@ class ProviderTool(msgspec.Struct, frozen=True, kw_only=True):
     blocked_domains: tuple[str, ...] = ()
     max_uses: int | None = None
     """Calls in one reply."""
+    max_tokens: int | None = None
+    """Approximate size of a page that the model gets."""
 
 
 class ToolChoice(msgspec.Struct, frozen=True):

@@ -45,7 +45,7 @@ class ProviderToolPolicy:
         for kind in dict.fromkeys(tool.type for tool in tools):
             if kind not in self._logged and len(self._logged) < _MAX_LOGGED:
                 self._logged.add(kind)
-                logger.info("the tool %r runs at the provider and is left out%s", kind, _hint(tools, kind))
+                logger.info("the tool %r cannot be run here and is left out%s", kind, _hint(tools, kind))
 
 
 def _check_choice(request: Request, left_out: Sequence[ProviderTool]) -> None:
@@ -56,8 +56,9 @@ def _check_choice(request: Request, left_out: Sequence[ProviderTool]) -> None:
     named = ", ".join(repr(kind) for kind in dict.fromkeys(tool.type for tool in demanded or left_out))
     verb = "demands" if demanded else "offers only"
     raise RequestError(
-        f"the request {verb} {named}, which runs at the provider of this API, and there is none behind this address. "
-        "Offer a function that your client runs, or let fcshim search the web (--web-search) where that is meant.",
+        f"the request {verb} {named}. Such a tool runs at the provider of this API, and there is none behind this "
+        "address, or fcshim does not know its form. Offer a function that your client runs; for the web, the operator "
+        "can start fcshim with --web-search.",
         param="tool_choice" if demanded else "tools",
         kind="unsupported_tool",
     )

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from fcshim.errors import ToolError
 from fcshim.events import JSON, WebErrorCode, WebResult, WebToolUse
 from fcshim.messages import ProviderTool, Tool, WebAction
+from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
@@ -40,6 +41,8 @@ class WebTool:
         self._action = action
         self._service = service
         self._uses_left = tool.max_uses
+        tokens = tool.max_tokens
+        self._max_characters = DEFAULT_MAX_OUTPUT if tokens is None else tokens * CHARACTERS_PER_TOKEN
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Run one call."""
@@ -72,7 +75,7 @@ class WebTool:
         page = await fetch(url)
         if not self._may_use(page.url):  # after redirects
             return "url_not_allowed", f"{url[:200]} leads to a host that may not be used.", ()
-        text = (await html_to_markdown(page.text, page.media_type))[:DEFAULT_MAX_OUTPUT]
+        text = (await html_to_markdown(page.text, page.media_type))[: self._max_characters]
         return None, text or "(the page has no text)", (WebResult(text[:80].partition("\n")[0], page.url, text),)
 
     def _may_use(self, url: str) -> bool:

@@ -263,6 +263,17 @@ async def test_a_page_is_loaded_for_the_model_and_shown_to_the_client(stream, mo
     assert (0, 1) == (reply.usage.server_tool_use.web_search_requests, reply.usage.server_tool_use.web_fetch_requests)
 
 
+async def test_a_page_is_as_long_as_the_client_wants(monkeypatch):
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)
+    async with search_site() as site:
+        called = call_text("web_fetch", url=site.url + "/page")
+        async with proxy(called, "Oslo.") as (url, upstream, _), anthropic_client(url) as sdk:
+            reply = await message(sdk, tools=[{**FETCH, "max_content_tokens": 4}])
+
+    assert "Oslo won the cup" == reply.content[1].content.content.source.data
+    assert "Bergen" not in prompts(upstream)[1]
+
+
 async def test_a_page_of_this_machine_is_not_loaded():
     async with search_site() as site:
         called = call_text("web_fetch", url=site.url + "/page")

@@ -193,15 +193,24 @@ def read_toolset(tool: dict[str, JSON], path: str) -> Iterator[Tool]:
             yield Tool(name, row.description, row.parameters)
 
 
+def read_remote_servers(source: dict[str, JSON]) -> list[ProviderTool]:
+    """Read MCP servers that the provider would connect to; a toolset in `tools` names them in newer requests."""
+    servers = read_field(source, "mcp_servers", list, [])
+    names = [server.get("name") for server in servers if isinstance(server, dict)]
+    return [ProviderTool(name=str(name), type="mcp_servers") for name in names]
+
+
 def read_provider_tool(tool: dict[str, JSON], path: str) -> ProviderTool:
     """Read a tool that runs at the provider. Raises `RequestError`."""
     kind = str(tool["type"])
     name = tool.get("name")
+    action = next((action for prefix, action in _WEB_ACTIONS.items() if kind.startswith(prefix)), None)
     return ProviderTool(
         name=name if isinstance(name, str) else kind,
         type=kind,
-        action=next((action for prefix, action in _WEB_ACTIONS.items() if kind.startswith(prefix)), None),
+        action=None if tool.get("url_sources") else action,  # a limit that is not known here
         allowed_domains=read_texts(tool, "allowed_domains", f"{path}."),
         blocked_domains=read_texts(tool, "blocked_domains", f"{path}."),
         max_uses=read_field(tool, "max_uses", int, None, f"{path}."),
+        max_tokens=read_field(tool, "max_content_tokens", int, None, f"{path}."),
     )

@@ -20,6 +20,7 @@ from fcshim.codecs.anthropic.builtin_tools import (
     TOOLSET_PREFIX,
     read_client_tool,
     read_provider_tool,
+    read_remote_servers,
     read_toolset,
 )
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
@@ -75,6 +76,7 @@ def read_tools(source: dict[str, JSON], loaded_tools: Collection[str], limits: R
     for position, tool in enumerate(listed):
         if _is_offered(tool, loaded_tools, all_loaded=all_loaded):
             _add_tool(offered, tool, f"tools.{position}")
+    offered.provider_tools += read_remote_servers(source)
     check_tools(offered.tools, limits)
     as_tools(offered.tools)
     return offered

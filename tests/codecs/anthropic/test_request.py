@@ -243,6 +243,13 @@ def test_tools_that_the_client_runs_are_functions(tool, good, bad):
     assert ("800 x 600" in read_tool.description) == ("display_width_px" in tool)
 
 
+def test_servers_of_the_provider_and_unknown_limits_are_provider_tools():
+    fetch = {"type": "web_fetch_20260318", "name": "web_fetch", "url_sources": {"type": "none"}}
+    request = read(tools=[fetch], mcp_servers=[{"type": "url", "name": "x", "url": "https://x.example"}])
+
+    assert [("web_fetch", None), ("x", None)] == [(tool.name, tool.action) for tool in request.provider_tools]
+
+
 def test_a_toolset_is_one_function_for_each_member():
     toolset = {"type": "computer_toolset_20260801", "configs": {"zoom": {"enabled": False}, "key": {"enabled": True}}}
     request = read(tools=[toolset])

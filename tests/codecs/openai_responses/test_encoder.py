@@ -163,8 +163,8 @@ def test_the_only_string_is_the_text_of_a_custom_call(arguments, text):
 
 @pytest.mark.parametrize("arguments", ["{}", '{"input":7}', '{"input":"a","n":"b"}'])
 def test_a_custom_call_without_one_text_fails(arguments):
-    events = stream(*call(arguments, name="patch"), Stop("complete"))
-    body = written(*call(arguments, name="patch"), Stop("complete"))
+    events = stream(*call(arguments, name="patch"), Stop("tool_use"))
+    body = written(*call(arguments, name="patch"), Stop("tool_use"))
 
     assert "response.failed" == events[-2]["type"]
     assert [] == events[-2]["response"]["output"]
