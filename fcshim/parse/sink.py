@@ -297,6 +297,11 @@ class CallSink:
         """Return whether this tool is a custom one, which takes one text."""
         return self._tools is not None and name in self._tools and self._tools[name].custom
 
+    def takes_text_by(self, name: str) -> bool:
+        """Return whether the offered tool that `name` means is a custom one."""
+        tool = self._find_tool(name)
+        return tool is not None and self.takes_text(tool)
+
     def text_arguments(self, name: str, text: str) -> str:
         """Return the arguments of a custom tool for the text that was written in their place.
 

@@ -6,6 +6,7 @@ import pytest
 
 from fcshim.codecs.openai_chat.request import read_custom
 from fcshim.messages import Tool
+from fcshim.parse.limits import Limits
 from tests.parse.cases import Case, check
 
 TEXT = '*** Begin Patch\n*** Update File: a.py\n@@\n-x = "1"\n+x = {"a": [1]}  # </b>\n*** End Patch'
@@ -80,6 +81,52 @@ UNCERTAIN = [
 @pytest.mark.parametrize("text", UNCERTAIN)
 def test_a_text_whose_end_is_not_certain_is_no_call(text):
     read(TAGGED.format(text), error="malformed", dialect="qwen3_xml")
+
+
+NAMED = "<function_call>\napply_patch\n{}\n</function_call>"
+CALL_OF_OTHER = '<function_call>\n{"name": "other", "arguments": {}}\n</function_call>'
+
+
+def read_named(reply, *calls):
+    options = {"dialect": "function_call", "rescue": True}
+    check(Case("named", reply, calls=list(calls), tools=[PATCH, OTHER], options=options, last=True))
+
+
+@pytest.mark.parametrize("text", [TEXT, "  indented\n\n\nend", "<b>x</b>", "one", "</function_cal\n\n", "[1]"])
+@pytest.mark.parametrize("after", ["", "\n", f"\n\n{CALL_OF_OTHER}"])
+def test_the_text_may_follow_the_name(text, after):
+    call = {"call": "apply_patch", "error": None, "value": {"input": text}}
+    other = {"call": "other", "error": None, "value": {}}
+
+    read_named(NAMED.format(text) + after, call, *([other] if "other" in after else []))
+
+
+@pytest.mark.parametrize("text", ["a </function_call> b", "a\n<function_call>\nb", '{"a": 1}', ""])
+def test_a_text_after_the_name_whose_end_is_not_certain_is_no_call(text):
+    read_named(NAMED.format(text))
+
+
+@pytest.mark.parametrize("after", ["\nDone.", "</function_call>", "\n</tool_call>"])
+def test_text_after_a_text_makes_its_end_uncertain(after):
+    read_named(NAMED.format(TEXT) + after)
+
+
+@pytest.mark.parametrize("name", ["other", "unknown", "Note:"])
+def test_only_the_name_of_a_custom_tool_begins_a_text(name):
+    read_named(NAMED.replace("apply_patch", name).format(TEXT))
+
+
+@pytest.mark.parametrize("stop_reason", ["complete", "max_tokens"])
+def test_a_text_after_the_name_without_end_marker_is_no_call(stop_reason):
+    reply = NAMED.format(TEXT).partition("End")[0]
+
+    check(Case("cut", reply, calls=[], tools=[PATCH], options={"rescue": True}, stop_reason=stop_reason, last=True))
+
+
+def test_a_text_beyond_the_limit_is_no_call():
+    options = {"rescue": True, "limits": Limits(arguments=20)}
+
+    check(Case("long", NAMED.format("x" * 30), calls=[], tools=[PATCH], options=options, last=True))
 
 
 def test_a_text_that_was_cut_off_is_no_call():
