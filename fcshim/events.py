@@ -75,7 +75,9 @@ class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", ta
     error: CallError | None = None
 
 
-WebErrorCode = Literal["max_uses_exceeded", "unavailable", "url_not_accessible", "url_not_allowed"]
+WebErrorCode = Literal[
+    "max_uses_exceeded", "unavailable", "url_not_accessible", "url_not_allowed", "url_not_in_prior_context"
+]
 
 
 class WebResult(msgspec.Struct, frozen=True, gc=False):

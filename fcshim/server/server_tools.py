@@ -23,7 +23,7 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.pins import Pins, default_pin_file
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import qualified_name
-from fcshim.messages import Request
+from fcshim.messages import Message, ProviderTool, Request, ToolMessage, UserMessage, text_of
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.guard import client_key
 from fcshim.server.provider_tools import ProviderToolPolicy
@@ -96,13 +96,14 @@ class ServerTools:
         Waits for the servers' first attempts to connect, which `ConnectionTimeouts.start` limits.
         Raises `RequestError` if the selection names an unknown server, or if several choices are requested.
         """
-        web_tools = self._web_tools(request)
+        executed = self._executed_provider_tools(request)
         offered = await self._mcp_tools(connection) if request.messages else None
-        if offered is None and not web_tools:
+        if offered is None and not executed:
             return request, None
         owner = client_key(connection.headers, connection.query)
         messages = self._turn_cache.restore(owner, request.messages)
         restored = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)
+        web_tools = self._web_tools(executed, restored.messages)
         taken = {tool.name for tool in (*request.tools, *(tool.definition for tool in web_tools))}
         tools: list[AnyTool] = [*web_tools, *(tool for tool in offered or () if tool.definition.name not in taken)]
         if request.tool_choice.mode == "none" or not tools:
@@ -137,15 +138,21 @@ class ServerTools:
             await asyncio.wait([self._starting])
         return list(manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected))
 
-    def _web_tools(self, request: Request) -> "list[WebTool]":
+    def _executed_provider_tools(self, request: Request) -> list[ProviderTool]:
         """Return the provider's tools that run here; a function of the client takes the place of one of its name."""
-        if self._search is None or not request.provider_tools:
+        functions = {tool.name for tool in request.tools}
+        runnable = {tool.name: tool for tool in request.provider_tools if tool.action and tool.name not in functions}
+        return [] if self._search is None else list(runnable.values())
+
+    def _web_tools(self, tools: Sequence[ProviderTool], messages: Sequence[Message]) -> "list[WebTool]":
+        if self._search is None or not tools:
             return []
         from fcshim.server.web_tools import WebTool  # noqa: PLC0415 - only where the web is searched
 
-        functions = {tool.name for tool in request.tools}
-        runnable = {tool.name: tool for tool in request.provider_tools if tool.action and tool.name not in functions}
-        return [WebTool(tool, tool.action, self._search) for tool in runnable.values() if tool.action]
+        known_texts = [
+            text_of(message.content) for message in messages if isinstance(message, UserMessage | ToolMessage)
+        ]
+        return [WebTool(tool, tool.action, self._search, known_texts) for tool in tools if tool.action]
 
     async def _decide_permission(self, request: PermissionRequest) -> PermissionDecision:
         """Decide about a call for which the MCP configuration has no rule."""

@@ -1,7 +1,9 @@
 """The web tools of one request: a provider's tools for the web, which the proxy runs instead.
 
 Rule: the client's limits hold (hosts, calls per reply). Search goes to the operator's service, pages come through the
-guard of addresses. What a call did is kept until the client is told of it.
+guard of addresses. A page is loaded only if the user, a result or another page named it: no user approves these calls,
+and an address that the model composes can carry what it has read to somebody else. What a call did is kept until the
+client is told of it.
 """
 
 from collections.abc import Mapping
@@ -29,9 +31,12 @@ _DESCRIPTIONS: dict[WebAction, tuple[str, str]] = {
 
 
 class WebTool:
-    """A tool of the client's provider; implements `AnyTool`. `uses` gets what each call did, by call id."""
+    """A tool of the client's provider; implements `AnyTool`. `uses` gets what each call did, by call id.
 
-    def __init__(self, tool: ProviderTool, action: WebAction, service: SearchService) -> None:
+    `known_texts` name the addresses of pages that may be loaded; the web tools of one request share them.
+    """
+
+    def __init__(self, tool: ProviderTool, action: WebAction, service: SearchService, known_texts: list[str]) -> None:
         description, self._parameter = _DESCRIPTIONS[action]
         schema = {"type": "object", "properties": {self._parameter: {"type": "string"}}, "required": [self._parameter]}
         self.definition = Tool(tool.name, description, schema)
@@ -40,6 +45,7 @@ class WebTool:
         self._tool = tool
         self._action = action
         self._service = service
+        self._known_texts = known_texts
         self._uses_left = tool.max_uses
         tokens = tool.max_tokens
         self._max_characters = DEFAULT_MAX_OUTPUT if tokens is None else tokens * CHARACTERS_PER_TOKEN
@@ -67,15 +73,23 @@ class WebTool:
     async def _search(self, query: str) -> tuple[WebErrorCode | None, str, tuple[WebResult, ...]]:
         found = [result for result in await self._service.search(query, 20) if self._may_use(result.url)][:_RESULTS]
         results = tuple(WebResult(result.title, result.url, result.excerpt) for result in found)
+        self._known_texts += [result.url for result in found]
         return None, format_results(found, query), results
 
     async def _fetch(self, url: str) -> tuple[WebErrorCode | None, str, tuple[WebResult, ...]]:
         if not self._may_use(url):
             return "url_not_allowed", f"{url[:200]} is not among the hosts that may be used.", ()
+        if not any(url in text for text in self._known_texts):
+            return (
+                "url_not_in_prior_context",
+                "Only a page that the user, a result or another page names is loaded.",
+                (),
+            )
         page = await fetch(url)
         if not self._may_use(page.url):  # after redirects
             return "url_not_allowed", f"{url[:200]} leads to a host that may not be used.", ()
         text = (await html_to_markdown(page.text, page.media_type))[: self._max_characters]
+        self._known_texts.append(text)
         return None, text or "(the page has no text)", (WebResult(text[:80].partition("\n")[0], page.url, text),)
 
     def _may_use(self, url: str) -> bool:

@@ -72,6 +72,10 @@ async def proxy(*replies, search=True, **settings):
             yield url, upstream, site
 
 
+def asking(text):
+    return [{"role": "user", "content": f"What does {text} say?"}]
+
+
 def anthropic_client(url):
     return anthropic.AsyncAnthropic(base_url=url, api_key="x", max_retries=0)
 
@@ -253,7 +257,7 @@ async def test_a_page_is_loaded_for_the_model_and_shown_to_the_client(stream, mo
     async with search_site() as site:
         called = call_text("web_fetch", url=site.url + "/page")
         async with proxy(called, "Oslo.") as (url, upstream, _), anthropic_client(url) as sdk:
-            reply = await message(sdk, stream=stream, tools=[SEARCH, FETCH])
+            reply = await message(sdk, stream=stream, tools=[SEARCH, FETCH], messages=asking(site.url + "/page"))
 
     _, page, _ = reply.content
 
@@ -268,7 +272,8 @@ async def test_a_page_is_as_long_as_the_client_wants(monkeypatch):
     async with search_site() as site:
         called = call_text("web_fetch", url=site.url + "/page")
         async with proxy(called, "Oslo.") as (url, upstream, _), anthropic_client(url) as sdk:
-            reply = await message(sdk, tools=[{**FETCH, "max_content_tokens": 4}])
+            fetch = {**FETCH, "max_content_tokens": 4}
+            reply = await message(sdk, tools=[fetch], messages=asking(site.url + "/page"))
 
     assert "Oslo won the cup" == reply.content[1].content.content.source.data
     assert "Bergen" not in prompts(upstream)[1]
@@ -278,11 +283,27 @@ async def test_a_page_of_this_machine_is_not_loaded():
     async with search_site() as site:
         called = call_text("web_fetch", url=site.url + "/page")
         async with proxy(called, "Sorry.") as (url, upstream, _), anthropic_client(url) as sdk:
-            reply = await message(sdk, tools=[FETCH])
+            reply = await message(sdk, tools=[FETCH], messages=asking(site.url + "/page"))
 
     assert "url_not_accessible" == reply.content[1].content.error_code
     assert "private address" in prompts(upstream)[1]
     assert "Bergen" not in prompts(upstream)[1]
+
+
+async def test_only_a_page_that_somebody_named_is_loaded(monkeypatch):
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)
+    async with search_site() as site:
+        found = {"title": "Page", "url": site.url + "/page", "content": "Cup."}
+        monkeypatch.setattr("tests.clients.test_provider_tools.RESULTS", [found])
+        page = call_text("web_fetch", url=site.url + "/page")
+        composed = call_text("web_fetch", url=site.url + "/page?secret=7")
+        async with proxy(page, ASKED, page, composed, "Oslo.") as (url, _, _), anthropic_client(url) as sdk:
+            reply = await message(sdk, tools=[SEARCH, FETCH])
+
+    first, _, second, third = [block.content for block in reply.content if block.type.endswith("_tool_result")]
+
+    assert ("url_not_in_prior_context", "url_not_in_prior_context") == (first.error_code, third.error_code)
+    assert "Oslo won the cup" in second.content.source.data
 
 
 async def test_the_client_s_limits_hold():
