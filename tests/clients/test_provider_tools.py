@@ -341,6 +341,18 @@ async def test_a_later_turn_knows_what_was_found(stream):
     assert "Oslo won 3:1." in prompts(upstream)[2]
 
 
+@STREAMS
+async def test_the_next_response_knows_what_was_found(stream):
+    tools = [{"type": "web_search"}]
+    async with proxy("See. " + ASKED, "Oslo.", "Yes.", "Yes.") as (url, upstream, _), openai_client(url) as sdk:
+        first = await response(sdk, stream=stream, tools=tools)
+        await response(sdk, stream=stream, tools=tools, input="Sure?", previous_response_id=first.id)
+        items = [{"role": "user", "content": "Who won?"}, *first.output, {"role": "user", "content": "Sure?"}]
+        await response(sdk, stream=stream, tools=tools, input=items)
+
+    assert all("Oslo won 3:1." in prompt for prompt in prompts(upstream)[2:])
+
+
 async def test_a_failing_service_is_a_failed_search():
     async with (
         scripted_upstream(text_reply(ASKED), text_reply("Sorry.")) as upstream,
