@@ -26,6 +26,7 @@ from fcshim.messages import (
     TextPart,
     Tool,
     UserMessage,
+    as_function,
     as_tools,
 )
 from fcshim.parse.dialect import Dialect
@@ -294,7 +295,7 @@ def read_request(messages: Messages, tools: Sequence[Tool], sampling: dict[str, 
     given: list[Message | dict[str, JSON]]
     given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
     body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
-    body["tools"] = [{"type": "function", "function": msgspec.to_builtins(tool)} for tool in tools] or None
+    body["tools"] = [{"type": "function", "function": as_function(tool)} for tool in tools] or None
     try:
         request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
     except TypeError as error:

@@ -75,6 +75,30 @@ class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", ta
     error: CallError | None = None
 
 
+WebErrorCode = Literal[
+    "max_uses_exceeded", "unavailable", "url_not_accessible", "url_not_allowed", "url_not_in_prior_context"
+]
+
+
+class WebResult(msgspec.Struct, frozen=True, gc=False):
+    """A page that was found or loaded; `text` is an excerpt or all of it."""
+
+    title: str
+    url: str
+    text: str
+
+
+class WebToolUse(msgspec.Struct, frozen=True, gc=False, tag="web_tool_use", tag_field="type"):
+    """The proxy has run a tool for the web that the client expects its provider to run; `subject`: the query or URL."""
+
+    tool_call_id: str
+    tool_call_name: str
+    action: Literal["search", "fetch"]
+    subject: str
+    results: tuple[WebResult, ...] = ()
+    error: WebErrorCode | None = None
+
+
 class Usage(msgspec.Struct, frozen=True, gc=False, tag="usage", tag_field="type"):
     """Token counts; `input_tokens` includes `cached_tokens`, `output_tokens` includes `reasoning_tokens`."""
 
@@ -97,7 +121,7 @@ class Error(msgspec.Struct, frozen=True, gc=False, tag="error", tag_field="type"
     message: str
 
 
-Event: TypeAlias = Text | Reasoning | ToolCallStart | ToolCallChunk | ToolCallEnd | Usage | Stop | Error
+Event: TypeAlias = Text | Reasoning | ToolCallStart | ToolCallChunk | ToolCallEnd | WebToolUse | Usage | Stop | Error
 
 
 def event_to_dict(event: Event) -> dict[str, JSON]:

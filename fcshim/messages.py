@@ -88,10 +88,35 @@ class Tool(msgspec.Struct, frozen=True):
     description: str = ""
     parameters: JSON = None
     strict: bool = False
+    custom: bool = False
+    """Whether it takes one text: whatever the only argument is called, and a text in place of the arguments, is it."""
+
+
+WebAction: TypeAlias = Literal["search", "fetch"]
+"""What a provider's tool for the web does."""
+
+
+class ProviderTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the client expects its provider to run; `name` is what a model would call, `type` the API's type."""
+
+    name: str
+    type: str
+    action: WebAction | None = None
+    """What the tool does, if the proxy can do it instead."""
+    allowed_domains: tuple[str, ...] = ()
+    """The only hosts that it may use, with their subdomains; empty for all."""
+    blocked_domains: tuple[str, ...] = ()
+    max_uses: int | None = None
+    """Calls in one reply."""
+    max_tokens: int | None = None
+    """Approximate size of a page that the model gets."""
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """Whether the model may, must or must not call; with `names`, it may call only those tools."""
+    """Whether the model may, must or must not call; with `names`, it may call only those tools.
+
+    A client's choice may name provider tools.
+    """
 
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
@@ -116,6 +141,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
+    provider_tools: tuple[ProviderTool, ...] = ()
     tool_choice: ToolChoice = AUTO
     parallel_tool_calls: bool = True
     stream: bool = False
@@ -132,8 +158,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     verbatim: dict[str, dict[str, JSON]] = {}
     """Fields that only one API has, by the name of its codec; an upstream of that API gets them unchanged."""
     client_options: ClientOptions | None = None
-    notes: tuple[str, ...] = ()
-    """Parts of the request that were left out, as lines for the log."""
 
 
 def text_of(content: Content) -> str:
@@ -172,7 +196,7 @@ def has_media(request: Request) -> bool:
 
 def uses_tools(request: Request) -> bool:
     """Return whether a request offers tools or contains past calls or results, which need native tools or the shim."""
-    return bool(request.tools) or any(
+    return bool(request.tools or request.provider_tools) or any(
         isinstance(message, ToolMessage) or (isinstance(message, AssistantMessage) and message.tool_calls)
         for message in request.messages
     )
@@ -198,6 +222,16 @@ def as_tools(
         check_schema(converted.parameters, f"{place} ({converted.name[:80]!r})", limits, param=f"{place}.parameters")
         result[converted.name] = converted
     return tuple(result.values())
+
+
+def as_function(tool: Tool) -> dict[str, JSON]:
+    """Return a tool as the `function` of OpenAI's Chat API."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": tool.strict,
+    }
 
 
 def _tool_from_dict(tool: JSON, position: int) -> Tool:

@@ -3,7 +3,7 @@
 Rule: `fold` is the only way from events to a reply, so a reply that is not streamed equals the streamed one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -18,6 +18,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 
 
@@ -31,9 +32,23 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: str = ""
     signature: str = ""
     tool_calls: tuple[ToolCallEnd, ...] = ()
+    web_tool_uses: tuple[tuple[int, WebToolUse], ...] = ()
+    """Tools for the web that the proxy ran, each with the length of the text before it."""
     usage: Usage | None = None
     stop_reason: StopReason | None = None
     error: Error | None = None
+
+
+def split_text(text: str, uses: Iterable[tuple[int, WebToolUse]]) -> Iterator[str | WebToolUse]:
+    """Yield the parts of a reply's text and the web tools that ran between them, in order."""
+    start = 0
+    for end, use in uses:
+        if text[start:end]:
+            yield text[start:end]
+        yield use
+        start = end
+    if text[start:]:
+        yield text[start:]
 
 
 def fold(events: Iterable[Event]) -> Reply:
@@ -42,6 +57,7 @@ def fold(events: Iterable[Event]) -> Reply:
     reasoning: list[str] = []
     signature = ""
     calls: list[ToolCallEnd] = []
+    uses: list[tuple[int, WebToolUse]] = []
     usage: Usage | None = None
     stop_reason: StopReason | None = None
     error: Error | None = None
@@ -54,6 +70,8 @@ def fold(events: Iterable[Event]) -> Reply:
                 signature = signature or event.signature or ""
             case ToolCallEnd():
                 calls.append(event)
+            case WebToolUse():
+                uses.append((sum(map(len, text)), event))
             case Usage():
                 usage = event
             case Stop():
@@ -67,6 +85,7 @@ def fold(events: Iterable[Event]) -> Reply:
         reasoning="".join(reasoning),
         signature=signature,
         tool_calls=tuple(calls),
+        web_tool_uses=tuple(uses),
         usage=usage,
         stop_reason=stop_reason,
         error=error,

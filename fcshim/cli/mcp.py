@@ -19,6 +19,7 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.sanitize import configure_logging
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, SearchService, Shell, Skills, Web, Workspace
 from fcshim.tools.builtin.fetch import fetch
+from fcshim.tools.builtin.websearch import search_service
 from fcshim.tools.rules import PermissionRule, parse_rules
 
 if TYPE_CHECKING:
@@ -141,11 +142,4 @@ def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
 
 
 def _search_service(service: str | None) -> SearchService | None:
-    match service:
-        case None:
-            return None
-        case "tavily" | "jina":
-            return SearchService(service, key=os.environ.get("FCSHIM_SEARCH_KEY", ""))
-        case url if url.startswith(("http://", "https://")):
-            return SearchService("searxng", url=url)
-    raise ConfigError(f"--search: expected tavily, jina or the URL of a SearXNG, got {service!r}")
+    return None if service is None else search_service(service, os.environ.get("FCSHIM_SEARCH_KEY", ""))

@@ -14,7 +14,7 @@ from fcshim.cli.tools_file import load_tools
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
+from fcshim.messages import Message, Request, SystemMessage, UserMessage, as_function, text_of
 from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.compose import PromptBudget
@@ -97,7 +97,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     tools = load_tools(arguments.tools)
     body = {
         "messages": _messages(arguments.messages) if arguments.messages else [{"role": "user"}],
-        "tools": [{"type": "function", "function": msgspec.to_builtins(tool)} for tool in tools],
+        "tools": [{"type": "function", "function": as_function(tool)} for tool in tools],
         "tool_choice": _choice(arguments.tool_choice),
     }
     request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))

@@ -88,10 +88,6 @@ def arguments_object(arguments: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-MAX_NOTES = 8
-"""Log lines about one request: the log is read by people, and a request can cause thousands of notes."""
-
-
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one request."""
 
@@ -190,6 +186,18 @@ def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, pr
     """Read a field of that type; `default` where it is absent or null. `prefix` is the path of `source` and a dot."""
     value = source.get(name)
     return default if value is None else expect(value, kind, f"{prefix}{name}")
+
+
+def read_texts(source: dict[str, JSON], name: str, prefix: str = "") -> tuple[str, ...]:
+    """Read an array of strings; empty where it is absent or null."""
+    listed = read_field(source, name, list, [], prefix)
+    return tuple(expect(text, str, f"{prefix}{name}[{at}]") for at, text in enumerate(listed))
+
+
+def object_schema(*required: str, **properties: JSON) -> dict[str, JSON]:
+    """Return the schema of an object with these properties and no others."""
+    named = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **named, "additionalProperties": False}
 
 
 def read_number(source: dict[str, JSON], name: str, prefix: str = "") -> float | None:

@@ -238,6 +238,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "tools that run here", "tools that may run, besides read-only ones: server:tool, or *", "PATTERN"
         ),
     ] = ()
+    web_search: Annotated[
+        str | None,
+        _setting_meta(
+            "tools that run here",
+            "searches the web in place of the client's provider: the URL of a SearXNG or the like, tavily or jina",
+            "SERVICE",
+        ),
+    ] = None
+    web_search_key: Annotated[
+        Secret | None, _setting_meta("tools that run here", "API key for the search service", "KEY")
+    ] = None
     max_rounds: Annotated[
         int,
         Meta(ge=1),

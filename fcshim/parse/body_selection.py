@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
+from fcshim.parse.custom_text import NAME_LINE, CustomText
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
@@ -92,6 +93,8 @@ _HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
 _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
+_CUSTOM_TEXT = CustomText()
+_CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
 
 
 def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
@@ -100,6 +103,9 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None
         found = pattern.match(text, pos)
         if found is not None:
             return sink.offers(found["name"]) and body
+    found = _CUSTOM_LINE.match(text, pos)
+    if found is not None and sink.takes_text_by(found["name"]):
+        return _CUSTOM_TEXT
     return None if any(pattern.match(text, pos) for pattern in _PARTIAL) else False
 
 

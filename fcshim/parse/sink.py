@@ -171,7 +171,9 @@ class CallSink:
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
         self._coerced, self._rejection = [], ""
         self._validates_call = not self.schema_enforced and self._is_strict(name)
-        self._deferred = self._withheld = self._validates_all or self._validates_call or self.buffered
+        self._deferred = self._withheld = (
+            self._validates_all or self._validates_call or self.buffered or self.takes_text(name)
+        )
         if not self._deferred:
             self.events.append(ToolCallStart(self._id, name, self.call_count))
         self.call_count += 1
@@ -237,6 +239,8 @@ class CallSink:
         self.is_open = self.is_complete = False
 
     def _end(self) -> None:
+        if self.takes_text(self._name):
+            self._rename_text()
         arguments = "".join(self._parts)
         if self._rejection:
             self.fail("invalid", self._rejection)
@@ -288,6 +292,40 @@ class CallSink:
             self.events.append(ToolCallStart(self._id, self._name, self.call_count - 1))
             if arguments:
                 self.events.append(ToolCallChunk(self._id, arguments, self.call_count - 1))
+
+    def takes_text(self, name: str) -> bool:
+        """Return whether this tool is a custom one, which takes one text."""
+        return self._tools is not None and name in self._tools and self._tools[name].custom
+
+    def takes_text_by(self, name: str) -> bool:
+        """Return whether the offered tool that `name` means is a custom one."""
+        tool = self._find_tool(name)
+        return tool is not None and self.takes_text(tool)
+
+    def text_arguments(self, name: str, text: str) -> str:
+        """Return the arguments of a custom tool for the text that was written in their place.
+
+        A text that is the JSON of these arguments stands for them.
+        """
+        parameter = self.parameter_names(name)[0]
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        wrapped = isinstance(value, dict) and value.keys() == {parameter} and isinstance(value[parameter], str)
+        return text if wrapped else json.dumps({parameter: text}, ensure_ascii=False)
+
+    def _rename_text(self) -> None:
+        """Give the only argument of a custom tool its name; reject the call if it is not one text."""
+        value = json.loads("".join(self._parts))
+        parameter = self.parameter_names(self._name)[0]
+        match list(value.items()):
+            case [(str(name), str(text))]:
+                if name != parameter:
+                    self._parts = [json.dumps({parameter: text}, ensure_ascii=False)]
+                    self._coerced.append(Coercion("", value, {parameter: text}))
+            case _:
+                self.reject(f"{self._name} takes one text, the string {parameter!r}")
 
     def _is_strict(self, name: str) -> bool:
         return self._tools is not None and name in self._tools and self._tools[name].strict

@@ -21,6 +21,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
     total_usage,
 )
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
@@ -95,8 +96,8 @@ class MergedReply:
                 return []
             case Stop():
                 return self._end_round(event)
-            case Error():
-                self.finished = True
+            case WebToolUse() | Error():
+                self.finished = self.finished or isinstance(event, Error)
                 return [event]
 
     def _take_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> list[Event]:

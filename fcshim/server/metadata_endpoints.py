@@ -92,6 +92,7 @@ class MetadataEndpoints:
         request, _ = await self._server_tools.add_to_request(
             counter.decode_count(body, self._target(connection, route)), connection
         )
+        request = self._server_tools.leave_out_provider_tools(request)
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         upstream_request = make_shim(named, model).prepared if uses_tools(named) and model.tools != "native" else named

@@ -120,10 +120,11 @@ class RequestHandler:
 
     async def _run_next_round(self, tool_loop: ToolLoop) -> None:
         """Execute the tool calls of the last round, then run the next round or end the response."""
-        rest = await tool_loop.run_tools()
-        if rest:
-            await self._connection.end(self._response.feed(rest) + self._response.close())
+        events = await tool_loop.run_tools()
+        if tool_loop.finished:
+            await self._connection.end(self._response.feed(events) + self._response.close())
             return
+        await self._connection.write(self._response.feed(events))
         self._attempts = self._new_attempts(tool_loop.request)
         await self._run_attempts()
 
@@ -207,8 +208,6 @@ class ReplyEndpoints:
             stored_upstream=stored_upstream,
         )
         request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
-        for note in request.notes:
-            logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
@@ -275,7 +274,8 @@ class ReplyEndpoints:
             tool_loop=context.tool_loop,
         )
         ping_intervals = {"first_ping": self._config.first_ping, "ping": self._config.ping}
-        await handler.run(context.upstream_request, streamed=request.stream, **ping_intervals)
+        upstream_request = self._server_tools.leave_out_provider_tools(context.upstream_request)
+        await handler.run(upstream_request, streamed=request.stream, **ping_intervals)
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config

@@ -1,7 +1,8 @@
-"""Server tools: tools of the configured MCP servers, added to requests and executed by the proxy.
+"""Server tools: tools of the configured MCP servers, added to requests, and tools of the client's provider for the web.
 
 Rule: there is no user to ask, so a call runs only if its server declares the tool read-only or the operator allows it.
-Clients select among the configured servers (`x-fcshim-mcp`); no request can name a command to start.
+Clients select among the configured servers (`x-fcshim-mcp`); no request can name a command to start. The web is
+searched only for clients that ask their provider for it.
 """
 
 import asyncio
@@ -22,16 +23,19 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.pins import Pins, default_pin_file
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import qualified_name
-from fcshim.messages import Request
+from fcshim.messages import Message, ProviderTool, Request, ToolMessage, UserMessage, text_of
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.guard import client_key
+from fcshim.server.provider_tools import ProviderToolPolicy
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.turn_cache import TurnCache
-from fcshim.tools import Executor, PermissionDecision, PermissionRequest, Permissions
+from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
     from fcshim.mcp.tool import McpTool
+    from fcshim.server.web_tools import WebTool
+    from fcshim.tools.builtin.websearch import SearchService
 
 logger = logging.getLogger("fcshim.server")
 
@@ -50,11 +54,20 @@ class ServerSelection(msgspec.Struct, frozen=True):
 class ServerTools:
     """The tools of `servers`. Without servers there are none, and requests stay unchanged."""
 
-    def __init__(self, config: Config, servers: Sequence[McpServerConfig], pins: Path, turn_cache: TurnCache) -> None:
+    def __init__(
+        self,
+        config: Config,
+        servers: Sequence[McpServerConfig],
+        pins: Path,
+        turn_cache: TurnCache,
+        search: "SearchService | None" = None,
+    ) -> None:
         self._config = config
         self._servers = servers
         self._pins = pins
         self._turn_cache = turn_cache
+        self._search = search
+        self._provider_tools = ProviderToolPolicy()
         self._manager: Manager | None = None
         self._starting: asyncio.Task[None] | None = None
 
@@ -83,17 +96,16 @@ class ServerTools:
         Waits for the servers' first attempts to connect, which `ConnectionTimeouts.start` limits.
         Raises `RequestError` if the selection names an unknown server, or if several choices are requested.
         """
-        manager, selection = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
-        if manager is None or not selection.enabled or not request.messages:
+        executed = self._executed_provider_tools(request)
+        offered = await self._mcp_tools(connection) if request.messages else None
+        if offered is None and not executed:
             return request, None
-        if self._starting is not None:
-            await asyncio.wait([self._starting])
         owner = client_key(connection.headers, connection.query)
         messages = self._turn_cache.restore(owner, request.messages)
         restored = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)
-        client_tools = {tool.name for tool in request.tools}
-        offered = manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected)
-        tools = [tool for tool in offered if tool.definition.name not in client_tools]
+        web_tools = self._web_tools(executed, restored.messages)
+        taken = {tool.name for tool in (*request.tools, *(tool.definition for tool in web_tools))}
+        tools: list[AnyTool] = [*web_tools, *(tool for tool in offered or () if tool.definition.name not in taken)]
         if request.tool_choice.mode == "none" or not tools:
             return restored, None
         if request.n > 1:
@@ -101,20 +113,50 @@ class ServerTools:
                 f"n: server tools allow one choice only; turn them off with '{SERVERS_HEADER.decode()}: off'",
                 param="n",
             )
-        logger.debug("offered: %s", dict(Counter(tool.server for tool in tools)))
+        logger.debug("offered: %s", dict(Counter(tool.traits.source for tool in tools)))
+        uses = {tool.definition.name: tool.uses for tool in web_tools}
         tool_loop = ToolLoop(
-            _with_tools(restored, tools),
+            self.leave_out_provider_tools(_with_tools(restored, tools)),
             Executor(tools, permissions=Permissions(ask=self._decide_permission)),
             max_rounds=self._config.max_rounds,
             max_reply=self._config.max_reply,
             store_turn=lambda visible, turn: self._turn_cache.store(owner, request.messages, visible, turn),
+            describe_use=lambda call_id: next((made.pop(call_id) for made in uses.values() if call_id in made), None),
         )
         return tool_loop.request, tool_loop
 
+    def leave_out_provider_tools(self, request: Request) -> Request:
+        """Return the request without tools that nobody can run. Raises `RequestError` if that leaves nothing."""
+        return self._provider_tools.apply(request)
+
+    async def _mcp_tools(self, connection: ClientConnection) -> "list[McpTool] | None":
+        """Return the tools of the selected servers, None where there are no servers."""
+        manager, selection = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
+        if manager is None or not selection.enabled:
+            return None
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        return list(manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected))
+
+    def _executed_provider_tools(self, request: Request) -> list[ProviderTool]:
+        """Return the provider's tools that run here; a function of the client takes the place of one of its name."""
+        functions = {tool.name for tool in request.tools}
+        runnable = {tool.name: tool for tool in request.provider_tools if tool.action and tool.name not in functions}
+        return [] if self._search is None else list(runnable.values())
+
+    def _web_tools(self, tools: Sequence[ProviderTool], messages: Sequence[Message]) -> "list[WebTool]":
+        if self._search is None or not tools:
+            return []
+        from fcshim.server.web_tools import WebTool  # noqa: PLC0415 - only where the web is searched
+
+        known_texts = [
+            text_of(message.content) for message in messages if isinstance(message, UserMessage | ToolMessage)
+        ]
+        return [WebTool(tool, tool.action, self._search, known_texts) for tool in tools if tool.action]
+
     async def _decide_permission(self, request: PermissionRequest) -> PermissionDecision:
         """Decide about a call for which the MCP configuration has no rule."""
-        assert self._manager is not None
-        tool = self._manager.find(request.name)
+        tool = None if self._manager is None else self._manager.find(request.name)
         names = {request.name} if tool is None else {request.name, qualified_name(tool.server, tool.name)}
         allowed = request.traits.reads_only or any(
             fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._config.allow
@@ -129,7 +171,15 @@ def load_server_tools(config: Config) -> ServerTools:
     servers = load_servers(config.mcp, os.environ) if config.mcp else ()
     pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
     turns = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
-    return ServerTools(config, servers, pins, TurnCache(turns))
+    return ServerTools(config, servers, pins, TurnCache(turns), _load_search(config))
+
+
+def _load_search(config: Config) -> "SearchService | None":
+    if config.web_search is None:
+        return None
+    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - only where the web is searched
+
+    return search_service(config.web_search, config.web_search_key.reveal() if config.web_search_key else "")
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:
@@ -144,7 +194,7 @@ def parse_server_selection(value: bytes) -> ServerSelection:
             return ServerSelection(mode="manual", selected=tuple(words))
 
 
-def _with_tools(request: Request, tools: "Sequence[McpTool]") -> Request:
+def _with_tools(request: Request, tools: Sequence[AnyTool]) -> Request:
     """Add server tools to the client's.
 
     If `tool_choice` limits the model to some tools, server tools stay allowed as well, unless a call is required.

@@ -1,8 +1,8 @@
 """The rounds of one reply whose model calls tools that run in this proxy: model, tools, model, until it answers.
 
 Rule: every call of a round gets a result before the model is asked again. If the round also has calls for the client,
-only the server's own are executed and the reply ends; the client's next request continues it. Cancelling the task stops
-the tools.
+only the server's own are executed and the reply ends; the client's next request continues it. The client sees only the
+calls of tools that it asked its provider for. Cancelling the task stops the tools.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,17 @@ import msgspec
 
 from fcshim.agent.loop import AgentLoop, assistant_message, executable_calls
 from fcshim.errors import FcshimError
-from fcshim.events import Error
-from fcshim.messages import AssistantMessage, Message, Request
+from fcshim.events import Error, WebToolUse
+from fcshim.messages import AUTO, AssistantMessage, Message, Request, ToolChoice
 from fcshim.pipeline.exchange import Batch
 from fcshim.server.merged_reply import MergedReply
 from fcshim.tools import Executor
 
 StoreTurn = Callable[[AssistantMessage, tuple[Message, ...]], None]
 """Stores a turn: the message that the client saw, and the messages that the turn really consists of."""
+
+DescribeUse = Callable[[str], WebToolUse | None]
+"""Returns what the client sees of the call with this id that was executed, None if it sees nothing."""
 
 
 class ToolLoop:
@@ -28,7 +31,14 @@ class ToolLoop:
     """
 
     def __init__(
-        self, request: Request, executor: Executor, *, max_rounds: int, max_reply: int, store_turn: StoreTurn
+        self,
+        request: Request,
+        executor: Executor,
+        *,
+        max_rounds: int,
+        max_reply: int,
+        store_turn: StoreTurn,
+        describe_use: DescribeUse = lambda _: None,
     ) -> None:
         self.request = request
         self._first_request = request
@@ -37,6 +47,7 @@ class ToolLoop:
         self._max_reply = max_reply
         self._reply = self._new_reply()
         self._store_turn = store_turn
+        self._describe_use = describe_use
 
     @property
     def has_run_tools(self) -> bool:
@@ -63,20 +74,31 @@ class ToolLoop:
     async def run_tools(self) -> Batch:
         """Execute the calls of the finished round.
 
-        Returns the events that end the reply if the client has to answer the rest, else nothing. Raises
+        Returns events for the client; they end the reply if the client has to answer the rest of the calls. Raises
         `ModelOutputError` (kind `max_rounds`) if the model may not be asked again.
         """
         reply, loop = self._reply, self._loop
         await loop.run_tools(reply.last_round)
+        described = [self._describe_use(call.tool_call_id) for call in executable_calls(reply.last_round)]
+        visible: Batch = [(0, use) for use in described if use is not None]
         if loop.finished:
             self._store_turn(reply.visible_message, loop.messages)
-            return reply.close()
+            return [*visible, *reply.close()]
         reply.start_round()
-        # `tool_choice` keeps its value: a required call is one of the client's tools, so it stays required until then.
         self.request = msgspec.structs.replace(
-            self._first_request, messages=self._first_request.messages + loop.messages
+            self._first_request, messages=self._first_request.messages + loop.messages, tool_choice=self._later_choice()
         )
-        return []
+        return visible
+
+    def _later_choice(self) -> ToolChoice:
+        """Return the choice for later rounds: the same, unless the required call has been made.
+
+        A required call of one of the client's tools stays required until then.
+        """
+        choice = self._first_request.tool_choice
+        callable_names = choice.names or [tool.name for tool in self._first_request.tools]
+        is_done = choice.mode == "required" and all(name in self._server_tools for name in callable_names)
+        return AUTO if is_done else choice
 
     def fail(self, batch: Batch, error: FcshimError) -> Batch:
         """Take the last events before an upstream failure; return those for the client.

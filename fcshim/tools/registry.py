@@ -7,11 +7,9 @@ import difflib
 import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
-
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.messages import Tool
+from fcshim.messages import Tool, as_function
 from fcshim.tools.base import AnyTool
 from fcshim.tools.function import FunctionTool
 
@@ -79,7 +77,7 @@ class Registry:
     def get_definitions(self) -> list[dict[str, JSON]]:
         """Return the definitions in the format of OpenAI's API."""
         return [
-            {"type": "function", "function": msgspec.to_builtins(tool) | {"parameters": tool.parameters or {}}}
+            {"type": "function", "function": as_function(tool) | {"parameters": tool.parameters or {}}}
             for tool in self.definitions
         ]
 

@@ -8,6 +8,7 @@ _NEEDED = {
     "test_gemini.py": "google.genai",
     "test_ollama.py": "ollama",
     "test_openai_responses.py": "openai",
+    "test_provider_tools.py": "google.genai",
     "test_server_tools.py": "anthropic",
 }
 

@@ -13,6 +13,7 @@ import pytest
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
 from tests.clients.text_only import check_text_only
 from tests.scripted import model_list, scripted_upstream, text_reply
+from tests.server.mcp_proxy import call_text, prompts
 from tests.server.proxy import CALL, running_proxy
 
 CASES = [(name, api) for name, environment in ENVIRONMENTS.items() for api in environment.apis]
@@ -80,6 +81,25 @@ async def test_a_call_that_was_cut_off_is_never_run(name, api, mode):
     _, found, errors, _ = await converse(name, api, mode, *[script] * 10)
 
     assert [] == found["called"], errors
+
+
+BUILTIN_CALLS = {
+    "shell": {"commands": ["echo $((1 + 2))"]},
+    "local_shell": {"command": ["echo", "4"]},
+    "apply_patch": {"type": "create_file", "path": "a.txt", "diff": "+5"},
+}
+BUILTIN_RUNS = [["echo $((1 + 2))"], ["echo", "4"], ["create_file", "a.txt", "+5"]]
+
+
+@MODES
+async def test_the_agents_sdk_runs_its_built_in_tools(mode):
+    replies = [call_text(name, **arguments) for name, arguments in BUILTIN_CALLS.items()]
+    scripts = [text_reply(*cut(text)) for text in (*replies, "Done.")]
+    status, found, errors, upstream = await converse("openai_agents", "builtin_tools", mode, *scripts)
+    results = [text.rpartition("<function_result name=")[2].split("\n")[:2] for text in prompts(upstream)[1:]]
+
+    assert (0, {"text": "Done.", "called": BUILTIN_RUNS}) == (status, found), errors
+    assert [['"shell">', "3"], ['"local_shell">', "4"], ['"apply_patch">', "done"]] == results
 
 
 def test_every_program_has_an_environment():

@@ -15,6 +15,7 @@ import msgspec
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
+from fcshim.codecs.anthropic.web_blocks import use_counts, web_blocks
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM
 from fcshim.codecs.json_text import write_json
@@ -43,9 +44,10 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 from fcshim.messages import Request
-from fcshim.reply import Reply
+from fcshim.reply import Reply, split_text
 
 _STOP_REASONS: dict[StopReason | None, str] = {
     "tool_use": "tool_use",
@@ -92,13 +94,15 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     content: list[JSON] = []
     if AnthropicClientOptions.of(request).thinking:
         content += _thinking(reply)
-    if text := visible_text(reply):
-        content.append({"type": "text", "text": text})
-    content += map(_tool_use, valid_calls(reply))
+    for part in split_text(visible_text(reply), reply.web_tool_uses):
+        content += [{"type": "text", "text": part}] if isinstance(part, str) else web_blocks(part)
+    content += [_tool_use(call, request) for call in valid_calls(reply)]
     reason = reply.stop_reason
     if reason in COMPLETE_REASONS and is_truncated(reply):
         reason = "max_tokens"
-    return write_json(message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage()))
+    message = message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage())
+    message["usage"] |= use_counts([use for _, use in reply.web_tool_uses])
+    return write_json(message)
 
 
 def _thinking(reply: Reply) -> list[JSON]:
@@ -109,11 +113,12 @@ def _thinking(reply: Reply) -> list[JSON]:
     return [{"type": "thinking", "thinking": reply.reasoning, "signature": reply.signature}]
 
 
-def _tool_use(call: ToolCallEnd) -> dict[str, JSON]:
+def _tool_use(call: ToolCallEnd, request: Request) -> dict[str, JSON]:
     return {
         "type": "tool_use",
         "id": call.tool_call_id,
         "name": call.tool_call_name,
+        **AnthropicClientOptions.of(request).call_fields(call.tool_call_name),
         "input": msgspec.Raw(call.tool_call_arguments_complete.encode()),
     }
 
@@ -129,7 +134,7 @@ class MessagesEncoder:
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self._request = request
         self._identity = identity
-        self._thinking = AnthropicClientOptions.of(request).thinking
+        self._client_options = AnthropicClientOptions.of(request)
         self._usage = Usage()
         self._block_index = -1
         self._block_kind = ""  # of the open block
@@ -137,6 +142,7 @@ class MessagesEncoder:
         self._started = False
         self._arguments = BufferedArguments()  # of the open tool use
         self._outcomes = CallOutcomes()
+        self._web_tool_uses: list[WebToolUse] = []
         self._stopped = False
         self._done = False
 
@@ -185,13 +191,16 @@ class MessagesEncoder:
             case Reasoning():
                 self._write_reasoning(event, out)
             case ToolCallStart():
-                block = {"type": "tool_use", "id": event.tool_call_id, "name": event.tool_call_name, "input": {}}
+                names = {"name": event.tool_call_name, **self._client_options.call_fields(event.tool_call_name)}
+                block = {"type": "tool_use", "id": event.tool_call_id, **names, "input": {}}
                 self._open_block("tool_use", block, "input_json_delta", "partial_json", out)
                 self._arguments = BufferedArguments()
             case ToolCallChunk():
                 self._write_arguments(self._arguments.feed(event.tool_call_arguments_chunk), out)
             case ToolCallEnd():
                 return self._end_call(event, out)
+            case WebToolUse():
+                self._write_web_tool_use(event, out)
             case Usage():
                 self._usage = event
             case Stop():
@@ -203,7 +212,7 @@ class MessagesEncoder:
         return None
 
     def _write_reasoning(self, event: Reasoning, out: list[bytes]) -> None:
-        if not self._thinking:
+        if not self._client_options.thinking:
             return
         if event.signature and event.signature.startswith(REDACTED_PREFIX):
             data = event.signature.removeprefix(REDACTED_PREFIX)
@@ -219,6 +228,14 @@ class MessagesEncoder:
             delta = {"type": "signature_delta", "signature": event.signature}
             out.append(_write_event("content_block_delta", {"index": self._block_index, "delta": delta}))
             self._close_block(out)
+
+    def _write_web_tool_use(self, event: WebToolUse, out: list[bytes]) -> None:
+        self._web_tool_uses.append(event)
+        called, result = web_blocks(event)
+        self._open_block("server_tool_use", {**called, "input": {}}, "input_json_delta", "partial_json", out)
+        out.append(self._delta_prefix + write_json(write_json(called["input"]).decode()) + b"}}\n\n")
+        self._open_block("web_result", result, "", "", out)
+        self._close_block(out)
 
     def _open_block(self, kind: str, block: dict[str, JSON], delta: str, field: str, out: list[bytes]) -> None:
         self._close_block(out)
@@ -276,7 +293,8 @@ class MessagesEncoder:
         self._close_block(out)
         self._stopped = True
         delta = stop_fields(reason, self._request)
-        out.append(_write_event("message_delta", {"delta": delta, "usage": usage_dict(self._usage)}))
+        usage = usage_dict(self._usage) | use_counts(self._web_tool_uses)
+        out.append(_write_event("message_delta", {"delta": delta, "usage": usage}))
         return None
 
 

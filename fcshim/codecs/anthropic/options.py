@@ -22,6 +22,12 @@ class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):
 
     thinking: bool = False
     """Thinking blocks. A client that did not request them takes the first block of a reply for its text."""
+    toolsets: dict[str, str] = {}
+    """The toolsets of the tools that belong to one, which their calls repeat."""
+
+    def call_fields(self, name: str) -> dict[str, str]:
+        """Return what the call of a tool has besides the fields of every call."""
+        return {"toolset_name": self.toolsets[name]} if name in self.toolsets else {}
 
 
 _EFFORTS = {"xhigh": "high", "max": "high"}

@@ -3,18 +3,29 @@
 Rule: fields that `Request` knows are validated; `options` takes the others. An unknown field or block is never an
 error. Error messages are worded as the API documents them. Messages keep their order. A user turn with tool results
 becomes tool messages and user messages; a block of an unknown kind is dropped. As in the API itself, a result must
-refer to a call, and call ids must be unique. Tools that the client runs become `Tool`s; the provider's own tools are
-dropped. A deferred tool is offered only after a tool reference in the history has loaded it: Claude Code sends deferred
-placeholders that must never be called.
+refer to a call, and call ids must be unique. Tools that the client runs become `Tool`s, also those that have no schema
+(`builtin_tools`); those that the provider runs become `ProviderTool`s. A deferred tool is offered only after a tool
+reference in the history has loaded it: Claude Code sends deferred placeholders that must never be called. Where the
+provider would search the deferred tools, all are offered.
 """
 
 from collections.abc import Collection
 
+import msgspec
+
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
+from fcshim.codecs.anthropic.builtin_tools import (
+    TOOL_SEARCH_PREFIX,
+    TOOLSET,
+    TOOLSET_PREFIX,
+    read_client_tool,
+    read_provider_tool,
+    read_remote_servers,
+    read_toolset,
+)
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
 from fcshim.codecs.json_text import (
-    MAX_NOTES,
     RequestLimits,
     check_tools,
     expect,
@@ -33,6 +44,7 @@ from fcshim.messages import (
     AssistantMessage,
     Message,
     Part,
+    ProviderTool,
     Request,
     SystemMessage,
     Tool,
@@ -44,27 +56,47 @@ from fcshim.messages import (
 )
 
 
-def read_tools(
-    source: dict[str, JSON], loaded_tools: Collection[str], limits: RequestLimits
-) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+class OfferedTools(msgspec.Struct):
+    """The tools of a request, collected while its list is read."""
+
+    tools: list[Tool] = []
+    provider_tools: list[ProviderTool] = []
+    toolsets: dict[str, str] = {}
+    """The toolsets of the tools that belong to one."""
+
+
+def read_tools(source: dict[str, JSON], loaded_tools: Collection[str], limits: RequestLimits) -> OfferedTools:
     """Read `tools`; `loaded_tools` are the names of deferred tools that the history has loaded.
 
-    Returns the tools, and notes about dropped tools that only the provider can run. Deferred tools need no note.
+    Raises `RequestError`.
     """
-    tools = []
-    notes = []
-    for position, item in enumerate(read_field(source, "tools", list, [])):
-        path = f"tools.{position}"
-        tool = expect(item, dict, path)
-        if tool.get("type") not in (None, "custom"):
-            notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} runs at the provider and is left out")
-        elif _is_offered(tool, loaded_tools):
-            tools.append(_read_tool(tool, path))
-    check_tools(tools, limits)
-    return as_tools(tools), tuple(notes[:MAX_NOTES])
+    offered = OfferedTools()
+    listed = [expect(item, dict, f"tools.{at}") for at, item in enumerate(read_field(source, "tools", list, []))]
+    all_loaded = any(str(tool.get("type")).startswith(TOOL_SEARCH_PREFIX) for tool in listed)
+    for position, tool in enumerate(listed):
+        if _is_offered(tool, loaded_tools, all_loaded=all_loaded):
+            _add_tool(offered, tool, f"tools.{position}")
+    offered.provider_tools += read_remote_servers(source)
+    check_tools(offered.tools, limits)
+    as_tools(offered.tools)
+    return offered
 
 
-def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
+def _add_tool(offered: OfferedTools, tool: dict[str, JSON], path: str) -> None:
+    kind = str(tool.get("type") or "custom")
+    if kind == "custom":
+        offered.tools.append(_read_tool(tool, path))
+    elif kind.startswith(TOOLSET_PREFIX):
+        members = list(read_toolset(tool, path))
+        offered.tools += members
+        offered.toolsets |= {member.name: TOOLSET for member in members}
+    elif (client_tool := read_client_tool(tool, path)) is not None:
+        offered.tools.append(client_tool)
+    elif not kind.startswith(TOOL_SEARCH_PREFIX):
+        offered.provider_tools.append(read_provider_tool(tool, path))
+
+
+def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str], *, all_loaded: bool) -> bool:
     """Tell whether the model may call a tool now.
 
     It must be loaded, and callable by the model itself instead of only by code that the provider runs.
@@ -72,7 +104,7 @@ def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
     callers = tool.get("allowed_callers")
     if isinstance(callers, list) and "direct" not in callers:
         return False
-    return tool.get("defer_loading") is not True or tool.get("name") in loaded_tools
+    return tool.get("defer_loading") is not True or all_loaded or tool.get("name") in loaded_tools
 
 
 def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
@@ -84,14 +116,14 @@ def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
     )
 
 
-def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> tuple[ToolChoice, bool]:
+def read_tool_choice(source: dict[str, JSON], offered: OfferedTools) -> tuple[ToolChoice, bool]:
     """Read `tool_choice`; return it, and whether parallel calls are allowed."""
     value = read_field(source, "tool_choice", dict, {})
     parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
-    return _read_choice(value, source, {tool.name for tool in tools}), parallel
+    return _read_choice(value, source, offered), parallel
 
 
-def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: OfferedTools) -> ToolChoice:
     match value.get("type", "auto"):
         case "auto":
             return AUTO
@@ -100,16 +132,16 @@ def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[s
         case "any":
             if not source.get("tools"):
                 raise RequestError("tool_choice: a call is required but no tools are offered", param="tool_choice")
-            return ToolChoice("required") if offered else AUTO
+            return ToolChoice("required") if offered.tools or offered.provider_tools else AUTO
         case "tool":
             return _read_named_choice(expect(value.get("name"), str, "tool_choice.name"), source, offered)
         case kind:
             raise field_error(kind, "'auto', 'any', 'tool' or 'none'", "tool_choice.type")
 
 
-def _read_named_choice(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+def _read_named_choice(name: str, source: dict[str, JSON], offered: OfferedTools) -> ToolChoice:
     """Choose one tool. If the request has it but it is not offered, the choice is free."""
-    if name in offered:
+    if name in {tool.name for tool in offered.tools} | {tool.name for tool in offered.provider_tools}:
         return ToolChoice("required", (name,))
     if any(isinstance(tool, dict) and tool.get("name") == name for tool in source.get("tools") or ()):
         return AUTO
@@ -232,12 +264,13 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
     if source.get("thread") is not None and not stored_upstream:
         raise RequestError("threads are not supported; send the whole history", param="thread", kind=THREAD_UNSUPPORTED)
     messages, loaded = read_messages(source, complete_history=not stored_upstream)
-    tools, notes = read_tools(source, loaded, limits)
-    choice, parallel = read_tool_choice(source, tools)
+    offered = read_tools(source, loaded, limits)
+    choice, parallel = read_tool_choice(source, offered)
     return Request(
         model=read_field(source, "model", str, ""),
         messages=messages,
-        tools=tools,
+        tools=tuple(offered.tools),
+        provider_tools=tuple(offered.provider_tools),
         tool_choice=choice,
         parallel_tool_calls=parallel,
         stream=read_field(source, "stream", bool, default=False),
@@ -248,8 +281,9 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
         top_p=read_number(source, "top_p"),
         extra=read_extra(source),
         verbatim=read_verbatim(source),
-        client_options=AnthropicClientOptions(thinking=_is_thinking_enabled(source.get("thinking"))),
-        notes=notes,
+        client_options=AnthropicClientOptions(
+            thinking=_is_thinking_enabled(source.get("thinking")), toolsets=offered.toolsets
+        ),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM, write_data
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.parts import wrap_signature
+from fcshim.codecs.gemini.parts import grounding_fields, wrap_signature
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, valid_calls
 from fcshim.errors import FcshimError, UpstreamError
@@ -30,6 +30,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -122,7 +123,8 @@ def _candidate(index: int, reply: Reply, *, thoughts: bool) -> dict[str, JSON]:
         parts[-1] = with_signature(parts[-1], reply.signature)
     thought_parts = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
     content = {"parts": [*thought_parts, *parts, *calls] or [{"text": ""}], "role": "model"}
-    return {"content": content, **finish_fields(reply.stop_reason, outcomes), "index": index}
+    grounding = grounding_fields([use for _, use in reply.web_tool_uses])
+    return {"content": content, **finish_fields(reply.stop_reason, outcomes), **grounding, "index": index}
 
 
 def write_error(error: FcshimError) -> bytes:
@@ -134,11 +136,12 @@ def write_error(error: FcshimError) -> bytes:
 class _CandidateState:
     """State of one candidate: a signature that waits for its part, and the outcomes of its calls."""
 
-    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature", "stopped")
+    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature", "stopped", "web_tool_uses")
 
     def __init__(self, index: int, chunk_suffix: bytes) -> None:
         self.signature = ""
         self.outcomes = CallOutcomes()
+        self.web_tool_uses: list[WebToolUse] = []
         self.stopped = False
         self.chunk_prefix = b'{"candidates":[{"content":{"parts":['
         self.chunk_suffix = b'],"role":"model"},"index":%d}]%s' % (index, chunk_suffix)
@@ -203,6 +206,8 @@ class GeminiEncoder:
                 candidate.outcomes.record(event)
                 if event.error is None:
                     self._write_part(call_part(event), candidate, out)
+            case WebToolUse():
+                candidate.web_tool_uses.append(event)
             case Usage():
                 self._usage = event
             case Stop():
@@ -233,7 +238,8 @@ class GeminiEncoder:
             return FAILED
         choice.stopped = True
         part, choice.signature = with_signature({"text": ""}, choice.signature), ""
-        candidate = {"content": {"parts": [part], "role": "model"}, **finish_fields(event.stop_reason, choice.outcomes)}
+        finish = finish_fields(event.stop_reason, choice.outcomes) | grounding_fields(choice.web_tool_uses)
+        candidate = {"content": {"parts": [part], "role": "model"}, **finish}
         usage = {} if self._usage is None else {"usageMetadata": usage_dict(self._usage)}
         self._write_chunk(
             write_json({"candidates": [{**candidate, "index": index}], **usage, **self._reply_fields}), out

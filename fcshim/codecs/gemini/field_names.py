@@ -35,6 +35,11 @@ def other_fields(source: dict[str, JSON], names: Collection[str]) -> dict[str, J
     return {name: value for name, value in source.items() if name not in known}
 
 
+def camel_case(name: str) -> str:
+    """Return the documented spelling of a name."""
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
+
+
 @functools.cache
 def _snake_case(name: str) -> str:
     return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)

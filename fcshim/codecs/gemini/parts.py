@@ -7,10 +7,11 @@ wrapped as base64 on the way to the client, and unwrapped on the way back.
 
 import base64
 import binascii
+from collections.abc import Sequence
 
 from fcshim.codecs.gemini.field_names import take_field
 from fcshim.codecs.json_text import expect, read_field, write_json
-from fcshim.events import JSON
+from fcshim.events import JSON, WebToolUse
 from fcshim.messages import Content, MediaPart, Part, TextPart, ToolMessage, placeholder, text_of
 
 SKIP_VALIDATION = "skip_thought_signature_validator"
@@ -67,6 +68,28 @@ def _result_text(value: dict[str, JSON]) -> str:
 def write_result(message: ToolMessage) -> dict[str, JSON]:
     """Return the `response` object of a result."""
     return {"error" if message.is_error else "output": text_of(message.content)}
+
+
+def grounding_fields(uses: Sequence[WebToolUse]) -> dict[str, JSON]:
+    """Return the fields of a candidate that tell what was searched, found and loaded; empty without web tools.
+
+    Which passage of the text each page supports is not known here.
+    """
+    searches = [use for use in uses if use.action == "search"]
+    pages = [use for use in uses if use.action == "fetch"]
+    chunks = [{"web": {"uri": page.url, "title": page.title}} for use in searches for page in use.results]
+    fields: dict[str, JSON] = {}
+    if searches:
+        queries = [use.subject for use in searches]
+        fields["groundingMetadata"] = {"webSearchQueries": queries, "groundingChunks": chunks, "groundingSupports": []}
+    if pages:
+        fields["urlContextMetadata"] = {"urlMetadata": list(map(_url_metadata, pages))}
+    return fields
+
+
+def _url_metadata(use: WebToolUse) -> dict[str, str]:
+    status = "URL_RETRIEVAL_STATUS_SUCCESS" if use.error is None else "URL_RETRIEVAL_STATUS_ERROR"
+    return {"retrievedUrl": use.subject, "urlRetrievalStatus": status}
 
 
 def wrap_signature(signature: str) -> str:

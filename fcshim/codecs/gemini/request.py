@@ -3,18 +3,17 @@
 Rule: the path tells the model, and whether the reply is streamed. Both spellings of a field are equivalent. An unknown
 field or part is never an error. Contents keep their order. A call without an id gets one from its position; a response
 without an id answers the first open call of its function. A response to no call is rejected, as in the API itself.
-Function declarations become `Tool`s; tools that Google runs are dropped. A declaration has its schema in one of two
+Function declarations become `Tool`s, tools that Google runs `ProviderTool`s. A declaration has its schema in one of two
 fields, as OpenAPI or as JSON Schema. A tool choice may only name offered functions.
 """
 
 from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
-from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
+from fcshim.codecs.gemini.field_names import camel_case, get_field, other_fields, take_field
 from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
 from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
 from fcshim.codecs.json_text import (
-    MAX_NOTES,
     RequestLimits,
     check_tools,
     expect,
@@ -31,6 +30,7 @@ from fcshim.messages import (
     AssistantMessage,
     Message,
     Part,
+    ProviderTool,
     Request,
     SystemMessage,
     TextPart,
@@ -39,26 +39,46 @@ from fcshim.messages import (
     ToolChoice,
     ToolMessage,
     UserMessage,
+    WebAction,
     as_tools,
 )
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
 
+_WEB_TOOLS: dict[str, tuple[str, WebAction]] = {
+    "googleSearch": ("google_search", "search"),
+    "googleSearchRetrieval": ("google_search", "search"),
+    "enterpriseWebSearch": ("google_search", "search"),
+    "urlContext": ("url_context", "fetch"),
+}
+"""Tools that Google runs and that the proxy can run instead, with their names for the model."""
 
-def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Read the function declarations of all `tools`; return them, and notes about dropped tools that Google runs."""
-    tools = []
-    notes = []
+
+def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], tuple[ProviderTool, ...]]:
+    """Read all `tools`; return the function declarations, and the tools that Google runs. Raises `RequestError`."""
+    tools: list[Tool] = []
+    provider_tools: list[ProviderTool] = []
     items = get_field(source, "tools")
     for position, item in enumerate([] if items is None else expect(items, list, "tools")):
-        tool = expect(item, dict, f"tools[{position}]")
-        google_tools = other_fields(tool, ("functionDeclarations",))
-        notes += [f"the tool {name[:80]!r} runs at Google and is left out" for name in google_tools]
-        for index, declaration in enumerate(take_field(tool, "functionDeclarations", list, [], f"tools[{position}].")):
-            path = f"tools[{position}].functionDeclarations[{index}]"
-            tools.append(_read_tool(expect(declaration, dict, path), path, limits))
+        path = f"tools[{position}]"
+        tool = expect(item, dict, path)
+        provider_tools += (
+            _read_google_tool(tool, name, path) for name in other_fields(tool, ("functionDeclarations",))
+        )
+        for index, declaration in enumerate(take_field(tool, "functionDeclarations", list, [], f"{path}.")):
+            declaration_path = f"{path}.functionDeclarations[{index}]"
+            tools.append(_read_tool(expect(declaration, dict, declaration_path), declaration_path, limits))
     check_tools(tools, limits)
-    return as_tools(tools), tuple(notes[:MAX_NOTES])
+    return as_tools(tools), tuple(provider_tools)
+
+
+def _read_google_tool(tool: dict[str, JSON], name: str, path: str) -> ProviderTool:
+    """Read a tool that Google runs, under either spelling of its name."""
+    kind = camel_case(name)[:80]
+    model_name, action = _WEB_TOOLS.get(kind, (kind, None))
+    settings = read_field(tool, name, dict, {}, f"{path}.") if action else {}
+    blocked = take_field(settings, "excludeDomains", list, [], f"{path}.{name}.")
+    return ProviderTool(name=model_name, type=kind, action=action, blocked_domains=tuple(map(str, blocked)))
 
 
 def _read_tool(declaration: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
@@ -233,7 +253,7 @@ def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits
 
 
 def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimits) -> Request:
-    tools, notes = read_tools(source, limits)
+    tools, provider_tools = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
     client_options = GeminiClientOptions(
@@ -244,6 +264,7 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
         model=target.path_params.get("model", ""),
         messages=read_contents(source),
         tools=tools,
+        provider_tools=provider_tools,
         tool_choice=read_tool_choice(source, tools),
         stream=stream,
         include_usage=True,
@@ -256,7 +277,6 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
         extra=settings.extra,
         verbatim=settings.verbatim,
         client_options=client_options,
-        notes=notes,
     )
 
 

@@ -29,6 +29,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -183,7 +184,7 @@ class OllamaEncoder:
                 self._usage = event
             case Stop():
                 self._stop = event
-            case Text() | Error() | ToolCallStart() | ToolCallChunk():
+            case Text() | Error() | ToolCallStart() | ToolCallChunk() | WebToolUse():  # the API has no web tools
                 pass
             case _:
                 assert_never(event)

@@ -15,7 +15,7 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM, PING, write_data
 from fcshim.codecs.json_text import repair_surrogates, write_json
-from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, ChatClientOptions
+from fcshim.codecs.openai_chat.request import ChatClientOptions, custom_text
 from fcshim.codecs.outcome import (
     COMPLETE_REASONS,
     UNFINISHED,
@@ -41,6 +41,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -97,6 +98,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
 
 def _write_choice(index: int, reply: Reply, client_options: ChatClientOptions) -> dict[str, JSON]:
     raise_error(reply)
+    reply = msgspec.structs.replace(reply, tool_calls=tuple(map(client_options.check, reply.tool_calls)))
     valid, text = valid_calls(reply), visible_text(reply)
     message: dict[str, JSON] = {"role": "assistant", "content": None if valid and not text else text, "refusal": None}
     if reply.reasoning:
@@ -122,13 +124,8 @@ def _write_function(call: ToolCallEnd) -> dict[str, JSON]:
 
 def _write_call(call: ToolCallEnd, client_options: ChatClientOptions) -> dict[str, JSON]:
     if call.tool_call_name in client_options.custom:
-        arguments = msgspec.json.decode(call.tool_call_arguments_complete)
-        text = arguments.get(CUSTOM_ARGUMENT)
-        return {
-            "id": call.tool_call_id,
-            "type": "custom",
-            "custom": {"name": call.tool_call_name, "input": text if isinstance(text, str) else str(text)},
-        }
+        text = custom_text(call.tool_call_arguments_complete)
+        return {"id": call.tool_call_id, "type": "custom", "custom": {"name": call.tool_call_name, "input": text}}
     return {"id": call.tool_call_id, "type": "function", "function": _write_function(call)}
 
 
@@ -269,7 +266,7 @@ class ChoiceWriter:
                 return self._write_stop(event, out)
             case Error():
                 return event
-            case Text() | Usage():
+            case Text() | Usage() | WebToolUse():  # the API has no web tools
                 pass
             case _:
                 assert_never(event)

@@ -6,6 +6,8 @@ always gives the same prompt. A tool result without a matching call is kept, bec
 Legacy functions and custom tools become plain tools; a choice may name only offered tools.
 """
 
+import json
+
 import msgspec
 
 from fcshim.codecs.json_text import (
@@ -13,6 +15,7 @@ from fcshim.codecs.json_text import (
     check_tools,
     expect,
     field_error,
+    object_schema,
     read_field,
     read_integer,
     read_number,
@@ -20,7 +23,7 @@ from fcshim.codecs.json_text import (
     read_tool_name,
 )
 from fcshim.errors import RequestError
-from fcshim.events import JSON
+from fcshim.events import JSON, CallError, ToolCallEnd
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
@@ -77,18 +80,27 @@ def read_function(function: dict[str, JSON], path: str) -> Tool:
 
 def read_custom(custom: dict[str, JSON], path: str) -> Tool:
     """Convert a custom tool, which takes free text, to a function with one string. Raises `RequestError`."""
-    notes = [
-        read_field(custom, "description", str, "", f"{path}."),
-        f"The whole text is the one argument `{CUSTOM_ARGUMENT}`.",  # descriptions often forbid JSON
-        _format_note(read_field(custom, "format", dict, {}, f"{path}.")),
-    ]
-    schema = {
-        "type": "object",
-        "properties": {CUSTOM_ARGUMENT: {"type": "string"}},
-        "required": [CUSTOM_ARGUMENT],
-        "additionalProperties": False,
-    }
-    return Tool(name=read_tool_name(custom, path), description="\n".join(filter(None, notes)), parameters=schema)
+    description = read_field(custom, "description", str, "", f"{path}.")
+    note = _CUSTOM_NOTE_AFTER_DESCRIPTION if description else _CUSTOM_NOTE
+    texts = (description, note, _format_note(read_field(custom, "format", dict, {}, f"{path}.")))
+    schema = object_schema(CUSTOM_ARGUMENT, **{CUSTOM_ARGUMENT: {"type": "string"}})
+    return Tool(read_tool_name(custom, path), "\n".join(filter(None, texts)), schema, custom=True)
+
+
+_CUSTOM_NOTE = f"It takes one text, which is the string `{CUSTOM_ARGUMENT}`."
+_CUSTOM_NOTE_AFTER_DESCRIPTION = (
+    f"What is said above of the form of the input holds for the value of `{CUSTOM_ARGUMENT}`, which is the whole text. "
+    "The call around that value is written like every other call."
+)
+"""Descriptions often forbid JSON, in which the model has to write the call."""
+
+
+def custom_text(arguments: str) -> str | None:
+    """Return the text with which a custom tool was called: the only argument, whatever its name; None without one."""
+    match list(json.loads(arguments or "{}").values()):
+        case [str(text)]:
+            return text
+    return None
 
 
 def _format_note(form: dict[str, JSON]) -> str:
@@ -97,7 +109,7 @@ def _format_note(form: dict[str, JSON]) -> str:
     definition = grammar.get("definition") if isinstance(grammar, dict) else None
     if not isinstance(definition, str):
         return ""
-    return f"The input must match this {grammar.get('syntax', 'lark')} grammar:\n{definition}"
+    return f"`{CUSTOM_ARGUMENT}` must match this {grammar.get('syntax', 'lark')} grammar:\n{definition}"
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...], *, legacy: bool) -> ToolChoice:
@@ -297,6 +309,14 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
     """The newer name of `max_tokens`."""
     custom: frozenset[str] = frozenset()
     """Names of the tools that were offered as custom tools."""
+
+    def check(self, call: ToolCallEnd) -> ToolCallEnd:
+        """Return the call, with an error if it is of a custom tool and its arguments are no text."""
+        arguments = call.tool_call_arguments_complete
+        if call.error is not None or call.tool_call_name not in self.custom or custom_text(arguments) is not None:
+            return call
+        error = CallError("invalid", f"the arguments of {call.tool_call_name} are not one text", arguments[:200])
+        return msgspec.structs.replace(call, error=error)
 
 
 def read_request(body: bytes, limits: RequestLimits) -> Request:

@@ -10,6 +10,8 @@ message. A message with which a reply ends that was cut off is incomplete.
 from collections.abc import Sequence
 from typing import assert_never
 
+import msgspec
+
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM, PING
 from fcshim.codecs.json_text import write_json
@@ -22,12 +24,28 @@ from fcshim.codecs.openai_responses.items import (
     call_item_prefix,
     message_item,
     reasoning_item,
-    write_custom_call,
+    web_item,
+    write_web_item,
+    write_whole_call,
 )
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
-from fcshim.codecs.openai_responses.response import INCOMPLETE_REASONS, begin_response, end_response, fail_response
+from fcshim.codecs.openai_responses.response import (
+    INCOMPLETE_REASONS,
+    begin_response,
+    end_response,
+    fail_response,
+    mark_unusable,
+)
 from fcshim.codecs.openai_responses.stored_responses import store_response
-from fcshim.codecs.outcome import UNFINISHED, CallOutcomes, is_truncated, raise_error, valid_calls, visible_text
+from fcshim.codecs.outcome import (
+    UNFINISHED,
+    CallOutcomes,
+    call_failure,
+    is_truncated,
+    raise_error,
+    valid_calls,
+    visible_text,
+)
 from fcshim.events import (
     JSON,
     Error,
@@ -40,9 +58,10 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebToolUse,
 )
 from fcshim.messages import Request
-from fcshim.reply import Reply
+from fcshim.reply import Reply, split_text
 
 DEFAULT_MAX_CHARS = 64 * 2**20
 """Characters of one streamed reply: the last event repeats all of them, so they are kept in memory until then."""
@@ -123,13 +142,19 @@ class ResponsesEncoder:
                 self._start_call(event)
             case ToolCallEnd():
                 self._end_call(event)
-            case Usage():
-                self._usage = event
-            case Stop():
-                self._stop = event
+            case WebToolUse():
+                self._add_web_tool_use(event)
+            case Usage() | Stop():
+                self._record_end(event)
             case _:
                 assert_never(event)
         return None
+
+    def _record_end(self, event: Usage | Stop) -> None:
+        if isinstance(event, Usage):
+            self._usage = event
+        else:
+            self._stop = event
 
     def _add_text(self, event: Text) -> None:
         if event.text and type(self._item) is not MessageItem:
@@ -151,9 +176,16 @@ class ResponsesEncoder:
             item.signature = event.signature
             self._close_item()
 
+    def _add_web_tool_use(self, event: WebToolUse) -> None:
+        self._close_item()
+        index, item_id = self._allocate_item("ws")
+        item = web_item(item_id, event)
+        write_web_item(index, item, self._emitter)
+        self._output.append(item)
+
     def _start_call(self, event: ToolCallStart) -> None:
         self._close_item()
-        if event.tool_call_name not in self._client_options.custom:
+        if not self._client_options.is_whole(event.tool_call_name):
             self._calls[event.index] = FunctionItem(
                 *self._allocate_item("fc"), event, self._client_options, self._emitter
             )
@@ -166,15 +198,15 @@ class ResponsesEncoder:
 
     def _end_call(self, event: ToolCallEnd) -> None:
         item = self._calls.pop(event.index, None)
+        event = self._client_options.check(event)
         self._outcomes.record(event)
         if item is not None:
             ended = item.end(event, self._emitter)
             self._output += [] if ended is None else [ended]
             self._failed_calls += [item] if ended is None else []
         elif event.error is None:
-            self._output.append(
-                write_custom_call(*self._allocate_item("ctc"), event, self._client_options, self._emitter)
-            )
+            place = self._allocate_item(call_item_prefix(event.tool_call_name, self._client_options))
+            self._output.append(write_whole_call(*place, event, self._client_options, self._emitter))
 
     def _allocate_item(self, prefix: str) -> tuple[int, str]:
         """Return index and id of the next item."""
@@ -212,11 +244,14 @@ def make_item_id(prefix: str, identity: ReplyIdentity, index: int) -> str:
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply of one choice. Raises `UpstreamError` where it ended with an error."""
-    reply = replies[0]
-    raise_error(reply)
+    raise_error(replies[0])
+    calls = tuple(map(ResponsesClientOptions.of(request).check, replies[0].tool_calls))
+    reply = msgspec.structs.replace(replies[0], tool_calls=calls)
     reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
     output = _write_output(request, identity, reply)
     response = end_response(begin_response(request, identity), output, reply.usage, reason, identity.elapsed())
+    if (failure := call_failure(reply)) is not None:
+        response = mark_unusable(response, failure)
     store_response(request, identity, response)
     return write_json(response)
 
@@ -226,10 +261,14 @@ def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> li
     items: list[dict[str, JSON]] = []
     if reply.reasoning:
         items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
-    if text := visible_text(reply):
-        is_cut = reply.stop_reason in INCOMPLETE_REASONS and not reply.tool_calls
-        status = "incomplete" if is_cut else "completed"
-        items.append(message_item(make_item_id("msg", identity, len(items)), text, status))
+    parts = list(split_text(visible_text(reply), reply.web_tool_uses))
+    is_cut = (reply.stop_reason in INCOMPLETE_REASONS and not reply.tool_calls) or call_failure(reply) is not None
+    for part in parts:
+        if isinstance(part, str):
+            status = "incomplete" if is_cut and part is parts[-1] else "completed"
+            items.append(message_item(make_item_id("msg", identity, len(items)), part, status))
+        else:
+            items.append(web_item(make_item_id("ws", identity, len(items)), part))
     return items + [
         call_item(
             make_item_id(call_item_prefix(call.tool_call_name, client_options), identity, at), call, client_options

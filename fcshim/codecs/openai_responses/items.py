@@ -4,15 +4,15 @@ Rule: an item keeps its index and its id in all its events; the item of the `don
 final output. A call that ended with an error is not in the output.
 """
 
-import json
-
-from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request import custom_text
+from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_TOOLS, call_fields
 from fcshim.codecs.openai_responses.emitter import DeltaTemplate, Emitter
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.outcome import BufferedArguments
-from fcshim.events import JSON, ToolCallEnd, ToolCallStart
+from fcshim.events import JSON, ToolCallEnd, ToolCallStart, WebToolUse
 
 _STATUS = "completed"
+_ITEM_PREFIXES = {"shell": "sh", "local_shell": "lsh", "apply_patch": "apc", "tool_search": "tsc"}
 
 
 def message_item(item_id: str, text: str, status: str = _STATUS) -> dict[str, JSON]:
@@ -35,24 +35,40 @@ def reasoning_item(item_id: str, text: str, signature: str | None, status: str =
 def call_item(item_id: str, call: ToolCallEnd, client_options: ResponsesClientOptions) -> dict[str, JSON]:
     """Return a whole call, in the form in which the client offered the tool."""
     names = client_options.client_name(call.tool_call_name)
-    if call.tool_call_name in client_options.custom:
-        text = custom_input(call.tool_call_arguments_complete)
-        return {"id": item_id, "type": "custom_tool_call", "call_id": call.tool_call_id, **names, "input": text}
     arguments = call.tool_call_arguments_complete
+    if call.tool_call_name in client_options.custom:
+        text = custom_text(arguments) or ""
+        return {"id": item_id, "type": "custom_tool_call", "call_id": call.tool_call_id, **names, "input": text}
+    if call.tool_call_name in client_options.builtin:
+        row = BUILTIN_TOOLS[call.tool_call_name]
+        content = call_fields(call.tool_call_name, arguments) or {}
+        return {"id": item_id, "type": row.call_type, "call_id": call.tool_call_id, **content, "status": _STATUS}
     fields = {"call_id": call.tool_call_id, **names, "arguments": arguments, "status": _STATUS}
     return {"id": item_id, "type": "function_call", **fields}
 
 
+def web_item(item_id: str, use: WebToolUse) -> dict[str, JSON]:
+    """Return the item of a web search, or of a page that was opened."""
+    action: dict[str, JSON] = {"type": "open_page", "url": use.subject}
+    if use.action == "search":
+        sources = [{"type": "url", "url": result.url} for result in use.results]
+        action = {"type": "search", "query": use.subject, "queries": [use.subject], "sources": sources}
+    status = _STATUS if use.error is None else "failed"
+    return {"id": item_id, "type": "web_search_call", "status": status, "action": action}
+
+
+def write_web_item(index: int, item: dict[str, JSON], emitter: Emitter) -> None:
+    """Write all events of a web search; it has ended already."""
+    begun = {**item, "status": "in_progress"}
+    emitter.emit("response.output_item.added", {"output_index": index, "item": begun})
+    for state in ("in_progress", "searching", "completed"):
+        emitter.emit(f"response.web_search_call.{state}", {"output_index": index, "item_id": item["id"]})
+    emitter.emit("response.output_item.done", {"output_index": index, "item": item})
+
+
 def call_item_prefix(name: str, client_options: ResponsesClientOptions) -> str:
     """Return the prefix of the item id of a call."""
-    return "ctc" if name in client_options.custom else "fc"
-
-
-def custom_input(arguments: str) -> str:
-    """Return the text with which a custom tool was called; arguments of another shape are returned as they are."""
-    value = json.loads(arguments)
-    text = value.get(CUSTOM_ARGUMENT)
-    return text if isinstance(text, str) else arguments
+    return _ITEM_PREFIXES[name] if name in client_options.builtin else "ctc" if name in client_options.custom else "fc"
 
 
 def _text_part(text: str) -> dict[str, JSON]:
@@ -158,14 +174,18 @@ class FunctionItem:
         emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
 
 
-def write_custom_call(
+def write_whole_call(
     index: int, item_id: str, call: ToolCallEnd, client_options: ResponsesClientOptions, emitter: Emitter
 ) -> dict[str, JSON]:
-    """Write all events of a call of a custom tool, and return the item for the output.
+    """Write all events of a call of a custom or built-in tool, and return the item for the output.
 
-    Its text is extracted from the JSON arguments, which is possible only when they are complete.
+    It is extracted from the JSON arguments, which is possible only when they are complete.
     """
     item = call_item(item_id, call, client_options)
+    if call.tool_call_name in client_options.builtin:
+        emitter.emit("response.output_item.added", {"output_index": index, "item": {**item, "status": "in_progress"}})
+        emitter.emit("response.output_item.done", {"output_index": index, "item": item})
+        return item
     at: dict[str, JSON] = {"item_id": item_id, "output_index": index}
     emitter.emit("response.output_item.added", {"output_index": index, "item": {**item, "input": ""}})
     emitter.emit_delta(DeltaTemplate("response.custom_tool_call_input.delta", at), item["input"])

@@ -19,8 +19,9 @@ from fcshim.codecs.json_text import (
     read_object,
 )
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
+from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_CALLS, BUILTIN_OUTPUTS, read_call, read_output
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
-from fcshim.codecs.openai_responses.request_tools import ResponsesTools, flat_name, read_tool_choice, read_tools
+from fcshim.codecs.openai_responses.request_tools import flat_name, flat_names, read_tool_choice, read_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -48,6 +49,7 @@ class ItemReader:
         self.loaded_tools: list[JSON] = []
         self._messages: list[Message] = []
         self._names: dict[str, str] = {}
+        self._call_ids: dict[str, str] = {}  # by item id
         self._text: list[Part] = []
         self._calls: list[ToolCall] = []
         self._reasoning = ""
@@ -69,8 +71,14 @@ class ItemReader:
                 self._read_result(fields, path)
             case "reasoning":
                 self._read_reasoning(fields)
-            case "additional_tools" | "tool_search_output":
+            case "additional_tools":
                 self.loaded_tools += read_field(fields, "tools", list, [], f"{path}.")
+            case "tool_search_output":
+                self._read_found_tools(fields, path)
+            case str(kind) if kind in BUILTIN_CALLS and fields.get("call_id") is not None:
+                self._read_call({**fields, "name": BUILTIN_CALLS[kind]}, read_call(fields, path), path)
+            case str(kind) if kind in BUILTIN_OUTPUTS:
+                self._read_result({**fields, "output": read_output(fields, path)}, path)
             case _:
                 self.skipped = True
 
@@ -113,11 +121,13 @@ class ItemReader:
         if any(call_id == call.id for call in self._calls):  # engines begin their counts again in each turn
             raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
         self._names[call_id] = name
+        if isinstance(item.get("id"), str):
+            self._call_ids[item["id"]] = call_id
         self._calls.append(ToolCall(call_id, name, arguments))
         self._ends_with_text = False
 
     def _read_result(self, item: dict[str, JSON], path: str) -> None:
-        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
+        call_id = self._read_result_id(item, path)
         if call_id not in self._names and not self.skipped:
             raise RequestError(
                 f"No tool call found for function call output with call_id {call_id[:100]}.", param="input"
@@ -125,7 +135,24 @@ class ItemReader:
         output = item.get("output")
         if not isinstance(output, str | list | None):
             output = msgspec.json.encode(output).decode()
-        self._append(ToolMessage(call_id, _read_content(output, f"{path}.output"), self._names.get(call_id, "")))
+        content = _read_content(output, f"{path}.output")
+        self._append(ToolMessage(call_id, content, self._names.get(call_id, ""), item.get("status") == "failed"))
+
+    def _read_result_id(self, item: dict[str, JSON], path: str) -> str:
+        """Return the id of the call; the result of a local shell has its call's id, of either kind, as its own id."""
+        if item.get("call_id") is None and item.get("type") == "local_shell_call_output":
+            own = expect(item.get("id"), str, f"{path}.id")
+            return self._call_ids.get(own, own)
+        return expect(item.get("call_id"), str, f"{path}.call_id")
+
+    def _read_found_tools(self, item: dict[str, JSON], path: str) -> None:
+        """Load the tools that a search has found; a search by the client has a call that needs a result."""
+        found = read_field(item, "tools", list, [], f"{path}.")
+        self.loaded_tools += found
+        if item.get("call_id") is not None:
+            names = ", ".join(flat_names(found))
+            text = f"These tools can be called now: {names}" if names else "No tool was found."
+            self._read_result({**item, "output": text}, path)
 
     def _append(self, message: Message) -> None:
         self._end_turn()
@@ -215,6 +242,7 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
         model=read_field(source, "model", str, ""),
         messages=messages,
         tools=tuple(offered.tools.values()),
+        provider_tools=tuple(offered.provider_tools),
         tool_choice=read_tool_choice(source, offered),
         parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, default=True),
         stream=read_field(source, "stream", bool, default=False),
@@ -225,7 +253,6 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
         extra=_read_extra(source),
         verbatim={API: source},
         client_options=offered.client_options(),
-        notes=_make_notes(offered),
     )
 
 
@@ -262,8 +289,3 @@ def _read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
     if isinstance(effort, str):
         extra["reasoning_effort"] = effort
     return extra
-
-
-def _make_notes(offered: ResponsesTools) -> tuple[str, ...]:
-    hosted = ", ".join(sorted(set(offered.hosted)))
-    return (f"not offered, because only their provider can run them: {hosted}",) if hosted else ()

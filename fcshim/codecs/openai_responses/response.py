@@ -87,6 +87,12 @@ def end_response(
     }
 
 
+def mark_unusable(response: dict[str, JSON], error: Error) -> dict[str, JSON]:
+    """Return the response object of a whole reply whose only calls cannot be used: it is incomplete, and says why."""
+    details = {"code": "server_error", "message": error.message}
+    return {**response, "status": "incomplete", "completed_at": None, "error": details}
+
+
 def fail_response(response: dict[str, JSON], output: Sequence[JSON], error: Error) -> dict[str, JSON]:
     """Return the response object of a reply that ended with an error; items that were complete stay."""
     details = {"code": "server_error", "message": error.message}

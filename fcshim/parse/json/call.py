@@ -150,13 +150,23 @@ class JsonCalls:
                 return
             self._start()
             encoded = "".join(self._encoded_arguments)
-            arguments = decode_object(encoded, self._grammar, self._limits) if encoded else "{}"
+            arguments = self._decode_arguments(encoded) if encoded else "{}"
             if arguments is None:
                 self._sink.fail("malformed", "the arguments are not an object", encoded)
                 return
             self._send_whole(arguments)
         self.arguments.flush()
         self._sink.mark_complete()
+
+    def _decode_arguments(self, encoded: str) -> str | None:
+        """Return the arguments that were written as a JSON string; None if they are not an object.
+
+        The string is the text itself where the tool takes one.
+        """
+        assert self.name is not None
+        if self._sink.takes_text(self.name):
+            return self._sink.text_arguments(self.name, json.loads(encoded))
+        return decode_object(encoded, self._grammar, self._limits)
 
     def refuse(self) -> None:
         """Treat this call and all later calls as text."""

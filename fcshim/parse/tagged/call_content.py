@@ -42,6 +42,12 @@ class CallContentReader(BodyReader):
         self._limits = limits
         self._writer = ArgumentWriter(sink, limits)
         self._progress = BodyProgress(sink)
+        self._takes_text = False
+        """True while the text of a custom tool may stand in the place of the parameters."""
+        self._text_value: TaggedValue | None = None
+        """That text."""
+        self._space = ""
+        """The white space before the first parameter, with which that text begins."""
         self._call = self._new_call(None)
         self._value: TaggedValue | NestedValue | None = None
         self._plain_text = compiled.plain_text
@@ -62,10 +68,12 @@ class CallContentReader(BodyReader):
     def _between_parameters(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
         if at > pos:
+            self._space += text[pos:at] if self._takes_text else ""
             return at
         kind = self._call.markup.kind_at(text, pos)
         self._progress.wait = kind is None
         if kind is None or kind == "markup":
+            self._takes_text = self._takes_text and kind is None  # markup may belong to the text
             return pos if kind is None else self._call.markup.pass_markup(text, pos)
         match kind:
             case "parameter" | "call" | "open" as kind:
@@ -80,7 +88,21 @@ class CallContentReader(BodyReader):
                 self._state = self._in_object
                 return pos
             case _:
-                return self._begin_stray_text(pos)
+                return self._begin_unexpected_text(pos)
+
+    def _begin_unexpected_text(self, pos: int) -> int:
+        """Read text between parameters: that of a custom tool, up to the end of the call, if it has no parameters."""
+        if self._call.name is None or not self._takes_text or self._call.has_arguments or self._stray_size:
+            return self._begin_stray_text(pos)
+        parameter = self._sink.parameter_names(self._call.name)[0]
+        self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
+        value = self._value
+        assert isinstance(value, TaggedValue)
+        at = 0
+        while at < len(self._space):
+            at = value.feed(self._space, at)
+        self._text_value = value
+        return pos
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         tag: TagMatch = False
@@ -207,13 +229,18 @@ class CallContentReader(BodyReader):
             self._call.fail_with(value.error)
             value.error = None
         if value.ended:
-            self._value = None
+            if self._text_value is not None and self._text_value.has_closing_tag:
+                self._call.fail("malformed", "it is not certain where the text ends")
+            self._value, self._text_value = None, None
             self._state = self._between_parameters
 
     # The state of the call.
 
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
+        self._text_value = None
+        self._space = ""
+        self._takes_text = name is not None and not self._tags.nested and self._sink.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
 

@@ -36,6 +36,8 @@ class TaggedValue:
         """Why the value is invalid."""
         self.wait = False
         self.ended = False
+        self.has_closing_tag = False
+        """True where the value ended with its closing tag."""
         self._compiled = compiled = markup.compiled
         self._markup = markup
         self.roles = MarkerRoles(markup, key, seen_keys)
@@ -146,6 +148,7 @@ class TaggedValue:
     def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
         match role:
             case "end":
+                self.has_closing_tag = True
                 self._end_value()
                 return end
             case "before":

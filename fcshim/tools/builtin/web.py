@@ -3,7 +3,7 @@
 Rule: a page's text is returned to the model as data; a long page is summarised if there is a summariser.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -67,7 +67,12 @@ class Web:
         if self._service is None:
             raise ToolError("Searching the web is not available here: no service is configured.")
         found = await self._service.search(query, max(1, min(count, 20)))
-        return "\n\n".join(map(_format_result, found)) or f"Nothing was found for {query}."
+        return format_results(found, query)
+
+
+def format_results(found: Sequence[SearchResult], query: str) -> str:
+    """Return the results of a search as text for the model."""
+    return "\n\n".join(map(_format_result, found)) or f"Nothing was found for {query}."
 
 
 def _format_result(result: SearchResult) -> str:

@@ -1,10 +1,13 @@
-"""Web search services: Tavily, Jina, SearXNG.
+"""Web search services: Tavily, Jina, SearXNG, and any address that answers with JSON.
 
-Rule: a service is a row of a table: how to build its request, and which fields of its response have the results.
+Rule: a service is a row of a table: how to build its request, and which fields of its response have the results. An
+address is asked like a SearXNG; the results may have the usual names of other services too.
 """
 
-from collections.abc import Callable
-from typing import Literal, TypeAlias
+import json
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -34,6 +37,15 @@ class _ServiceApi(msgspec.Struct, frozen=True):
     excerpt: str
 
 
+_SIZE_LIMIT = 5 * 2**20
+"""Bytes of a response: hundreds of results."""
+_RESULT_LISTS = ("results", "data", "items", "organic", "organic_results", "webPages.value", "web.results")
+_TITLES = ("title", "name")
+_URLS = ("url", "link", "href")
+_EXCERPTS = ("content", "description", "snippet", "excerpt", "body", "text")
+"""What services call the parts of their results."""
+
+
 def _tavily(url: str, key: str, query: str, count: int) -> httpx.Request:
     body = {"query": query, "max_results": count}
     return httpx.Request("POST", f"{url}/search", json=body, headers={"Authorization": f"Bearer {key}"})
@@ -44,8 +56,12 @@ def _jina(url: str, key: str, query: str, _: int) -> httpx.Request:
     return httpx.Request("GET", f"{url}/", params={"q": query}, headers=headers | {"Authorization": f"Bearer {key}"})
 
 
-def _searxng(url: str, _: str, query: str, __: int) -> httpx.Request:
-    return httpx.Request("GET", f"{url}/search", params={"q": query, "format": "json"})
+def _searxng(url: str, key: str, query: str, _: int) -> httpx.Request:
+    """Ask a SearXNG by its root, or any other service by an address with a path."""
+    address = httpx.URL(url)
+    address = address if address.path.strip("/") else address.copy_with(path="/search")
+    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    return httpx.Request("GET", address.copy_merge_params({"q": query, "format": "json"}), headers=headers)
 
 
 _SERVICES: dict[ServiceKind, _ServiceApi] = {
@@ -73,20 +89,56 @@ class SearchService:
         request = self._api.build_request(self._url, self._key, query, count)
         try:
             async with httpx.AsyncClient(timeout=_SECONDS) as client:
-                response = await client.send(request)
-                response.raise_for_status()
-                answer = response.json()
-        except (httpx.HTTPError, ValueError) as error:
+                response = await client.send(request, stream=True)
+                try:
+                    answer = json.loads(await self._read(response.raise_for_status()))
+                finally:
+                    await response.aclose()
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise ToolError(f"{self._kind} did not answer: {type(error).__name__}") from error
         return [self._to_result(each) for each in self._result_list(answer)[:count]]
 
+    async def _read(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for data in response.aiter_bytes():
+            body += data
+            if len(body) > _SIZE_LIMIT:
+                raise ToolError(f"{self._kind} answered with more than {_SIZE_LIMIT} bytes.")
+        return bytes(body)
+
     def _result_list(self, answer: JSON) -> list[dict[str, JSON]]:
-        listed = answer.get(self._api.results) if isinstance(answer, dict) else None
-        if not isinstance(listed, list):
+        listed = answer if isinstance(answer, list) else _first(answer, (self._api.results, *_RESULT_LISTS), list)
+        if listed is None:
             raise ToolError(f"{self._kind} gave no list of results.")
         return [each for each in listed if isinstance(each, dict)]
 
     def _to_result(self, each: dict[str, JSON]) -> SearchResult:
-        return SearchResult(
-            str(each.get("title", "")), str(each.get("url", "")), str(each.get(self._api.excerpt) or "")
-        )
+        excerpt = _first(each, (self._api.excerpt, *_EXCERPTS), str)
+        return SearchResult(_first(each, _TITLES, str) or "", _first(each, _URLS, str) or "", excerpt or "")
+
+
+def search_service(name: str, key: str = "") -> SearchService:
+    """Return the service that a setting names: tavily, jina, or the URL of a SearXNG or the like.
+
+    Raises `ConfigError`.
+    """
+    match name:
+        case "tavily" | "jina":
+            return SearchService(name, key=key)
+        case url if url.startswith(("http://", "https://")) and urlsplit(url).hostname:
+            return SearchService("searxng", key=key, url=url)
+    raise ConfigError(f"web search: expected tavily, jina or the URL of a search service, got {name!r:.80}")
+
+
+T = TypeVar("T")
+
+
+def _first(value: JSON, paths: Iterable[str], kind: type[T]) -> T | None:
+    """Return the first value of that type at one of these paths, None without one."""
+    for path in paths:
+        found = value
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, kind) and found:
+            return found
+    return None

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 QUESTION = "What is 1 + 2?"
-called: list[list[int]] = []
+called: list[list] = []
 
 
 def add(a: int, b: int) -> int:

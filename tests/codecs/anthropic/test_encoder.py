@@ -112,6 +112,18 @@ def test_stop_reasons_are_translated(reason, stops, word, sequence):
     assert {"stop_reason": word, "stop_sequence": sequence} == delta
 
 
+def test_the_call_of_a_toolset_s_member_names_the_toolset():
+    options = AnthropicClientOptions(toolsets={"left_click": "computer"})
+    sent = Request(model="m", messages=(UserMessage(()),), client_options=options)
+    events = [*call('{"coordinate": [1, 2]}', name="left_click"), Stop("tool_use")]
+    encoder = ANTHROPIC.encoder(sent, IDENTITY)
+    streamed = encoder.encode(0, events).decode()
+    (block,) = json.loads(ANTHROPIC.encode_reply(sent, IDENTITY, [fold(events)]))["content"]
+
+    assert ("left_click", "computer", {"coordinate": [1, 2]}) == (block["name"], block["toolset_name"], block["input"])
+    assert '"name":"left_click","toolset_name":"computer"' in streamed
+
+
 def test_reasoning_is_a_thinking_block_ended_by_its_signature():
     events = stream(
         Reasoning("a"), Reasoning("b", "sig"), Reasoning("", "redacted_thinking:data"), Text("c"), Stop("complete")

@@ -19,6 +19,7 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
+from fcshim.schema.validate import first_violation
 
 HI = [{"role": "user", "content": "Hi"}]
 F = {"name": "f", "input_schema": {"type": "object"}}
@@ -168,19 +169,22 @@ def test_tools_and_their_choice():
         ({"type": "auto"}, AUTO),
         ({"type": "none"}, ToolChoice("none")),
         ({"type": "tool", "name": "f"}, ToolChoice("required", ("f",))),
-        ({"type": "tool", "name": "web_search"}, AUTO),
+        ({"type": "tool", "name": "web_search"}, ToolChoice("required", ("web_search",))),
+        ({"type": "tool", "name": "later"}, AUTO),
         (None, AUTO),
     ],
 )
 def test_choices(choice, expected):
-    tools = [F, {"type": "web_search_20250305", "name": "web_search"}]
+    tools = [F, {"type": "web_search_20250305", "name": "web_search"}, {**G, "name": "later", "defer_loading": True}]
 
     assert expected == read(tools=tools, tool_choice=choice).tool_choice
 
 
-def test_provider_tools_and_tools_for_its_code_are_dropped():
+def test_provider_tools_are_kept_apart_and_tools_for_its_code_dropped():
+    limits = {"allowed_domains": ["a.org"], "max_uses": 2}
     tools = [
-        {"type": "bash_20250124", "name": "bash"},
+        {"type": "web_search_20260209", "name": "web_search", **limits},
+        {"type": "web_fetch_20250910", "name": "web_fetch"},
         {"type": "mcp_toolset", "mcp_server_name": "x"},
         {**F, "allowed_callers": ["code_execution_20250825"]},
         {**G, "allowed_callers": ["direct", "code_execution_20250825"]},
@@ -188,8 +192,79 @@ def test_provider_tools_and_tools_for_its_code_are_dropped():
     request = read(tools=tools, tool_choice={"type": "any"})
 
     assert ["g"] == [tool.name for tool in request.tools]
-    assert ["'bash'", "'mcp_toolset'"] == [note.split()[2] for note in request.notes]
-    assert AUTO == read(tools=tools[:1], tool_choice={"type": "any"}).tool_choice
+    assert [
+        ("web_search", "search", ("a.org",), 2),
+        ("web_fetch", "fetch", (), None),
+        ("mcp_toolset", None, (), None),
+    ] == [(tool.name, tool.action, tool.allowed_domains, tool.max_uses) for tool in request.provider_tools]
+    assert ToolChoice("required") == read(tools=tools[:1], tool_choice={"type": "any"}).tool_choice
+
+
+@pytest.mark.parametrize(
+    ("tool", "good", "bad"),
+    [
+        ({"type": "bash_20241022", "name": "bash"}, {"command": "ls"}, {"cmd": "ls"}),
+        ({"type": "bash_20250124", "name": "bash"}, {"restart": True}, {"restart": "yes"}),
+        (
+            {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": 900},
+            {"command": "insert", "path": "/a", "insert_line": 0, "insert_text": "x"},
+            {"command": "undo_edit", "path": "/a"},
+        ),
+        (
+            {"type": "text_editor_20241022", "name": "str_replace_editor"},
+            {"command": "undo_edit", "path": "/a"},
+            {"command": "view"},
+        ),
+        (
+            {"type": "memory_20250818", "name": "memory"},
+            {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"},
+            {"command": "move"},
+        ),
+        (
+            {"type": "computer_20251124", "name": "computer", "display_width_px": 800, "display_height_px": 600},
+            {"action": "zoom", "region": [0, 0, 9, 9]},
+            {"action": "zoom", "region": [0, 0]},
+        ),
+        (
+            {"type": "computer_20241022", "name": "computer"},
+            {"action": "left_click", "coordinate": [1, 2]},
+            {"action": "zoom"},
+        ),
+    ],
+    ids=lambda each: each.get("type", "") if isinstance(each, dict) else "",
+)
+def test_tools_that_the_client_runs_are_functions(tool, good, bad):
+    (read_tool,) = read(tools=[tool]).tools
+
+    assert tool["name"] == read_tool.name
+    assert first_violation(read_tool.parameters, good) is None
+    assert first_violation(read_tool.parameters, bad)
+    assert ("900" in read_tool.description) == ("max_characters" in tool)
+    assert ("800 x 600" in read_tool.description) == ("display_width_px" in tool)
+
+
+def test_servers_of_the_provider_and_unknown_limits_are_provider_tools():
+    fetch = {"type": "web_fetch_20260318", "name": "web_fetch", "url_sources": {"type": "none"}}
+    request = read(tools=[fetch], mcp_servers=[{"type": "url", "name": "x", "url": "https://x.example"}])
+
+    assert [("web_fetch", None), ("x", None)] == [(tool.name, tool.action) for tool in request.provider_tools]
+
+
+def test_a_toolset_is_one_function_for_each_member():
+    toolset = {"type": "computer_toolset_20260801", "configs": {"zoom": {"enabled": False}, "key": {"enabled": True}}}
+    request = read(tools=[toolset])
+    names = [tool.name for tool in request.tools]
+
+    assert {"left_click", "type", "key"} < set(names)
+    assert "zoom" not in names
+    assert {"computer"} == set(request.client_options.toolsets.values())
+
+
+def test_deferred_tools_are_offered_where_the_provider_would_search_them():
+    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    request = read(tools=[search, G, {**F, "defer_loading": True}])
+
+    assert (["g", "f"], ()) == ([tool.name for tool in request.tools], request.provider_tools)
 
 
 def test_a_deferred_tool_is_offered_once_the_history_has_loaded_it():

@@ -139,7 +139,11 @@ def test_both_spellings_are_equivalent(spelled):
     assert (40, 0.1) == (request.extra["top_k"], request.extra["presence_penalty"])
     assert {"type": "object"} == request.extra["response_format"]["json_schema"]["schema"]
     assert request.client_options.thoughts
-    assert "left out" in request.notes[0]
+    assert ("google_search", "googleSearch", "search") == (
+        request.provider_tools[0].name,
+        request.provider_tools[0].type,
+        request.provider_tools[0].action,
+    )
 
 
 @pytest.mark.parametrize(

@@ -223,9 +223,11 @@ def test_a_custom_tool_becomes_a_function_with_one_string_and_is_marked():
 
     assert ["input"] == request.tools[0].parameters["required"]
     assert (
-        "runs\nThe whole text is the one argument `input`.\nThe input must match this lark grammar:\nstart: /a+/"
-        == request.tools[0].description
+        "runs\nWhat is said above of the form of the input holds for the value of `input`, which is the whole text. "
+        "The call around that value is written like every other call.\n"
+        "`input` must match this lark grammar:\nstart: /a+/" == request.tools[0].description
     )
+    assert request.tools[0].custom
     assert frozenset({"sh"}) == request.client_options.custom
 
 

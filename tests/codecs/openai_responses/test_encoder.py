@@ -152,11 +152,28 @@ def test_a_custom_call_has_its_text_as_input():
     )
 
 
-@pytest.mark.parametrize("arguments", ["{}", '{"text":"a"}', '{"input":7}', '{"input":"\\ud800"}'])
-def test_custom_arguments_of_another_shape_are_kept_as_text(arguments):
+@pytest.mark.parametrize(
+    ("arguments", "text"), [('{"text":"a"}', "a"), ('{"input":""}', ""), ('{"input":"\\ud800"}', "\ufffd")]
+)
+def test_the_only_string_is_the_text_of_a_custom_call(arguments, text):
     (item,) = stream(*call(arguments, name="patch"), Stop("tool_use"))[-1]["response"]["output"]
 
-    assert item["input"] == ("\ufffd" if "ud800" in arguments else arguments)
+    assert text == item["input"]
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"input":7}', '{"input":"a","n":"b"}'])
+def test_a_custom_call_without_one_text_fails(arguments):
+    events = stream(*call(arguments, name="patch"), Stop("tool_use"))
+    body = written(*call(arguments, name="patch"), Stop("tool_use"))
+
+    assert "response.failed" == events[-2]["type"]
+    assert [] == events[-2]["response"]["output"]
+    assert ("incomplete", "message", "incomplete") == (
+        body["status"],
+        body["output"][0]["type"],
+        body["output"][0]["status"],
+    )
+    assert "not have its form" in body["error"]["message"]
 
 
 def test_a_call_of_a_namespaced_tool_has_the_clients_name():
@@ -378,11 +395,13 @@ def test_custom_calls_have_their_text_as_input():
     assert ("custom_tool_call", "ls", "ctc_100") == (item["type"], item["input"], item["id"])
 
 
-@pytest.mark.parametrize(("kind", "status"), [("truncated", "incomplete"), ("malformed", "completed")])
-def test_a_bad_call_alone_shows_its_excerpt_and_is_no_call(kind, status):
+@pytest.mark.parametrize(("kind", "reason"), [("truncated", {"reason": "max_output_tokens"}), ("malformed", None)])
+def test_a_bad_call_alone_shows_its_excerpt_and_does_not_look_complete(kind, reason):
     body = written(*bad(kind, ['{"a"']), Stop("complete"))
 
-    assert (status, "raw") == (body["status"], body["output"][0]["content"][0]["text"])
+    assert ("incomplete", "raw") == (body["status"], body["output"][0]["content"][0]["text"])
+    assert (reason, None) == (body["incomplete_details"], body["completed_at"])
+    assert (body["error"] is None) == (kind == "truncated")
 
 
 def test_invalid_calls_are_left_out_and_valid_ones_kept():

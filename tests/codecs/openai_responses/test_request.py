@@ -118,11 +118,25 @@ def test_tools_in_a_namespace_get_both_names():
     assert {"name": "f"} == request.client_options.client_name("f")
 
 
-def test_hosted_tools_are_left_out_and_noted():
-    request = read(tools=[{"type": "web_search"}, {"type": "tool_search", "execution": "client"}, {"odd": 1}])
+def test_hosted_tools_are_kept_apart_from_functions():
+    filters = {"allowed_domains": ["a.org"]}
+    search = {"type": "web_search_preview_2025_03_11", "filters": filters}
+    offline = {"type": "web_search", "external_web_access": False}
+    hosted = {"type": "shell", "environment": {"type": "container_auto"}}
+    request = read(
+        tools=[FUNCTION, search, offline, hosted, {"type": "tool_search", "execution": "server"}, {"odd": 1}]
+    )
 
-    assert () == request.tools
-    assert "None, tool_search, web_search" in request.notes[0]
+    assert ["f"] == [tool.name for tool in request.tools]
+    assert [
+        ("web_search", "search", ("a.org",)),
+        ("open_page", "fetch", ("a.org",)),
+        ("web_search", None, ()),
+        ("shell", None, ()),
+        ("a tool without a type", None, ()),
+    ] == [(tool.name, tool.action, tool.allowed_domains) for tool in request.provider_tools]
+    choice = {"tools": [FUNCTION, search], "tool_choice": {"type": "web_search_preview"}}
+    assert ToolChoice("required", ("web_search",)) == read(**choice).tool_choice
 
 
 def test_tools_in_items_are_offered_once():
@@ -154,7 +168,6 @@ def test_tools_in_items_are_offered_once():
             ToolChoice("required", ("patch",)),
         ),
         ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}, ToolChoice("none")),
-        ({"type": "web_search"}, AUTO),
     ],
     ids=str,
 )
@@ -162,9 +175,10 @@ def test_every_choice_of_tools(choice, expected):
     assert expected == read(tools=[FUNCTION, CUSTOM, SPACE], tool_choice=choice).tool_choice
 
 
-def test_required_becomes_auto_where_all_tools_are_hosted():
-    assert AUTO == read(tools=[{"type": "web_search"}], tool_choice="required").tool_choice
+def test_a_required_call_needs_a_tool():
+    assert ToolChoice("required") == read(tools=[{"type": "web_search"}], tool_choice="required").tool_choice
     assert "tool_choice" == refused(tool_choice="required").param
+    assert "tool_choice" == refused(tools=[FUNCTION], tool_choice={"type": "web_search"}).param
 
 
 @pytest.mark.parametrize(

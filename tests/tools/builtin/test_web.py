@@ -11,6 +11,7 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.builtin import SearchService, Web
 from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
+from fcshim.tools.builtin.websearch import search_service
 from tests.tools.builtin.tool_calls import error_text, result_text
 
 PARAGRAPH = "A long paragraph about something that somebody may want to know, with commas, and more. " * 3
@@ -249,7 +250,44 @@ async def test_a_service_searches(site, kind, path, answer):
     assert kind == "searxng" or "authorization: bearer k" in site.asked[0].lower()
 
 
-@pytest.mark.parametrize("body", ["", "[]", '{"results": 5}', "no json"])
+@pytest.mark.parametrize(
+    ("address", "path", "answer"),
+    [
+        ("", "/search?q=a+b&format=json", {"results": [{"title": "T", "url": "http://u", "content": "c"}]}),
+        ("/find", "/find?q=a+b&format=json", [{"name": "T", "link": "http://u", "snippet": "c"}]),
+        (
+            "/v1/s?lang=en",
+            "/v1/s?lang=en&q=a+b&format=json",
+            {"items": [{"title": "T", "href": "http://u", "body": "c"}]},
+        ),
+        ("/w", "/w?q=a+b&format=json", {"web": {"results": [{"title": "T", "url": "http://u", "description": "c"}]}}),
+        ("/b", "/b?q=a+b&format=json", {"webPages": {"value": [{"name": "T", "url": "http://u", "snippet": "c"}]}}),
+    ],
+)
+async def test_any_address_that_answers_with_a_list_searches(site, address, path, answer):
+    site.page(path, json.dumps(answer), Content_Type="application/json")
+    tools = Web(service=search_service(site.url + address, "k")).tools()
+
+    assert "T\nhttp://u\nc" == await result_text(tools, "WebSearch", query="a b")
+    assert "authorization: bearer k" in site.asked[0].lower()
+
+
+async def test_an_answer_beyond_the_limit_is_an_error(site, monkeypatch):
+    monkeypatch.setattr("fcshim.tools.builtin.websearch._SIZE_LIMIT", 100)
+    site.page("/search?q=a&format=json", json.dumps({"results": [{"title": "T" * 200}]}))
+
+    assert "more than 100 bytes" in await error_text(
+        Web(service=search_service(site.url)).tools(), "WebSearch", query="a"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "bing", "ftp://a", "http://"])
+def test_a_service_that_is_not_known_is_refused(name):
+    with pytest.raises(ConfigError, match="tavily, jina or the URL"):
+        search_service(name)
+
+
+@pytest.mark.parametrize("body", ["", "{}", '{"results": 5}', "no json"])
 async def test_a_failing_service_is_an_error(site, body):
     site.page("/search?q=a&format=json", body)
     tools = Web(service=SearchService("searxng", url=site.url)).tools()
