@@ -24,6 +24,7 @@ from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.guard import client_key
@@ -172,6 +173,8 @@ class _RequestContext:
     tool_loop: ToolLoop | None
     size: int
     """Bytes of the body."""
+    refused: FcshimError | None
+    """The error with which the upstream refused the request as the client sent it."""
 
 
 class ReplyEndpoints:
@@ -212,18 +215,26 @@ class ReplyEndpoints:
         model = self._config.for_model(request.model)
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
+        refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
-            await self._relay.forward(connection, with_model_name(body, model.upstream_model))
-        elif not request.messages:
+            is_handled = functools.partial(_refuses_part, request)
+            refused = await self._relay.forward(connection, with_model_name(body, model.upstream_model), is_handled)
+            if refused is None:
+                return
+        if not request.messages:
             identity = self._new_identity(request, codec, connection)
             await connection.respond(200, codec.encode_reply(request, identity, ()))
         else:
-            context = _RequestContext(connection, codec, model, request, upstream_request, tool_loop, len(body))
+            context = _RequestContext(
+                connection, codec, model, request, upstream_request, tool_loop, len(body), refused
+            )
             await self._handle(context)
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
         """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
         if route.api.codec is not self._codec or (model.upstream_model and "model" in route.path_params):
+            return False
+        if has_any(request, self._capabilities.omissions(model.upstream_model or request.model)):
             return False
         if route.api.stateful:
             return self._upstream_stores_replies(route)
@@ -289,7 +300,8 @@ class ReplyEndpoints:
             translated=context.codec is not self._codec,
             size=context.size,
         )
-        return RequestAttempts(factory, self._upstream_headers(context.connection, context.codec))
+        headers = self._upstream_headers(context.connection, context.codec)
+        return RequestAttempts(factory, headers, context.refused)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.
@@ -319,6 +331,17 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
+
+
+def _refuses_part(request: Request, error: FcshimError) -> bool:
+    """Tell whether an error refuses a part of the request that can be left out.
+
+    Not if the client wants log probabilities: only the upstream's own reply has them.
+    """
+    if request.extra.get("logprobs") or not request.messages:
+        return False
+    suspected = [omission for omission in OMISSIONS if omission.is_meant_by(error)]
+    return has_any(request, suspected)
 
 
 def _check_tool_count(count: int, max_tools: int, limit: int) -> None:

@@ -6,7 +6,7 @@ claim. A refused constraint is not sent again; after three refusals and no succe
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
@@ -18,6 +18,7 @@ from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
@@ -40,8 +41,9 @@ _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
 """Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
 _UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
 """Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
-_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
-"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag"."""
+_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja|\broles?\b", re.IGNORECASE)
+"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag", or without
+the role `tool`."""
 
 
 class Capabilities:
@@ -54,6 +56,8 @@ class Capabilities:
         self.upstream = upstream
         self._backend = _configured_backend(constrain, upstream)
         self._native: dict[str, bool] = {}  # whether a model has native tools
+        self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
+        self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
         self._refused: dict[str, None] = {}
         self._suspected = ""
         self._accepts_grammars = False
@@ -82,6 +86,7 @@ class Capabilities:
         if len(self._native) >= _MAX_MODELS:
             self._native.clear()
         self._native[model] = works
+        self._native_suspects.discard(model)
 
     def native_failure_handler(self, model: str) -> Callable[[str], None]:
         """Return a function that records that the model's native tools do not work; its argument is the reason."""
@@ -91,6 +96,36 @@ class Capabilities:
             self.record_native_tools(model, works=False)
 
         return handle
+
+    def suspect_native_tools(self, model: str, reason: str) -> None:
+        """Record that a request failed with native tools and succeeded without them, for a reason unknown.
+
+        The server may have had a bad moment, so only the second time in a row counts as a failure.
+        """
+        if model in self._native_suspects:
+            self.native_failure_handler(model)(reason)
+            return
+        if len(self._native_suspects) >= _MAX_MODELS:
+            self._native_suspects.clear()
+        self._native_suspects.add(model)
+
+    def record_native_success(self, model: str) -> None:
+        """Record that the upstream answered a request with native tools."""
+        self._native_suspects.discard(model)
+
+    def omissions(self, model: str) -> tuple[Omission, ...]:
+        """Return what the model's requests are sent without, since the upstream refused it."""
+        return self._omissions.get(model, ())
+
+    def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
+        """Record that the upstream refused these parts of a request and took it without them."""
+        known = self.omissions(model)
+        found = [omission for omission in omissions if omission not in known]
+        for omission in found:
+            logger.warning("%s: left out from now on: %s", model, omission.summary)
+        if len(self._omissions) >= _MAX_MODELS:
+            self._omissions.clear()
+        self._omissions[model] = (*known, *found)
 
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
         """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
@@ -159,7 +194,7 @@ class Capabilities:
 class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get.
 
-    `note`: why its calls cannot be constrained, if they cannot.
+    `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
     """
 
     model: str
@@ -167,6 +202,7 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     dialect: str
     profile: str
     note: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
@@ -185,7 +221,8 @@ async def _model_report(name: str, model: ModelConfig, capabilities: Capabilitie
     native = model.tools == "native" or (model.tools == "auto" and await capabilities.has_native_tools(upstream_name))
     profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
     note = dialect_note(dialect) if constrains and not native else ""
-    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note)
+    left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
+    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note, left_out)
 
 
 def refuses_tools(error: FcshimError) -> bool:

@@ -297,6 +297,8 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
     """The newer name of `max_tokens`."""
     custom: frozenset[str] = frozenset()
     """Names of the tools that were offered as custom tools."""
+    stream_usage: bool = True
+    """Whether the upstream is asked for the usage of a stream, which a few refuse."""
 
 
 def read_request(body: bytes, limits: RequestLimits) -> Request:
