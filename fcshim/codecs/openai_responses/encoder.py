@@ -192,9 +192,8 @@ class ResponsesEncoder:
         self._close_item("incomplete" if reason in INCOMPLETE_REASONS else "completed")
         reason = "max_tokens" if self._outcomes.truncated else reason
         response = end_response(self._response, self._output, self._usage, reason, self._identity.elapsed())
-        if response["status"] == "completed":
-            for item in self._failed_calls:
-                item.end_incomplete(self._emitter)
+        for item in self._failed_calls:
+            item.end_incomplete(self._emitter)
         store_response(self._request, self._identity, response)
         self._emitter.emit(f"response.{response['status']}", {"response": response})
 
@@ -215,19 +214,21 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     reply = replies[0]
     raise_error(reply)
     reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
-    output = _write_output(request, identity, reply)
+    output = _write_output(request, identity, reply, reason)
     response = end_response(begin_response(request, identity), output, reply.usage, reason, identity.elapsed())
     store_response(request, identity, response)
     return write_json(response)
 
 
-def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> list[dict[str, JSON]]:
+def _write_output(
+    request: Request, identity: ReplyIdentity, reply: Reply, reason: StopReason | None
+) -> list[dict[str, JSON]]:
     client_options = ResponsesClientOptions.of(request)
     items: list[dict[str, JSON]] = []
     if reply.reasoning:
         items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
     if text := visible_text(reply):
-        is_cut = reply.stop_reason in INCOMPLETE_REASONS and not reply.tool_calls
+        is_cut = reason in INCOMPLETE_REASONS and not (reply.tool_calls and reply.text)
         status = "incomplete" if is_cut else "completed"
         items.append(message_item(make_item_id("msg", identity, len(items)), text, status))
     return items + [
