@@ -217,8 +217,9 @@ class ReplyEndpoints:
         upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
-            is_handled = functools.partial(_refuses_part, request)
-            refused = await self._relay.forward(connection, with_model_name(body, model.upstream_model), is_handled)
+            write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
+            relayed = await run_off_loop(len(body), write)
+            refused = await self._relay.forward(connection, relayed, functools.partial(_refuses_part, request))
             if refused is None:
                 return
         if not request.messages:
@@ -323,6 +324,10 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
         # Clients of the Responses API can fetch a stored reply by its id, so nobody may be able to guess one.
         **{codec.reply_prefix: secret_source(codec.reply_prefix) for codec in CODECS.values()},
     }
+
+
+def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None) -> bytes:
+    return with_model_name(body if uses_tools(request) else codec.relayed_body(body), model)
 
 
 def with_model_name(body: bytes, model: str | None) -> bytes:

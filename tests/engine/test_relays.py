@@ -68,6 +68,13 @@ def test_an_image_does_not_end_a_session_with_a_model_that_takes_none(
     assert [200, 200] == [reply.status_code for reply in answered]
 
 
+def test_an_empty_turn_is_written_as_the_server_takes_it(direct: httpx.Client, proxied: httpx.Client) -> None:
+    body = {"messages": [*HELLO, {"role": "assistant"}, *HELLO], "max_tokens": 4}
+    replies = [http.post("/v1/chat/completions", json=body).status_code for http in (direct, proxied)]
+
+    assert [400, 200] == replies
+
+
 def test_a_chat_without_tools_keeps_what_only_llama_server_says(proxied: httpx.Client) -> None:
     body = {"messages": HELLO, "max_tokens": 4}
 
