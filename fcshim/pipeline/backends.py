@@ -16,11 +16,14 @@ from fcshim.errors import ConfigError
 class Fingerprint:
     """A page that identifies a server: the JSON at `path` has `member` (a dotted path; lists by index).
 
-    The status is no evidence: LM Studio answers 200 for paths that it does not serve.
+    `value` is a pattern that the member's text contains; `absent` is a member that the page does not have. The status
+    is no evidence: LM Studio answers 200 for paths that it does not serve.
     """
 
     path: str
     member: str
+    value: str = ""
+    absent: str = ""
 
 
 Prefill = Literal["plain", "continue_final_message"]
@@ -37,6 +40,7 @@ class Backend:
     when a call may begin, which takes llama-server's `/completion`, after its `/apply-template` has written the prompt.
     `rewrites_response_format`: a client's `response_format` may be replaced by one that also admits calls. `api`: of
     its APIs, the one that reports most about its models. `prefill`: how it continues a last assistant message.
+    `starts_servers`: it starts another server for each model, which decides what is accepted.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Backend:
     rewrites_response_format: bool = True
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
+    starts_servers: bool = False
     demanded: bool = False
     """Whether the settings name this backend: a required call that cannot be constrained is then an error."""
 
@@ -110,6 +115,32 @@ BACKENDS: dict[str, Backend] = {
             form="guidance",
         ),
         Backend(
+            name="llama-swap",
+            summary="llama-swap: the constraint of the model's own server, if that is llama-server",
+            owned_by=("llama-swap",),
+            starts_servers=True,
+        ),
+        Backend(
+            name="koboldcpp",
+            summary="KoboldCpp: a grammar",
+            form="gbnf",
+            owned_by=("koboldcpp",),
+        ),
+        Backend(
+            name="tabbyapi",
+            summary="TabbyAPI: no constraint, since its releases differ in what they accept",
+            owned_by=("tabbyAPI",),
+        ),
+        Backend(
+            name="localai",
+            summary="LocalAI: a grammar, which its llama.cpp backend uses",
+            form="gbnf",
+            fingerprints=(
+                Fingerprint("//system", "loaded_models"),
+                Fingerprint("//version", "version", value=r"^\S+ \("),  # `v2.26.0 (a1b2c3d4)`
+            ),
+        ),
+        Backend(
             name="lmstudio",
             summary="LM Studio: a JSON Schema, so calls without tags",
             form="json_schema",
@@ -146,6 +177,11 @@ BACKENDS: dict[str, Backend] = {
             owned_by=("vllm",),
             fingerprints=(Fingerprint("//version", "version"),),
             prefill="continue_final_message",
+        ),
+        Backend(
+            name="mlx-lm",
+            summary="mlx_lm.server: no constraint",
+            fingerprints=(Fingerprint("/models", "data.0.id", value="(?i)mlx", absent="data.0.owned_by"),),
         ),
         GENERIC,
     )

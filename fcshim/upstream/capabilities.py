@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from urllib.parse import quote
 
 import msgspec
 
@@ -17,13 +18,13 @@ from fcshim.constrain.constraint import dialect_note
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, get_backend
 from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import Upstream
-from fcshim.upstream.detection import detect
+from fcshim.upstream.detection import detect, loads_on_demand, matches
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -35,6 +36,7 @@ _MAX_REFUSALS = 3
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
 _MAX_REMEMBERED = 1_000
 """Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
+_LLAMA_SERVER = BACKENDS["llama-server"]
 _NOT_GRAMMARS = frozenset({"", PREFILL})
 """Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
@@ -58,6 +60,7 @@ class Capabilities:
         self._native: dict[str, bool] = {}  # whether a model has native tools
         self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
+        self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
         self._accepts_grammars = False
@@ -80,6 +83,10 @@ class Capabilities:
                 return False
             self.record_native_tools(model, works=claimed)
         return self._native[model]
+
+    def knows_native_tools(self, model: str) -> bool:
+        """Return whether `has_native_tools` asks no more."""
+        return model in self._native
 
     def record_native_tools(self, model: str, *, works: bool) -> None:
         """Record whether a model has native tools that work."""
@@ -134,7 +141,8 @@ class Capabilities:
         """
         if self._backend is None and (for_retry or _needs_constraint(request)):
             self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
-        return self._backend or GENERIC
+        backend = self._backend or GENERIC
+        return await self._server_of(request.model, backend) if backend.starts_servers else backend
 
     def is_refused(self, key: str) -> bool:
         """Return whether the upstream refuses this constraint; false for the empty key, which is no constraint."""
@@ -170,12 +178,25 @@ class Capabilities:
         except UpstreamError:
             return None
 
+    async def _server_of(self, model: str, starter: Backend) -> Backend:
+        """Return the backend of the server that `starter` has started for the model; `starter` if it is unknown."""
+        if model not in self._servers:
+            try:
+                props = await self._fetch_json("GET", _props_path(model))
+            except UpstreamError:
+                return starter
+            if len(self._servers) >= _MAX_MODELS:
+                self._servers.clear()
+            is_llama = any(matches(props, each) for each in _LLAMA_SERVER.fingerprints)
+            self._servers[model] = _LLAMA_SERVER if is_llama else starter
+        return self._servers[model]
+
     async def _query(self, model: str) -> bool:
         match self.upstream.kind.tool_support_source:
             case "always":
                 return True
             case "props":
-                return _template_has_tools(await self._fetch_json("GET", "//props"))
+                return _template_has_tools(await self._fetch_json("GET", _props_path(model)))
             case "show":
                 body = msgspec.json.encode({"model": model})
                 capabilities = (await self._fetch_json("POST", "//api/show", body)).get("capabilities")
@@ -191,9 +212,15 @@ class Capabilities:
         return value if isinstance(value, dict) else {}
 
 
-class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get.
+def _props_path(model: str) -> str:
+    """Return the path of llama-server's `/props`. Servers with several models need the name, others ignore it."""
+    return f"//props?model={quote(model, safe='')}" if model else "//props"
 
+
+class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The tool calling, dialect and profile that requests for one model get.
+
+    `tools`: `native` or `prompt`; `auto` while the server would have to load the model to say.
     `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
     """
 
@@ -207,22 +234,27 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
-    names, _ = await capabilities.upstream.list_models()
+    names, listed = await capabilities.upstream.list_models()
+    asks = not loads_on_demand(listed)
     named = [name for name, row in config.models.items() if row.upstream_model]
     constrains = config.constrain != "off"
     return [
-        await _model_report(name, config.for_model(name), capabilities, constrains=constrains)
+        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks)
         for name in dict.fromkeys([*names, *named])
     ]
 
 
-async def _model_report(name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool) -> ModelReport:
+async def _model_report(
+    name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool, asks: bool
+) -> ModelReport:
     upstream_name = model.upstream_model or name
-    native = model.tools == "native" or (model.tools == "auto" and await capabilities.has_native_tools(upstream_name))
+    tools: str = model.tools
+    if tools == "auto" and (asks or capabilities.knows_native_tools(upstream_name)):
+        tools = "native" if await capabilities.has_native_tools(upstream_name) else "prompt"
     profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
-    note = dialect_note(dialect) if constrains and not native else ""
+    note = dialect_note(dialect) if constrains and tools != "native" else ""
     left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
-    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note, left_out)
+    return ModelReport(name, tools, dialect.name, profile.name, note, left_out)
 
 
 def refuses_tools(error: FcshimError) -> bool:
