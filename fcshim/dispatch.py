@@ -18,9 +18,12 @@ from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
 from fcshim.codecs.base import UpstreamCodec
+from fcshim.codecs.fill_in_middle import CODECS
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.errors import FcshimError, UpstreamError
+from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
@@ -114,6 +117,8 @@ class ExchangeFactory:
 
     def _make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> AnyExchange:
         request, upstream = self.request, _reduced(self.capabilities.upstream.kind.codec, omissions)
+        if request.suffix:
+            return Exchange(request, upstream=_fill_in_codec(self.capabilities.upstream.kind, backend))
         searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
             return self._native_exchange(upstream, request.stop if searches_stops else ())
@@ -135,6 +140,20 @@ class ExchangeFactory:
             return Exchange(request, upstream=upstream, transform=native)
         checked = CheckedNative(native, self.capabilities.native_failure_handler(request.model))
         return Exchange(request, upstream=upstream, transform=checked)
+
+
+def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
+    """Return the codec for a prompt with a suffix. Raises `RequestError` if the upstream cannot fill in the middle."""
+    if kind.codec is not OPENAI_CHAT or backend.fill_in_middle is None:
+        server = (
+            f"the upstream's API ({kind.name})" if kind.codec is not OPENAI_CHAT else f"the upstream ({backend.name})"
+        )
+        raise RequestError(
+            f"suffix: {server} cannot fill in the middle of a text; llama-server and Ollama can, and servers whose "
+            "/completions takes a suffix",
+            param="suffix",
+        )
+    return CODECS[backend.fill_in_middle]
 
 
 def _reduced(codec: UpstreamCodec, omissions: Sequence[Omission]) -> UpstreamCodec:

@@ -7,6 +7,7 @@ pages of rows further down, for compatibility.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from fcshim.codecs.fill_in_middle import FillInMiddle
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
 from fcshim.errors import ConfigError
@@ -54,6 +55,8 @@ class Backend:
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
     starts_servers: bool = False
+    fill_in_middle: FillInMiddle | None = None
+    """How it takes a prompt with a suffix; None for servers that cannot, or that ignore the suffix."""
     demanded: bool = False
     """Whether the settings name this backend: a required call that cannot be constrained is then an error."""
 
@@ -63,6 +66,7 @@ GENERIC = Backend(
     summary="any other server: it gets no field that it may not know",
     # Owners that say nothing about the server; with them, detection ends after the list of models.
     owned_by=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
+    fill_in_middle="suffix",
 )
 
 OFF = Backend(name="off", summary="no constraint: only the fields that the client sent", rewrites_response_format=False)
@@ -79,6 +83,7 @@ BACKENDS: dict[str, Backend] = {
             fingerprints=(Fingerprint("//props", "default_generation_settings"),),
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-server-eager",
@@ -87,6 +92,7 @@ BACKENDS: dict[str, Backend] = {
             constrains_auto_choice=True,
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-server-lazy",
@@ -96,23 +102,27 @@ BACKENDS: dict[str, Backend] = {
             lazy=True,
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-cpp-python",
             summary="llama-cpp-python's server: a grammar; an invalid one kills the process",
             form="gbnf",
             owned_by=("me",),
+            fill_in_middle="suffix",
         ),
         Backend(
             name="llama-server-llguidance",
             summary="llama.cpp's server, built with LLAMA_LLGUIDANCE: a grammar in Lark",
             form="llguidance",
             api="llamacpp",
+            fill_in_middle="infill",
         ),
         Backend(
             name="vllm-guidance",
             summary="vLLM with the structured-outputs backend guidance: a grammar in Lark",
             form="guidance",
+            fill_in_middle="suffix",
         ),
         Backend(
             name="llama-swap",
@@ -169,6 +179,7 @@ BACKENDS: dict[str, Backend] = {
             fingerprints=(Fingerprint("//api/version", "version"),),
             api="ollama",
             prefill="plain",
+            fill_in_middle="suffix",
         ),
         Backend(
             name="vllm",
@@ -177,6 +188,7 @@ BACKENDS: dict[str, Backend] = {
             owned_by=("vllm",),
             fingerprints=(Fingerprint("//version", "version"),),
             prefill="continue_final_message",
+            fill_in_middle="suffix",
         ),
         Backend(
             name="mlx-lm",

@@ -214,7 +214,9 @@ class ReplyEndpoints:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
-        upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
+        upstream_request, tool_loop = request, None
+        if not request.suffix:
+            upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
             write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)

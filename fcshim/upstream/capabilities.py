@@ -139,7 +139,7 @@ class Capabilities:
 
         `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
         """
-        if self._backend is None and (for_retry or _needs_constraint(request)):
+        if self._backend is None and (for_retry or _depends_on_backend(request)):
             self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
         backend = self._backend or GENERIC
         return await self._server_of(request.model, backend) if backend.starts_servers else backend
@@ -276,10 +276,18 @@ def _configured_backend(constrain: str, upstream: Upstream) -> Backend | None:
     return OFF if constrain == OFF.name else replace(get_backend(constrain), demanded=True)
 
 
-def _needs_constraint(request: Request) -> bool:
-    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema."""
+def _depends_on_backend(request: Request) -> bool:
+    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema.
+
+    A suffix counts too, because the backends differ in how they take it.
+    """
     call_required = request.tool_choice.mode == "required" and bool(request.tools)
-    return call_required or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
+    return (
+        call_required
+        or bool(request.suffix)
+        or any(tool.strict for tool in request.tools)
+        or requested_schema(request) is not None
+    )
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:
