@@ -1,4 +1,4 @@
-"""Relays requests that need no shim, unchanged in both directions.
+"""Relays requests that need no shim, unchanged in both directions; the caller may have adapted a body before.
 
 Rule: method, path, query, body, status and headers pass unchanged, except what belongs to one connection, one key or
 one browser. If the upstream rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off
