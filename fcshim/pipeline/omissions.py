@@ -20,13 +20,14 @@ from fcshim.messages import (
     Content,
     MediaPart,
     Message,
+    Part,
     Request,
     SystemMessage,
     TextPart,
     UserMessage,
     count_leading_system,
 )
-from fcshim.prompt.content import has_media_part, join_contents
+from fcshim.prompt.content import join_contents
 from fcshim.prompt.history import as_system_note
 
 _replace = msgspec.structs.replace
@@ -38,14 +39,17 @@ _UNSUPPORTED = (
     r"|\b(?:unsupported|unrecognized|unknown|unexpected|invalid content)|\bonly (?:supported|available|accepts?)\b"
     r"|\bextra (?:inputs|fields)|extra_forbidden|additional propert)"
 )
-_MEDIA = (
-    r"\b(?:images?|image_url|input_image|vision|audio|input_audio|video|pdf|documents?|files?|multi-?modal|mmproj)\b"
-)
-_NO_MEDIA = r"(?:\bnot a|\bat most 0|\bno endpoints found that support|\bmissing data required for)\b"
+_NONE_OF = r"(?:\b(?:not an?|at most 0|no endpoints found that support|missing data required for)\b|\bunknown variant)"
 _ONLY_TEXT = (
     r"content(?:\[\])?\W{0,3}(?:part )?type|unknown variant|\bonly .?text\b|concatenate str \(not .list"
-    r"|content.{0,80}(?:must be a|expected (?:a )?)\W?(?:valid )?string"
+    r"|content.{0,80}(?:must be a|expected (?:a )?)\W?(?:valid )?string|multi-?modal|\bmmproj\b|\bmodalit"
 )
+_ONE_MEDIUM = (
+    r"\b(?:formats?|base64|urls?|scheme|download|fetch|decode|size|dimensions?|pixels|resolution|corrupt(?:ed)?|bytes"
+    r"|exceeds|mime|single|per message|animated|gif|tiff|webp|svg|(?:image|audio|video|media|file) types?)\b"
+    r"|\b(?:image|audio|video)/\w|\btoo (?:large|many|big)|could not process"
+)
+"""Words of errors about one image, sound or file, which the client has to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,12 @@ class Omission:
         return bool(self.wording.search(message)) and not (self.unless and self.unless.search(message))
 
 
+def _refused_input(kinds: str) -> re.Pattern[str]:
+    """Return the pattern of an error that names a kind of input and says that it is unsupported."""
+    word = rf"\b(?:{kinds})\b"
+    return _pattern(rf"{word}.{{0,120}}{_UNSUPPORTED}|(?:{_UNSUPPORTED}|{_NONE_OF}).{{0,120}}{word}")
+
+
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.DOTALL)
 
@@ -84,30 +94,34 @@ def _refused_field(name: str) -> re.Pattern[str]:
     return _pattern(rf"{word}.{{0,120}}{_UNSUPPORTED}|{_UNSUPPORTED}.{{0,120}}{word}")
 
 
-def _without_media(request: Request) -> Request:
-    """Replace images, sound and files by lines of text."""
-    if not any(has_media_part(message.content) for message in request.messages):
-        return request
-    return _replace(request, messages=tuple(map(_as_text_message, request.messages)))
+def _without_media(*kinds: str) -> Callable[[Request], Request]:
+    """Return the function that replaces media of these kinds (`image`), or all, by lines of text."""
+
+    def is_refused(part: Part) -> bool:
+        return isinstance(part, MediaPart) and (not kinds or part.media_type.partition("/")[0] in kinds)
+
+    def leave_out(request: Request) -> Request:
+        if not any(is_refused(part) for message in request.messages for part in message.content):
+            return request
+        return _replace(request, messages=tuple(_with_lines(message, is_refused) for message in request.messages))
+
+    return leave_out
 
 
-def _as_text_message(message: Message) -> Message:
-    if not has_media_part(message.content):
+def _with_lines(message: Message, is_refused: Callable[[Part], bool]) -> Message:
+    """Write a line for each refused part. Adjacent texts are one text, so they stay together."""
+    if not any(map(is_refused, message.content)):
         return message
-    runs = (tuple(run) for _, run in itertools.groupby(message.content, key=type))
-    contents = [part for run in runs for part in _as_text_contents(run)]
-    return _replace(message, content=join_contents(contents, "\n"))
+    lines: list[Content] = []
+    for is_text, group in itertools.groupby(message.content, key=lambda part: isinstance(part, TextPart)):
+        run = tuple(group)
+        lines += [run] if is_text else [(_not_shown(part) if is_refused(part) else part,) for part in run]
+    return _replace(message, content=join_contents(lines, "\n"))
 
 
-def _as_text_contents(run: Content) -> Iterator[Content]:
-    """Yield adjacent texts together, since they are one text, and the line for each media part alone."""
-    if isinstance(run[0], TextPart):
-        yield run
-    else:
-        yield from ((_not_shown(part),) for part in run if isinstance(part, MediaPart))
-
-
-def _not_shown(part: MediaPart) -> TextPart:
+def _not_shown(part: Part) -> Part:
+    if isinstance(part, TextPart):
+        return part
     kind = part.media_type.partition("/")[0]
     noun = {"image": "An image", "audio": "A sound", "video": "A video"}.get(kind, "A file")
     return TextPart(f"[{noun} ({part.media_type}) was sent here. It cannot be shown: this model takes only text.]")
@@ -203,14 +217,32 @@ STOP = Omission(
 
 OMISSIONS: tuple[Omission, ...] = (
     Omission(
+        "images",
+        "images; a line of text replaces each",
+        _refused_input("images?|image_url|input_image|vision"),
+        _without_media("image"),
+        unless=_pattern(_ONE_MEDIUM),
+    ),
+    Omission(
+        "sound",
+        "sound and video; a line of text replaces each",
+        _refused_input("audio|input_audio|video"),
+        _without_media("audio", "video"),
+        unless=_pattern(_ONE_MEDIUM),
+    ),
+    Omission(
+        "files",
+        "files; a line of text replaces each",
+        _refused_input("pdf|documents?|files?|input_file"),
+        _without_media("application", "text"),
+        unless=_pattern(_ONE_MEDIUM),
+    ),
+    Omission(
         "media",
         "images, sound and files; a line of text replaces each",
-        _pattern(rf"{_MEDIA}.{{0,120}}{_UNSUPPORTED}|(?:{_UNSUPPORTED}|{_NO_MEDIA}).{{0,120}}{_MEDIA}|{_ONLY_TEXT}"),
-        _without_media,
-        unless=_pattern(
-            r"\b(?:formats?|base64|urls?|scheme|download|fetch|decode|size|dimensions?|pixels|resolution|corrupt(?:ed)?"
-            r"|bytes|exceeds|mime|single|per message)\b|\btoo (?:large|many|big)|could not process"
-        ),
+        _pattern(_ONLY_TEXT),
+        _without_media(),
+        unless=_pattern(_ONE_MEDIUM),
     ),
     Omission(
         "later_system",

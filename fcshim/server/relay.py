@@ -59,7 +59,7 @@ class Relay:
         self,
         connection: ClientConnection,
         content: bytes,
-        may_be_sent_otherwise: Callable[[FcshimError], bool] = lambda _: False,
+        may_be_sent_otherwise: Callable[[FcshimError], bool] | None = None,
     ) -> FcshimError | None:
         """Relay a request whose body has been read.
 
@@ -76,8 +76,10 @@ class Relay:
                 # The client would suspect its own key, and such error messages often quote the key that was rejected.
                 raise self._codec.decode_error(reply.status, {}, b"")
             error_body = await reply.read_error() if reply.status >= 400 else b""
-            if error_body and may_be_sent_otherwise(error := self._codec.decode_error(reply.status, {}, error_body)):
-                return error
+            if error_body and may_be_sent_otherwise is not None:
+                error = self._codec.decode_error(reply.status, {}, error_body)
+                if may_be_sent_otherwise(error):
+                    return error
             connection.prepare(reply.status, _returned_headers(reply.headers))
             await connection.start()
             await connection.write(error_body)

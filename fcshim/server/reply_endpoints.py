@@ -219,9 +219,11 @@ class ReplyEndpoints:
             upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
+            # Later requests refer to a stored reply, so only the upstream's own will do.
+            is_handled = None if route.api.stateful else functools.partial(_refuses_part, request)
             write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
             relayed = await run_off_loop(len(body), write)
-            refused = await self._relay.forward(connection, relayed, functools.partial(_refuses_part, request))
+            refused = await self._relay.forward(connection, relayed, is_handled)
             if refused is None:
                 return
         if not request.messages:
@@ -237,10 +239,10 @@ class ReplyEndpoints:
         """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
         if route.api.codec is not self._codec or (model.upstream_model and "model" in route.path_params):
             return False
-        if has_any(request, self._capabilities.omissions(model.upstream_model or request.model)):
-            return False
         if route.api.stateful:
             return self._upstream_stores_replies(route)
+        if has_any(request, self._capabilities.omissions(model.upstream_model or request.model)):
+            return False
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)

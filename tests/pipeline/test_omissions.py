@@ -22,28 +22,38 @@ from fcshim.pipeline.omissions import OMISSIONS, has_any, without
 ROWS = {row.name: row for row in OMISSIONS}
 PNG = MediaPart("image/png", data="AAAA")
 TEXT_ONLY = [
-    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
-    (500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
-    (500, "image input is not supported by this server"),
-    (500, "unsupported content[].type"),
-    (500, "The server was not compiled for multimodal or the model projector can't be loaded."),
-    (500, "Image input detected, but the loaded model is not configured with a mmproj module."),
-    (500, 'can only concatenate str (not "list") to str'),
-    (400, "facebook/opt-125m is not a multimodal model None"),
-    (400, "At most 0 image(s) may be provided in one prompt."),
-    (400, "this model does not support image input (ref: b8bd630e)"),
-    (400, "this model is missing data required for image input"),
-    (400, "Model does not support images. Please use a model that does."),
-    (400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text` at line 1"),
-    (400, "Failed to deserialize the JSON body: messages[0].content: invalid type: sequence, expected a string"),
-    (400, "Invalid type for 'messages[0].content': expected a string, but got an array instead"),
-    (400, "Type mismatch for 'messages.1.content' key, expected 'String' type"),
-    (400, "'messages[1].content' must be a string"),
-    (400, "Invalid content type. image_url is only supported by certain models."),
-    (400, "Image input modality is not enabled for models/gemma-3-1b-it"),
-    (400, "This model doesn't support the image content block that you provided."),
-    (404, "No endpoints found that support image input"),
-    (404, "Only 'text' content type is supported."),
+    ("images", 500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    ("sound", 500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    ("images", 500, "image input is not supported by this server"),
+    ("media", 500, "unsupported content[].type"),
+    ("media", 500, "The server was not compiled for multimodal or the model projector can't be loaded."),
+    ("images", 500, "Image input detected, but the loaded model is not configured with a mmproj module."),
+    ("media", 500, 'can only concatenate str (not "list") to str'),
+    ("media", 400, "facebook/opt-125m is not a multimodal model None"),
+    ("images", 400, "At most 0 image(s) may be provided in one prompt."),
+    ("images", 400, "this model does not support image input (ref: b8bd630e)"),
+    ("images", 400, "this model is missing data required for image input"),
+    ("images", 400, "Model does not support images. Please use a model that does."),
+    (
+        "images",
+        400,
+        "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text` at line 1",
+    ),
+    (
+        "media",
+        400,
+        "Failed to deserialize the JSON body: messages[0].content: invalid type: sequence, expected a string",
+    ),
+    ("media", 400, "Invalid type for 'messages[0].content': expected a string, but got an array instead"),
+    ("media", 400, "Type mismatch for 'messages.1.content' key, expected 'String' type"),
+    ("media", 400, "'messages[1].content' must be a string"),
+    ("images", 400, "Invalid content type. image_url is only supported by certain models."),
+    ("images", 400, "Image input modality is not enabled for models/gemma-3-1b-it"),
+    ("images", 400, "This model doesn't support the image content block that you provided."),
+    ("images", 404, "No endpoints found that support image input"),
+    ("media", 404, "Only 'text' content type is supported."),
+    ("files", 400, "PDF input is not supported by this model"),
+    ("files", 400, "Unknown part type: file"),
 ]
 OTHER_IMAGE_ERRORS = [
     "illegal base64 data at input byte 5",
@@ -54,6 +64,8 @@ OTHER_IMAGE_ERRORS = [
     "vision model only supports a single image per message",
     "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum",
     "Could not process image",
+    "Unsupported image type: image/tiff",
+    "animated GIF images are not supported",
     "temperature must be below 2",
 ]
 
@@ -71,14 +83,14 @@ def suspected(status, message):
     return [row.name for row in OMISSIONS if row.is_meant_by(error)]
 
 
-@pytest.mark.parametrize(("status", "message"), TEXT_ONLY)
-def test_refused_media_are_recognised(status, message):
-    assert "media" == suspected(status, message)[0]
+@pytest.mark.parametrize(("name", "status", "message"), TEXT_ONLY)
+def test_refused_media_are_recognised(name, status, message):
+    assert name == suspected(status, message)[0]
 
 
 @pytest.mark.parametrize("message", OTHER_IMAGE_ERRORS)
 def test_errors_about_one_image_are_the_clients(message):
-    assert "media" not in suspected(400, message)
+    assert not {"images", "sound", "files", "media"} & set(suspected(400, message))
 
 
 @pytest.mark.parametrize(
@@ -152,6 +164,13 @@ def test_the_model_is_told_where_an_image_was():
         "Look: here\n[An image (image/png) was sent here. It cannot be shown: this model takes only text.]\n"
         "[A file (application/pdf) was sent here. It cannot be shown: this model takes only text.]\nWhat is it?"
     ) == text_of(message.content)
+
+
+def test_what_is_not_refused_stays():
+    request = conversation(UserMessage((PNG, MediaPart("audio/wav", data="AA"))))
+
+    assert PNG == left("sound", request).messages[0].content[0]
+    assert request is left("files", request)
 
 
 def test_images_of_results_are_replaced_too():

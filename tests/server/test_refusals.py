@@ -43,7 +43,7 @@ async def test_an_image_is_left_out_once_it_was_refused_and_from_then_on(tools, 
     assert ["So.", "Yes."] == [text for text, reply in zip(["So.", "Yes."], replies, strict=True) if text in reply.text]
     assert IMAGE in texts[0]
     assert [SHOWN, SHOWN] == texts[1:]
-    assert "left out from now on: images, sound and files" in caplog.text
+    assert "left out from now on: images" in caplog.text
 
 
 async def test_other_requests_of_that_model_are_relayed_as_before():
@@ -165,7 +165,7 @@ async def test_fcshim_models_says_what_is_left_out():
         await client.post(CHAT, json=chat_body(messages=LOOK))
         (report,) = (await client.get("/fcshim/models")).json()
 
-    assert ["media"] == report["left_out"]
+    assert ["images"] == report["left_out"]
 
 
 FAILED = refusal("structure_info not used with HarmonyParser", 500)
@@ -215,3 +215,12 @@ async def test_auto_asks_by_prompt_if_the_role_of_results_is_refused():
 
     assert 200 == reply.status_code
     assert ["user", "assistant", "user"] == [each["role"] for each in upstream.requests[-1].body["messages"]][-3:]
+
+
+async def test_a_stored_reply_is_always_the_upstreams_own():
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    body = {"model": "m", "input": [{"role": "user", "content": [image]}]}
+    async with scripted_upstream(NO_IMAGES) as upstream:
+        (reply,) = await answers(upstream, body, path="/v1/responses", upstream_api="responses", tools="native")
+
+    assert (500, NO_IMAGES.pieces[0]) == (reply.status_code, reply.content)
