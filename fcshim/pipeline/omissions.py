@@ -56,15 +56,15 @@ _ONE_MEDIUM = (
 class Omission:
     """One part of a request that an upstream may refuse.
 
-    `wording`: how refusals read; `unless`: words of other errors. `leave_out` returns the request itself if it has no
-    such part.
+    `wording`: how refusals read; `unless`: words of other errors; both are patterns, compiled when one is needed.
+    `leave_out` returns the request itself if it has no such part.
     """
 
     name: str
     summary: str
-    wording: re.Pattern[str]
+    wording: str
     leave_out: Callable[[Request], Request]
-    unless: re.Pattern[str] | None = None
+    unless: str = ""
     adds_usage: bool = False
     """Whether the part asks for the usage, as all our requests do, and those of clients only sometimes."""
 
@@ -74,24 +74,23 @@ class Omission:
             return False
         if isinstance(error, UpstreamError) and error.lost:
             return False
-        message = error.message
-        return bool(self.wording.search(message)) and not (self.unless and self.unless.search(message))
+        return _has(self.wording, error.message) and not (self.unless and _has(self.unless, error.message))
 
 
-def _refused_input(kinds: str) -> re.Pattern[str]:
+def _refused_input(kinds: str) -> str:
     """Return the pattern of an error that names a kind of input and says that it is unsupported."""
     word = rf"\b(?:{kinds})\b"
-    return _pattern(rf"{word}.{{0,120}}{_UNSUPPORTED}|(?:{_UNSUPPORTED}|{_NONE_OF}).{{0,120}}{word}")
+    return rf"{word}.{{0,120}}{_UNSUPPORTED}|(?:{_UNSUPPORTED}|{_NONE_OF}).{{0,120}}{word}"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE | re.DOTALL)
+def _has(pattern: str, message: str) -> bool:
+    return re.search(pattern, message, re.IGNORECASE | re.DOTALL) is not None
 
 
-def _refused_field(name: str) -> re.Pattern[str]:
+def _refused_field(name: str) -> str:
     """Return the pattern of an error that names a field of the request and says that it is unsupported."""
     word = rf"(?<![\w-]){name}(?![\w-])"
-    return _pattern(rf"{word}.{{0,120}}{_UNSUPPORTED}|{_UNSUPPORTED}.{{0,120}}{word}")
+    return rf"{word}.{{0,120}}{_UNSUPPORTED}|{_UNSUPPORTED}.{{0,120}}{word}"
 
 
 def _without_media(*kinds: str) -> Callable[[Request], Request]:
@@ -221,41 +220,39 @@ OMISSIONS: tuple[Omission, ...] = (
         "images; a line of text replaces each",
         _refused_input("images?|image_url|input_image|vision"),
         _without_media("image"),
-        unless=_pattern(_ONE_MEDIUM),
+        unless=_ONE_MEDIUM,
     ),
     Omission(
         "sound",
         "sound and video; a line of text replaces each",
         _refused_input("audio|input_audio|video"),
         _without_media("audio", "video"),
-        unless=_pattern(_ONE_MEDIUM),
+        unless=_ONE_MEDIUM,
     ),
     Omission(
         "files",
         "files; a line of text replaces each",
         _refused_input("pdf|documents?|files?|input_file"),
         _without_media("application", "text"),
-        unless=_pattern(_ONE_MEDIUM),
+        unless=_ONE_MEDIUM,
     ),
     Omission(
         "media",
         "images, sound and files; a line of text replaces each",
-        _pattern(_ONLY_TEXT),
+        _ONLY_TEXT,
         _without_media(),
-        unless=_pattern(_ONE_MEDIUM),
+        unless=_ONE_MEDIUM,
     ),
     Omission(
         "later_system",
         "system messages after the first; they become notes in the user's turns",
-        _pattern(
-            r"system.{0,40}(?:beginning|first|start|only one|multiple)|(?:only one|multiple|more than one) system"
-        ),
+        r"system.{0,40}(?:beginning|first|start|only one|multiple)|(?:only one|multiple|more than one) system",
         _with_one_system,
     ),
     Omission(
         "system",
         "the system role; its text opens the next turn of the user",
-        _pattern(
+        (
             rf"system.{{0,80}}{_UNSUPPORTED}|{_UNSUPPORTED}.{{0,80}}\bsystem\b|{_UNSUPPORTED}.{{0,40}}\broles?\b"
             r"|only user.{0,20}assistant|should be .user. or .assistant|invalid role|role.{0,20}(?:invalid|unknown)"
             r"|developer instruction is not enabled|roles? must alternate|must alternate between"
@@ -265,7 +262,7 @@ OMISSIONS: tuple[Omission, ...] = (
     Omission(
         "alternation",
         "turns of one role that follow one another; they are joined",
-        _pattern(r"roles? must alternate|must alternate between|consecutive|same role"),
+        r"roles? must alternate|must alternate between|consecutive|same role",
         _alternating,
     ),
     Omission(
@@ -281,7 +278,7 @@ OMISSIONS: tuple[Omission, ...] = (
     Omission(
         "max_tokens",
         "the name max_tokens; it is sent as max_completion_tokens",
-        _pattern(r"max_tokens\b.{0,120}\bmax_completion_tokens"),
+        r"max_tokens\b.{0,120}\bmax_completion_tokens",
         lambda request: request if request.max_tokens is None else _chat_options(request, max_completion_tokens=True),
     ),
     Omission(
