@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
-from tests.scripted import Script, scripted_upstream, text_reply
+from tests.scripted import Script, event, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 from tests.server.test_api_pairs import reply_script
 from tests.server.test_native import PROPS
@@ -224,3 +224,13 @@ async def test_a_stored_reply_is_always_the_upstreams_own():
         (reply,) = await answers(upstream, body, path="/v1/responses", upstream_api="responses", tools="native")
 
     assert (500, NO_IMAGES.pieces[0]) == (reply.status_code, reply.content)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_in_the_stream_counts_if_nothing_came_before(stream):
+    error = Script((event(error={"message": "Model does not support images. Please use a model that does."}),))
+    async with scripted_upstream(error, text_reply("So.")) as upstream:
+        (reply,) = await answers(upstream, chat_body(messages=LOOK, stream=stream))
+
+    assert (200, True) == (reply.status_code, "So." in reply.text)
+    assert SHOWN == upstream.requests[1].body["messages"][-1]["content"]
