@@ -82,7 +82,8 @@ class Relay:
                     return error
             connection.prepare(reply.status, _returned_headers(reply.headers))
             await connection.start()
-            await connection.write(error_body)
+            if error_body:
+                await connection.write(error_body)
             await self._copy_body(reply, connection)
         return None
 
