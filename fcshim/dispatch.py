@@ -1,29 +1,35 @@
 """The driver of one request: it makes the attempts, sends them, and passes the events of the reply on.
 
-Rule: when an upstream refuses native tools or a constraint, the request is sent again without it, unless the client
-has already received events; the refusal is remembered. The same settings give the same attempts in the client and in
-the proxy. Long work runs beside the event loop, so that streams of other requests go on: one piece of work at a time.
-The interpreter's lock changes hands every few milliseconds, so that the loop waits for one thread at most; the work
-must not hold the lock for long in one call of a C function.
+Rule: when an upstream refuses native tools, a constraint or another part of a request (`omissions`), the request is
+sent again without it, unless the client has already received events; the refusal is remembered once the upstream has
+taken the request without it. The same settings give the same attempts in the client and in the proxy. Long work runs
+beside the event loop, so that streams of other requests go on: one piece of work at a time. The interpreter's lock
+changes hands every few milliseconds, so that the loop waits for one thread at most; the work must not hold the lock for
+long in one call of a C function.
 """
 
 import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
+from fcshim.codecs.base import UpstreamCodec
+from fcshim.codecs.fill_in_middle import CODECS
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.errors import FcshimError, UpstreamError
+from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.native_check import CheckedNative
+from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
 from fcshim.pipeline.retry import shim_exchange
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
@@ -53,6 +59,9 @@ async def run_off_loop(size: int, work: Callable[[], Result]) -> Result:
 
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
+
+_UNAVAILABLE = frozenset({503, 504, 529})
+"""Statuses of a server that is loading, overloaded or too slow, whatever the request."""
 
 
 class ReplySink(Protocol):
@@ -97,34 +106,58 @@ class ExchangeFactory:
     size: int = 0
     """Bytes of the client's request, if other requests must not wait while an exchange is made of a large one."""
 
-    def make(self, *, native: bool, backend: Backend) -> AnyExchange:
+    def make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission] = ()) -> AnyExchange:
         """Make it for native tools (`native`), or for the prompt, with a constraint that `backend` accepts.
 
-        Raises `RequestError`.
+        `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
-        exchange = self._make(native=native, backend=backend)
+        exchange = self._make(native=native, backend=backend, omissions=omissions)
         exchange.prepare()
         return exchange
 
-    def _make(self, *, native: bool, backend: Backend) -> AnyExchange:
-        request, upstream = self.request, self.capabilities.upstream.kind.codec
+    def _make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> AnyExchange:
+        request, upstream = self.request, _reduced(self.capabilities.upstream.kind.codec, omissions)
+        if request.suffix:
+            return Exchange(request, upstream=_fill_in_codec(self.capabilities.upstream.kind, backend))
+        searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
-            return self._native_exchange()
-        if not (self.translated or uses_tools(request) or constrains_document(backend.form, request)):
+            return self._native_exchange(upstream, request.stop if searches_stops else ())
+        emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
+        if not (emulated or searches_stops):
             return Exchange(request, upstream=upstream)
         shim = make_shim(request, self.model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
+        if shim.codec is not None:
+            shim = replace(shim, codec=_reduced(shim.codec, omissions))
         return shim_exchange(shim, upstream=upstream, max_retries=self.model.max_retries, buffered=self.buffered)
 
-    def _native_exchange(self) -> Exchange:
-        request, kind = self.request, self.capabilities.upstream.kind
+    def _native_exchange(self, upstream: UpstreamCodec, searched_stops: tuple[str, ...]) -> Exchange:
+        request, rules = self.request, self.capabilities.upstream.kind.name_rules
         media = chosen_profile(self.model.profile, request.model).media
-        native = prepare_native(request, name_rules=kind.name_rules, media=media)
+        native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
         if self.model.tools != "auto" or not request.tools:
-            return Exchange(request, upstream=kind.codec, transform=native)
+            return Exchange(request, upstream=upstream, transform=native)
         checked = CheckedNative(native, self.capabilities.native_failure_handler(request.model))
-        return Exchange(request, upstream=kind.codec, transform=checked)
+        return Exchange(request, upstream=upstream, transform=checked)
+
+
+def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
+    """Return the codec for a prompt with a suffix. Raises `RequestError` if the upstream cannot fill in the middle."""
+    if kind.codec is not OPENAI_CHAT or backend.fill_in_middle is None:
+        server = (
+            f"the upstream's API ({kind.name})" if kind.codec is not OPENAI_CHAT else f"the upstream ({backend.name})"
+        )
+        raise RequestError(
+            f"suffix: {server} cannot fill in the middle of a text; llama-server and Ollama can, and servers whose "
+            "/completions takes a suffix",
+            param="suffix",
+        )
+    return CODECS[backend.fill_in_middle]
+
+
+def _reduced(codec: UpstreamCodec, omissions: Sequence[Omission]) -> UpstreamCodec:
+    return ReducedCodec(codec, omissions) if omissions else codec
 
 
 def make_shim(
@@ -151,12 +184,23 @@ def make_shim(
 class RequestAttempts:
     """The attempts of one request: native tools or the prompt, with a constraint or without, and retries.
 
-    `headers` are sent with every attempt.
+    `headers` are sent with every attempt. `refused`: the error with which the upstream has refused the client's own
+    request, which was relayed.
     """
 
-    def __init__(self, factory: ExchangeFactory, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    def __init__(
+        self,
+        factory: ExchangeFactory,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        refused: FcshimError | None = None,
+    ) -> None:
         self.refusal: UpstreamReply | None = None
-        """The last reply with an error status."""
+        """The reply of the last attempt, if it had an error status."""
+        self._refused = refused
+        self._omissions = list(factory.capabilities.omissions(factory.request.model))
+        self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
+        self._tried_omissions = set(self._omissions)
+        self._unexplained = ""  # the error of native tools that the current exchange does without
         self._factory = factory
         self._request = factory.request
         self._capabilities = factory.capabilities
@@ -174,9 +218,11 @@ class RequestAttempts:
         """
         self._native = await self._capabilities.uses_native_tools(self._request, self._factory.model.tools)
         exchange = await self._make_first()
+        if self._refused is not None:
+            exchange = await self._without_refused_part(exchange, self._refused) or exchange
         more = True
         while more:
-            self._exchange = exchange
+            self._exchange, self.refusal = exchange, None
             try:
                 async with self._capabilities.upstream.send_request(
                     exchange.upstream_request, headers=self._headers
@@ -215,7 +261,9 @@ class RequestAttempts:
         return exchange
 
     async def _make(self, backend: Backend) -> AnyExchange:
-        make = functools.partial(self._factory.make, native=self._native, backend=backend)
+        make = functools.partial(
+            self._factory.make, native=self._native, backend=backend, omissions=tuple(self._omissions)
+        )
         return await run_off_loop(self._factory.size, make)
 
     async def _make_retry(self, exchange: AnyExchange, backend: Backend) -> bool:
@@ -237,15 +285,51 @@ class RequestAttempts:
             return exchange
         if sink.started:
             raise error
-        if self._native and self._factory.model.tools == "auto" and self._request.tools and refuses_tools(error):
-            self._capabilities.native_failure_handler(self._request.model)(error.message)
+        fallback = await self._without_refused_part(exchange, error)
+        if fallback is None and self._may_use_prompt(error):
             self._native = False
             fallback = await self._make_first()
-        else:
+        elif fallback is None:
             self._suspect_constraint(exchange, error)
             fallback = await self._make(OFF)
         sink.restart()
         return fallback
+
+    async def _without_refused_part(self, exchange: AnyExchange, error: FcshimError) -> AnyExchange | None:
+        """Return the exchange without the part of the request that `error` refuses; None if there is no such part.
+
+        Each part is left out once. It is sent again if the upstream gives the same error without it.
+        """
+        tried, self._last_omission = self._last_omission, None
+        if tried is not None and tried[1] == error.message:
+            self._omissions.remove(tried[0])
+        sent = exchange.upstream_request.body
+        for omission in OMISSIONS:
+            if omission in self._tried_omissions or not omission.is_meant_by(error):
+                continue
+            self._tried_omissions.add(omission)
+            self._omissions.append(omission)
+            fallback = await self._make_first()
+            if fallback.upstream_request.body != sent:
+                logger.warning("%s: sent again without %s: %s", self._request.model, omission.summary, error.message)
+                self._last_omission = omission, error.message
+                return fallback
+            self._omissions.remove(omission)
+        return None
+
+    def _may_use_prompt(self, error: UpstreamError) -> bool:
+        """Return whether native tools may be the reason of `error`, so that the prompt could do better."""
+        if not (self._native and self._factory.model.tools == "auto" and uses_tools(self._request)):
+            return False
+        if refuses_tools(error):
+            self._capabilities.native_failure_handler(self._request.model)(error.message)
+            return True
+        status = 0 if self.refusal is None else self.refusal.status
+        if status < 500 or status in _UNAVAILABLE:
+            return False
+        logger.warning("%s: sent again with tools in the prompt: %s", self._request.model, error.message)
+        self._unexplained = error.message
+        return True
 
     async def _drop_retry_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         if exchange.sent_call:
@@ -265,6 +349,14 @@ class RequestAttempts:
     def _confirm(self, exchange: AnyExchange) -> None:
         """Record that the upstream answered the exchange that was sent last, and so what it accepts and refuses."""
         self._capabilities.record_success(exchange.constraint_key)
+        model = self._request.model
+        if len(self._omissions) > len(self._capabilities.omissions(model)):
+            self._capabilities.record_omissions(model, self._omissions)
+        if self._unexplained:
+            self._capabilities.suspect_native_tools(model, self._unexplained)
+            self._unexplained = ""
+        elif self._native and uses_tools(self._request):
+            self._capabilities.record_native_success(model)
         if self._suspected_key:
             self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""

@@ -148,6 +148,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     include_usage: bool = False
     n: int = 1
     stop: tuple[str, ...] = ()
+    suffix: str = ""
+    """The text that follows: the model writes what stands between the prompt and it, without a chat template."""
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None

@@ -99,7 +99,7 @@ async def test_auto_uses_native_tools_until_they_are_refused():
         replies = [await client.complete("1 + 2?", TOOLS) for _ in range(2)]
 
     assert [1, 1] == [len(reply.tool_calls) for reply in replies]
-    assert ["/props", *["/v1/chat/completions"] * 3] == [received.path for received in upstream.requests]
+    assert ["/props?model=m", *["/v1/chat/completions"] * 3] == [received.path for received in upstream.requests]
     assert [False, True, False, False] == ["tools" in received.body for received in upstream.requests]
 
 

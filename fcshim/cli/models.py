@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_line("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
     for note in dict.fromkeys(row.note for row in reports if row.note):
         write_line(f"\nnote: {note}")
+    for report in reports:
+        if report.left_out:
+            write_line(f"\nnote: {sanitize_line(report.model)}: the endpoint refuses {', '.join(report.left_out)}")
     return 0
 
 

@@ -170,6 +170,10 @@ class Codec(ABC):
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""
 
+    def relayed_body(self, body: bytes) -> bytes:
+        """Return the body of a request without tools that is relayed, as every upstream of this API takes it."""
+        return body
+
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error that is inserted between two events of a running stream of this API."""
         return write_data(self.encode_error(error))

@@ -7,6 +7,7 @@ pages of rows further down, for compatibility.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from fcshim.codecs.fill_in_middle import FillInMiddle
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
 from fcshim.errors import ConfigError
@@ -16,11 +17,14 @@ from fcshim.errors import ConfigError
 class Fingerprint:
     """A page that identifies a server: the JSON at `path` has `member` (a dotted path; lists by index).
 
-    The status is no evidence: LM Studio answers 200 for paths that it does not serve.
+    `value` is a pattern that the member's text contains; `absent` is a member that the page does not have. The status
+    is no evidence: LM Studio answers 200 for paths that it does not serve.
     """
 
     path: str
     member: str
+    value: str = ""
+    absent: str = ""
 
 
 Prefill = Literal["plain", "continue_final_message"]
@@ -37,6 +41,7 @@ class Backend:
     when a call may begin, which takes llama-server's `/completion`, after its `/apply-template` has written the prompt.
     `rewrites_response_format`: a client's `response_format` may be replaced by one that also admits calls. `api`: of
     its APIs, the one that reports most about its models. `prefill`: how it continues a last assistant message.
+    `starts_servers`: it starts another server for each model, which decides what is accepted.
     """
 
     name: str
@@ -49,6 +54,9 @@ class Backend:
     rewrites_response_format: bool = True
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
+    starts_servers: bool = False
+    fill_in_middle: FillInMiddle | None = None
+    """How it takes a prompt with a suffix; None for servers that cannot, or that ignore the suffix."""
     demanded: bool = False
     """Whether the settings name this backend: a required call that cannot be constrained is then an error."""
 
@@ -58,6 +66,7 @@ GENERIC = Backend(
     summary="any other server: it gets no field that it may not know",
     # Owners that say nothing about the server; with them, detection ends after the list of models.
     owned_by=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
+    fill_in_middle="suffix",
 )
 
 OFF = Backend(name="off", summary="no constraint: only the fields that the client sent", rewrites_response_format=False)
@@ -74,6 +83,7 @@ BACKENDS: dict[str, Backend] = {
             fingerprints=(Fingerprint("//props", "default_generation_settings"),),
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-server-eager",
@@ -82,6 +92,7 @@ BACKENDS: dict[str, Backend] = {
             constrains_auto_choice=True,
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-server-lazy",
@@ -91,23 +102,53 @@ BACKENDS: dict[str, Backend] = {
             lazy=True,
             api="llamacpp",
             prefill="plain",
+            fill_in_middle="infill",
         ),
         Backend(
             name="llama-cpp-python",
             summary="llama-cpp-python's server: a grammar; an invalid one kills the process",
             form="gbnf",
             owned_by=("me",),
+            fill_in_middle="suffix",
         ),
         Backend(
             name="llama-server-llguidance",
             summary="llama.cpp's server, built with LLAMA_LLGUIDANCE: a grammar in Lark",
             form="llguidance",
             api="llamacpp",
+            fill_in_middle="infill",
         ),
         Backend(
             name="vllm-guidance",
             summary="vLLM with the structured-outputs backend guidance: a grammar in Lark",
             form="guidance",
+            fill_in_middle="suffix",
+        ),
+        Backend(
+            name="llama-swap",
+            summary="llama-swap: the constraint of the model's own server, if that is llama-server",
+            owned_by=("llama-swap",),
+            starts_servers=True,
+        ),
+        Backend(
+            name="koboldcpp",
+            summary="KoboldCpp: a grammar",
+            form="gbnf",
+            owned_by=("koboldcpp",),
+        ),
+        Backend(
+            name="tabbyapi",
+            summary="TabbyAPI: no constraint, since its releases differ in what they accept",
+            owned_by=("tabbyAPI",),
+        ),
+        Backend(
+            name="localai",
+            summary="LocalAI: a grammar, which its llama.cpp backend uses",
+            form="gbnf",
+            fingerprints=(
+                Fingerprint("//system", "loaded_models"),
+                Fingerprint("//version", "version", value=r"^\S+ \("),  # `v2.26.0 (a1b2c3d4)`
+            ),
         ),
         Backend(
             name="lmstudio",
@@ -138,6 +179,7 @@ BACKENDS: dict[str, Backend] = {
             fingerprints=(Fingerprint("//api/version", "version"),),
             api="ollama",
             prefill="plain",
+            fill_in_middle="suffix",
         ),
         Backend(
             name="vllm",
@@ -146,6 +188,12 @@ BACKENDS: dict[str, Backend] = {
             owned_by=("vllm",),
             fingerprints=(Fingerprint("//version", "version"),),
             prefill="continue_final_message",
+            fill_in_middle="suffix",
+        ),
+        Backend(
+            name="mlx-lm",
+            summary="mlx_lm.server: no constraint",
+            fingerprints=(Fingerprint("/models", "data.0.id", value="(?i)mlx", absent="data.0.owned_by"),),
         ),
         GENERIC,
     )

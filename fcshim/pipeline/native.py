@@ -1,8 +1,8 @@
 """The transform for native tools.
 
-Rule: events pass unchanged, with three exceptions: tool names that the upstream's API does not admit are mapped there
+Rule: events pass unchanged, with four exceptions: tool names that the upstream's API does not admit are mapped there
 and back; without parallel calls the reply ends after the first call; media that the upstream refuses become a line of
-text.
+text; stop sequences that it refuses are searched here.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ from fcshim.messages import (
     ToolMessage,
     placeholder,
 )
+from fcshim.pipeline.stop_sequences import StopSearch
 
 _replace = msgspec.structs.replace
 
@@ -33,15 +34,20 @@ class Native:
     prepared: Request
     client_names: Mapping[str, str]
     """The client's tool names by the upstream's, where they differ."""
+    searched_stops: tuple[str, ...] = ()
+    """Stop sequences that the upstream does not search."""
     constraint_key: str = ""
     codec: UpstreamCodec | None = None
 
     def stream(self) -> "NativeStream":
         """Make the event transform of one choice."""
-        return NativeStream(self.client_names, parallel=self.prepared.parallel_tool_calls)
+        stops = StopSearch(self.searched_stops) if self.searched_stops else None
+        return NativeStream(self.client_names, parallel=self.prepared.parallel_tool_calls, stops=stops)
 
 
-def prepare_native(request: Request, *, name_rules: NameRules, media: bool = True) -> Native:
+def prepare_native(
+    request: Request, *, name_rules: NameRules, media: bool = True, searched_stops: tuple[str, ...] = ()
+) -> Native:
     """Write the tool names as the upstream admits them; without `media`, replace media by a line of text."""
     used = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))
     names = {name: name_rules.sanitize(name) for name in used}
@@ -52,7 +58,8 @@ def prepare_native(request: Request, *, name_rules: NameRules, media: bool = Tru
         tools=tuple(_replace(tool, name=names[tool.name]) for tool in request.tools),
         tool_choice=_replace(choice, names=tuple(names.get(name, name) for name in choice.names)),
     )
-    return Native(prepared, {upstream: name for name, upstream in names.items() if upstream != name})
+    client_names = {upstream: name for name, upstream in names.items() if upstream != name}
+    return Native(prepared, client_names, searched_stops)
 
 
 def _prepare_message(message: Message, names: Mapping[str, str], *, media: bool) -> Message:
@@ -69,8 +76,10 @@ def _prepare_message(message: Message, names: Mapping[str, str], *, media: bool)
 class NativeStream:
     """Transform the events of one choice. `names` maps the upstream's tool names to the client's, where they differ."""
 
-    def __init__(self, names: Mapping[str, str], *, parallel: bool) -> None:
+    def __init__(self, names: Mapping[str, str], *, parallel: bool, stops: StopSearch | None = None) -> None:
         self.finished = False
+        self._stops = stops
+        self._called = False
         self._names = names
         self._parallel = parallel
         self._ended = False
@@ -80,26 +89,40 @@ class NativeStream:
         if self._ended:
             return [event] if isinstance(event, Usage) else []
         match event:
-            case ToolCallStart(tool_call_name=name) if name in self._names:
-                return [_replace(event, tool_call_name=self._names[name])]
+            case Text():
+                return self.feed_text(event.text)
+            case ToolCallStart(tool_call_name=name):
+                return [*self._held_text(), _replace(event, tool_call_name=self._names.get(name, name))]
             case ToolCallEnd():
                 return self._end_call(event)
             case Stop():
-                self._ended = True
+                return [*self.close(), event]
         return [event]
 
     def feed_text(self, text: str) -> list[Event]:
         """Do what `feed(Text(text))` does."""
-        return [Text(text)]
+        return [Text(text)] if self._stops is None else self._search_stops(self._stops, text)
 
     def close(self) -> list[Event]:
-        """Take note that the upstream has ended; nothing was held back."""
-        self._ended = True
-        return []
+        """Take note that the upstream has ended; return the text that was held back."""
+        held, self._ended = self._held_text(), True
+        return held
+
+    def _search_stops(self, stops: StopSearch, text: str) -> list[Event]:
+        events: list[Event] = [Text(found)] if (found := stops.feed(text)) else []
+        if stops.found:
+            self.finished = self._ended = True
+            events.append(Stop("tool_use" if self._called else "stop_sequence"))
+        return events
+
+    def _held_text(self) -> list[Event]:
+        held = "" if self._stops is None or self._ended else self._stops.flush()
+        return [Text(held)] if held else []
 
     def _end_call(self, event: ToolCallEnd) -> list[Event]:
         name = event.tool_call_name
         ended = _replace(event, tool_call_name=self._names.get(name, name))
+        self._called = self._called or event.error is None
         if self._parallel or event.error is not None:
             return [ended]
         self.finished = self._ended = True

@@ -1,4 +1,4 @@
-"""Relays requests that need no shim, unchanged in both directions.
+"""Relays requests that need no shim, unchanged in both directions; the caller may have adapted a body before.
 
 Rule: method, path, query, body, status and headers pass unchanged, except what belongs to one connection, one key or
 one browser. If the upstream rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off
@@ -8,10 +8,11 @@ never gets a clean end.
 import asyncio
 import contextlib
 import re
+from collections.abc import Callable
 
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
-from fcshim.errors import UpstreamError
+from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
 from fcshim.upstream import Upstream, UpstreamReply
 
@@ -54,8 +55,16 @@ class Relay:
         """
         await self.forward(connection, await connection.body(self._config.max_body))
 
-    async def forward(self, connection: ClientConnection, content: bytes) -> None:
-        """Relay a request whose body has been read."""
+    async def forward(
+        self,
+        connection: ClientConnection,
+        content: bytes,
+        may_be_sent_otherwise: Callable[[FcshimError], bool] | None = None,
+    ) -> FcshimError | None:
+        """Relay a request whose body has been read.
+
+        Return an error of the upstream for which `may_be_sent_otherwise` is true; the client then has nothing yet.
+        """
         headers = self.forwarded_headers(connection.headers)
         async with (
             connection.watch_disconnect(),
@@ -66,11 +75,17 @@ class Relay:
             if reply.status in _KEY_REFUSED_STATUSES and self._config.upstream_key is not None:
                 # The client would suspect its own key, and such error messages often quote the key that was rejected.
                 raise self._codec.decode_error(reply.status, {}, b"")
+            error_body = await reply.read_error() if reply.status >= 400 else b""
+            if error_body and may_be_sent_otherwise is not None:
+                error = self._codec.decode_error(reply.status, {}, error_body)
+                if may_be_sent_otherwise(error):
+                    return error
             connection.prepare(reply.status, _returned_headers(reply.headers))
             await connection.start()
-            if reply.status >= 400:
-                await connection.write(await reply.read_error())
+            if error_body:
+                await connection.write(error_body)
             await self._copy_body(reply, connection)
+        return None
 
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Return path and query for the upstream.

@@ -24,6 +24,7 @@ from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.guard import client_key
@@ -173,6 +174,8 @@ class _RequestContext:
     tool_loop: ToolLoop | None
     size: int
     """Bytes of the body."""
+    refused: FcshimError | None
+    """The error with which the upstream refused the request as the client sent it."""
 
 
 class ReplyEndpoints:
@@ -210,14 +213,25 @@ class ReplyEndpoints:
         request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
-        upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
+        upstream_request, tool_loop = request, None
+        if not request.suffix:
+            upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
+        refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
-            await self._relay.forward(connection, with_model_name(body, model.upstream_model))
-        elif not request.messages:
+            # Later requests refer to a stored reply, so only the upstream's own will do.
+            is_handled = None if route.api.stateful else functools.partial(_refuses_part, request)
+            write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
+            relayed = await run_off_loop(len(body), write)
+            refused = await self._relay.forward(connection, relayed, is_handled)
+            if refused is None:
+                return
+        if not request.messages:
             identity = self._new_identity(request, codec, connection)
             await connection.respond(200, codec.encode_reply(request, identity, ()))
         else:
-            context = _RequestContext(connection, codec, model, request, upstream_request, tool_loop, len(body))
+            context = _RequestContext(
+                connection, codec, model, request, upstream_request, tool_loop, len(body), refused
+            )
             await self._handle(context)
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
@@ -226,6 +240,8 @@ class ReplyEndpoints:
             return False
         if route.api.stateful:
             return self._upstream_stores_replies(route)
+        if has_any(request, self._capabilities.omissions(model.upstream_model or request.model)):
+            return False
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
@@ -289,7 +305,8 @@ class ReplyEndpoints:
             translated=context.codec is not self._codec,
             size=context.size,
         )
-        return RequestAttempts(factory, self._upstream_headers(context.connection, context.codec))
+        headers = self._upstream_headers(context.connection, context.codec)
+        return RequestAttempts(factory, headers, context.refused)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.
@@ -313,12 +330,27 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
     }
 
 
+def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None) -> bytes:
+    return with_model_name(body if uses_tools(request) else codec.relayed_body(body), model)
+
+
 def with_model_name(body: bytes, model: str | None) -> bytes:
     """Return the request body with another model name; the bytes of every other value stay as they are."""
     if model is None:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
+
+
+def _refuses_part(request: Request, error: FcshimError) -> bool:
+    """Tell whether an error refuses a part of the request that can be left out.
+
+    Not if the client wants log probabilities: only the upstream's own reply has them.
+    """
+    if request.extra.get("logprobs") or not request.messages:
+        return False
+    suspected = [omission for omission in OMISSIONS if omission.is_meant_by(error)]
+    return has_any(request, suspected)
 
 
 def _check_tool_count(count: int, max_tools: int, limit: int) -> None:

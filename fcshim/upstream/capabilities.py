@@ -6,8 +6,9 @@ claim. A refused constraint is not sent again; after three refusals and no succe
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from urllib.parse import quote
 
 import msgspec
 
@@ -17,12 +18,13 @@ from fcshim.constrain.constraint import dialect_note
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import Upstream
-from fcshim.upstream.detection import detect
+from fcshim.upstream.detection import detect, loads_on_demand, matches
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -34,14 +36,16 @@ _MAX_REFUSALS = 3
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
 _MAX_REMEMBERED = 1_000
 """Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
+_LLAMA_SERVER = BACKENDS["llama-server"]
 _NOT_GRAMMARS = frozenset({"", PREFILL})
 """Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
 """Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
 _UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
 """Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
-_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
-"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag"."""
+_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja|\broles?\b", re.IGNORECASE)
+"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag", or without
+the role `tool`."""
 
 
 class Capabilities:
@@ -54,6 +58,9 @@ class Capabilities:
         self.upstream = upstream
         self._backend = _configured_backend(constrain, upstream)
         self._native: dict[str, bool] = {}  # whether a model has native tools
+        self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
+        self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
+        self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
         self._accepts_grammars = False
@@ -77,11 +84,16 @@ class Capabilities:
             self.record_native_tools(model, works=claimed)
         return self._native[model]
 
+    def knows_native_tools(self, model: str) -> bool:
+        """Return whether `has_native_tools` asks no more."""
+        return model in self._native
+
     def record_native_tools(self, model: str, *, works: bool) -> None:
         """Record whether a model has native tools that work."""
         if len(self._native) >= _MAX_MODELS:
             self._native.clear()
         self._native[model] = works
+        self._native_suspects.discard(model)
 
     def native_failure_handler(self, model: str) -> Callable[[str], None]:
         """Return a function that records that the model's native tools do not work; its argument is the reason."""
@@ -92,14 +104,45 @@ class Capabilities:
 
         return handle
 
+    def suspect_native_tools(self, model: str, reason: str) -> None:
+        """Record that a request failed with native tools and succeeded without them, for a reason unknown.
+
+        The server may have had a bad moment, so only the second time in a row counts as a failure.
+        """
+        if model in self._native_suspects:
+            self.native_failure_handler(model)(reason)
+            return
+        if len(self._native_suspects) >= _MAX_MODELS:
+            self._native_suspects.clear()
+        self._native_suspects.add(model)
+
+    def record_native_success(self, model: str) -> None:
+        """Record that the upstream answered a request with native tools."""
+        self._native_suspects.discard(model)
+
+    def omissions(self, model: str) -> tuple[Omission, ...]:
+        """Return what the model's requests are sent without, since the upstream refused it."""
+        return self._omissions.get(model, ())
+
+    def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
+        """Record that the upstream refused these parts of a request and took it without them."""
+        known = self.omissions(model)
+        found = [omission for omission in omissions if omission not in known]
+        for omission in found:
+            logger.warning("%s: left out from now on: %s", model, omission.summary)
+        if len(self._omissions) >= _MAX_MODELS:
+            self._omissions.clear()
+        self._omissions[model] = (*known, *found)
+
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
         """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
 
         `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
         """
-        if self._backend is None and (for_retry or _needs_constraint(request)):
+        if self._backend is None and (for_retry or _depends_on_backend(request)):
             self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
-        return self._backend or GENERIC
+        backend = self._backend or GENERIC
+        return await self._server_of(request.model, backend) if backend.starts_servers else backend
 
     def is_refused(self, key: str) -> bool:
         """Return whether the upstream refuses this constraint; false for the empty key, which is no constraint."""
@@ -135,12 +178,25 @@ class Capabilities:
         except UpstreamError:
             return None
 
+    async def _server_of(self, model: str, starter: Backend) -> Backend:
+        """Return the backend of the server that `starter` has started for the model; `starter` if it is unknown."""
+        if model not in self._servers:
+            try:
+                props = await self._fetch_json("GET", _props_path(model))
+            except UpstreamError:
+                return starter
+            if len(self._servers) >= _MAX_MODELS:
+                self._servers.clear()
+            is_llama = any(matches(props, each) for each in _LLAMA_SERVER.fingerprints)
+            self._servers[model] = _LLAMA_SERVER if is_llama else starter
+        return self._servers[model]
+
     async def _query(self, model: str) -> bool:
         match self.upstream.kind.tool_support_source:
             case "always":
                 return True
             case "props":
-                return _template_has_tools(await self._fetch_json("GET", "//props"))
+                return _template_has_tools(await self._fetch_json("GET", _props_path(model)))
             case "show":
                 body = msgspec.json.encode({"model": model})
                 capabilities = (await self._fetch_json("POST", "//api/show", body)).get("capabilities")
@@ -156,10 +212,16 @@ class Capabilities:
         return value if isinstance(value, dict) else {}
 
 
-class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get.
+def _props_path(model: str) -> str:
+    """Return the path of llama-server's `/props`. Servers with several models need the name, others ignore it."""
+    return f"//props?model={quote(model, safe='')}" if model else "//props"
 
-    `note`: why its calls cannot be constrained, if they cannot.
+
+class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The tool calling, dialect and profile that requests for one model get.
+
+    `tools`: `native` or `prompt`; `auto` while the server would have to load the model to say.
+    `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
     """
 
     model: str
@@ -167,25 +229,32 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     dialect: str
     profile: str
     note: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
-    names, _ = await capabilities.upstream.list_models()
+    names, listed = await capabilities.upstream.list_models()
+    asks = not loads_on_demand(listed)
     named = [name for name, row in config.models.items() if row.upstream_model]
     constrains = config.constrain != "off"
     return [
-        await _model_report(name, config.for_model(name), capabilities, constrains=constrains)
+        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks)
         for name in dict.fromkeys([*names, *named])
     ]
 
 
-async def _model_report(name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool) -> ModelReport:
+async def _model_report(
+    name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool, asks: bool
+) -> ModelReport:
     upstream_name = model.upstream_model or name
-    native = model.tools == "native" or (model.tools == "auto" and await capabilities.has_native_tools(upstream_name))
+    tools: str = model.tools
+    if tools == "auto" and (asks or capabilities.knows_native_tools(upstream_name)):
+        tools = "native" if await capabilities.has_native_tools(upstream_name) else "prompt"
     profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
-    note = dialect_note(dialect) if constrains and not native else ""
-    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note)
+    note = dialect_note(dialect) if constrains and tools != "native" else ""
+    left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
+    return ModelReport(name, tools, dialect.name, profile.name, note, left_out)
 
 
 def refuses_tools(error: FcshimError) -> bool:
@@ -207,10 +276,18 @@ def _configured_backend(constrain: str, upstream: Upstream) -> Backend | None:
     return OFF if constrain == OFF.name else replace(get_backend(constrain), demanded=True)
 
 
-def _needs_constraint(request: Request) -> bool:
-    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema."""
+def _depends_on_backend(request: Request) -> bool:
+    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema.
+
+    A suffix counts too, because the backends differ in how they take it.
+    """
     call_required = request.tool_choice.mode == "required" and bool(request.tools)
-    return call_required or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
+    return (
+        call_required
+        or bool(request.suffix)
+        or any(tool.strict for tool in request.tools)
+        or requested_schema(request) is not None
+    )
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:

@@ -4,6 +4,7 @@ Rule: `backends` holds the owners and fingerprints; a page that hangs, is missin
 """
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -37,16 +38,34 @@ async def detect(upstream: Upstream) -> Detection:
     if backend is not None:
         return Detection(backend, f"its models are owned by {owner!r:.60}", model_list)
     candidates = [(row, fingerprint) for row in BACKENDS.values() for fingerprint in row.fingerprints]
-    documents = await asyncio.gather(*(_try_fetch_page(upstream, fingerprint.path) for _, fingerprint in candidates))
-    for (row, fingerprint), document in zip(candidates, documents, strict=True):
-        if matches(document, fingerprint):
+    paths = {fingerprint.path for _, fingerprint in candidates} - {upstream.kind.codec.models_path}
+    pages = await asyncio.gather(*(_try_fetch_page(upstream, path) for path in paths))
+    documents = {upstream.kind.codec.models_path: model_list, **dict(zip(paths, pages, strict=True))}
+    for row, fingerprint in candidates:
+        if matches(documents[fingerprint.path], fingerprint):
             return Detection(row, f"{fingerprint.path.lstrip('/')} has {fingerprint.member!r}", model_list)
     return Detection(GENERIC, "nothing tells what kind of server it is", model_list)
 
 
 def matches(document: JSON, fingerprint: Fingerprint) -> bool:
-    """Return whether a page has the fingerprint's member."""
-    return lookup(document, fingerprint.member) is not None
+    """Return whether a page has the fingerprint's member, with its value, and not the absent one."""
+    found = lookup(document, fingerprint.member)
+    if found is None or (fingerprint.absent and lookup(document, fingerprint.absent) is not None):
+        return False
+    return not fingerprint.value or (isinstance(found, str) and bool(re.search(fingerprint.value, found)))
+
+
+def loads_on_demand(listed: bytes) -> bool:
+    """Return whether the server loads a model when a page about it is asked for, by its list of models.
+
+    llama-swap does, and so does llama-server with several models, which lists the status of each.
+    """
+    try:
+        document = msgspec.json.decode(listed)
+    except (ValueError, RecursionError):
+        return False
+    owner = backend_of_owner(str(lookup(document, "data.0.owned_by")))
+    return lookup(document, "data.0.status.value") is not None or (owner is not None and owner.starts_servers)
 
 
 def lookup(document: JSON, path: str) -> JSON:

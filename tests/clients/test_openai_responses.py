@@ -224,6 +224,22 @@ async def test_a_reply_that_was_cut_off_is_incomplete_and_its_call_is_none(strea
     assert ["message"] == [item.type for item in response.output]
 
 
+@STREAMS
+async def test_a_reply_that_is_nothing_but_a_call_cut_off_has_an_incomplete_item(stream):
+    async with talking(stream_texts(CALL[:60], reason="length")) as (sdk, _):
+        if stream:
+            events = await kinds(sdk, tools=[ADD])
+            (item,) = [each.item for each in events if each.type == "response.output_item.done"]
+        else:
+            (item,) = (await create(sdk, stream=False, tools=[ADD])).output
+
+    assert ("function_call" if stream else "message", "incomplete") == (item.type, item.status)
+    if stream:
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(item.arguments)
+        assert ("response.incomplete", []) == (events[-1].type, events[-1].response.output)
+
+
 async def test_an_error_in_the_stream_is_its_last_event():
     play = stream_then(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     seen = []

@@ -52,6 +52,29 @@ def test_relayed_requests_right_after_one_another_all_get_through(proxied: httpx
     assert all(reply.text.endswith("data: [DONE]\n\n") for reply in replies)
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.mark.parametrize("tools", [[], TOOLS])
+def test_an_image_does_not_end_a_session_with_a_model_that_takes_none(
+    direct: httpx.Client, proxied: httpx.Client, tools: list[dict]
+) -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "hello"}, image]}]
+    body = {"messages": messages, "max_tokens": 4, **({"tools": tools} if tools else {})}
+    refused, *answered = (http.post("/v1/chat/completions", json=body) for http in (direct, proxied, proxied))
+
+    assert "image input is not supported" in refused.text
+    assert [200, 200] == [reply.status_code for reply in answered]
+
+
+def test_an_empty_turn_is_written_as_the_server_takes_it(direct: httpx.Client, proxied: httpx.Client) -> None:
+    body = {"messages": [*HELLO, {"role": "assistant"}, *HELLO], "max_tokens": 4}
+    replies = [http.post("/v1/chat/completions", json=body).status_code for http in (direct, proxied)]
+
+    assert [400, 200] == replies
+
+
 def test_a_chat_without_tools_keeps_what_only_llama_server_says(proxied: httpx.Client) -> None:
     body = {"messages": HELLO, "max_tokens": 4}
 

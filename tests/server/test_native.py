@@ -109,7 +109,7 @@ async def test_auto_falls_back_to_the_prompt_when_the_upstream_refuses_tools():
 
     assert [200, 200] == [reply.status_code for reply in replies]
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
+    assert ["/props?model=m", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
     assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
 
 

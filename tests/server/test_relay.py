@@ -240,6 +240,31 @@ async def test_a_failure_before_the_response_is_an_openai_error(play, status, me
     assert message in response.json()["error"]["message"]
 
 
+async def test_what_strict_endpoints_refuse_is_written_in_another_way():
+    sent = {
+        "model": "m",
+        "messages": [
+            {"role": "developer", "content": [{"type": "text", "text": "Be kind."}]},
+            {"role": "assistant", "content": None, "refusal": None, "tool_calls": []},
+        ],
+        "tools": [],
+        "tool_choice": "none",
+        "parallel_tool_calls": True,
+        "stop": None,
+        "n": 1,
+    }
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        await client.post("/v1/chat/completions", json=sent)
+
+    messages = [{"role": "system", "content": "Be kind."}, {"role": "assistant", "content": ""}]
+
+    assert {"model": "m", "messages": messages, "n": 1} == upstream.requests[0].json_body
+
+
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/proxy/v1"])
 async def test_the_upstream_url_may_have_v1_or_not(suffix):
     async with (

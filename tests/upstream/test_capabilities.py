@@ -5,14 +5,21 @@ import json
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.config import Config
 from fcshim.errors import UpstreamError
+from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, refuses_tools
+from fcshim.upstream.capabilities import Capabilities, model_reports, refuses_tools
 from tests.scripted import Script, scripted_upstream
 
 
 def page(value, status=200):
     return Script((json.dumps(value).encode(),), status=status)
+
+
+def required(model):
+    hello = UserMessage((TextPart("Hi"),))
+    return Request(model=model, messages=(hello,), tools=(Tool("add"),), tool_choice=ToolChoice("required"))
 
 
 async def claimed(kind, *scripts):
@@ -41,7 +48,7 @@ async def test_providers_are_assumed_to_have_native_tools(kind):
     ],
 )
 async def test_llama_server_has_native_tools_if_its_template_has_or_is_unknown(props, status, expected):
-    assert (expected, [("GET", "/props", {})]) == await claimed("llamacpp", page(props, status))
+    assert (expected, [("GET", "/props?model=m", {})]) == await claimed("llamacpp", page(props, status))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,32 @@ async def test_a_recorded_answer_overrides_the_claim():
         capabilities.record_native_tools("m", works=False)
 
         assert (False, True) == (await capabilities.has_native_tools("m"), await capabilities.has_native_tools("n"))
+
+
+async def test_each_model_of_llama_swap_has_the_backend_of_its_own_server():
+    listed = page({"data": [{"id": "a/b", "owned_by": "llama-swap"}, {"id": "c", "owned_by": "llama-swap"}]})
+    props = page({"default_generation_settings": {"n_ctx": 8192}, "total_slots": 1})
+    pages = {"/v1/models": listed, "/props?model=a%2Fb": props}
+    async with scripted_upstream(pages=pages) as upstream, Upstream(upstream.url) as endpoint:
+        capabilities = Capabilities(endpoint)
+        names = [(await capabilities.backend(required(name))).name for name in ("a/b", "a/b", "c")]
+
+    assert ["llama-server", "llama-server", "llama-swap"] == names
+    assert ["/v1/models", "/props?model=a%2Fb", "/props?model=c"] == upstream.page_paths
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [{"id": "m", "owned_by": "llama-swap"}, {"id": "m", "owned_by": "llamacpp", "status": {"value": "unloaded"}}],
+)
+async def test_no_report_makes_a_server_load_its_models(listed):
+    async with (
+        scripted_upstream(pages={"/v1/models": page({"data": [listed]})}) as upstream,
+        Upstream(upstream.url) as endpoint,
+    ):
+        (report,) = await model_reports(Config(upstream=upstream.url, tools="auto"), Capabilities(endpoint))
+
+    assert ("m", "auto", ["/v1/models"]) == (report.model, report.tools, upstream.page_paths)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,12 @@ LM_STUDIO = page(
 LM_STUDIO_NEW = page({"models": [{"type": "llm", "key": "m", "loaded_instances": [], "max_context_length": 4096}]})
 
 
+LOCALAI = page({"backends": ["llama-cpp", "whisper"], "loaded_models": []})
+MLX_LM = page(
+    {"object": "list", "data": [{"id": "mlx-community/Qwen3-4B-4bit", "object": "model", "created": 1795000000}]}
+)
+
+
 async def found(pages) -> tuple[str, list[str]]:
     async with scripted_upstream(pages=pages) as upstream, Upstream(upstream.url) as endpoint:
         result = await detect(endpoint)
@@ -61,6 +67,9 @@ async def found(pages) -> tuple[str, list[str]]:
         ("organization_owner", "lmstudio"),
         ("vllm", "vllm"),
         ("sglang", "sglang"),
+        ("llama-swap", "llama-swap"),
+        ("koboldcpp", "koboldcpp"),
+        ("tabbyAPI", "tabbyapi"),
         ("openai", "generic"),
     ],
 )
@@ -78,6 +87,9 @@ async def test_a_known_owner_of_the_models_identifies_the_backend_in_one_request
         ({"/version": page({"version": "0.11.0"})}, "vllm"),
         ({"/server_info": page({"tokenizer_path": "m"}), "/version": page({"version": "1"})}, "sglang"),
         ({"/get_server_info": page({"tokenizer_path": "m"})}, "sglang"),
+        ({"/v1/models": page({"data": [{"id": "m", "object": "model"}]}), "/system": LOCALAI}, "localai"),
+        ({"/version": page({"version": "v2.26.0 (a1b2c3d4)"}), "/api/version": page({"version": "1"})}, "localai"),
+        ({"/v1/models": MLX_LM}, "mlx-lm"),
         ({"/v1/models": page({"data": []})}, "generic"),
         ({"/props": page([]), "/version": page({"version": None})}, "generic"),
     ],
@@ -86,7 +98,7 @@ async def test_a_page_identifies_the_backend_if_the_owner_does_not(pages, expect
     name, seen = await found(pages)
 
     assert expected == name
-    assert len(seen) == len(set(seen)) <= 8
+    assert len(seen) == len(set(seen)) <= 9
 
 
 @pytest.mark.parametrize(

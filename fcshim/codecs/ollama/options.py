@@ -149,7 +149,6 @@ def refuse_unsupported(source: dict[str, JSON]) -> None:
 
 _UNSUPPORTED = {
     "raw": "send the prompt without it, or send the request to the upstream directly",
-    "suffix": "describe in the prompt what to fill in, or send the request to the upstream directly",
     "template": "the upstream's own template is used",
     "context": "send the conversation to /api/chat",
 }

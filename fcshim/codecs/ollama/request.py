@@ -145,6 +145,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         stream=read_field(source, "stream", bool, default=True),
         include_usage=True,
         stop=settings.stop,
+        suffix=read_field(source, "suffix", str, "") if generate else "",
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
         top_p=settings.top_p,

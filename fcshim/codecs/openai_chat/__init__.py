@@ -21,6 +21,7 @@ from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.openai_chat.decoder import ChatDecoder
 from fcshim.codecs.openai_chat.encoder import ChatEncoder, write_error, write_reply
 from fcshim.codecs.openai_chat.models import read_models, write_model, write_models
+from fcshim.codecs.openai_chat.relayed_body import relayed_body
 from fcshim.codecs.openai_chat.request import read_request
 from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.messages import Request
@@ -44,6 +45,10 @@ class OpenAIChat(Codec):
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:  # noqa: ARG002  # contract
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits)
+
+    def relayed_body(self, body: bytes) -> bytes:
+        """Write what strict servers refuse in another way; everything else keeps its bytes."""
+        return relayed_body(body)
 
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""

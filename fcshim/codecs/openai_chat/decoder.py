@@ -208,6 +208,8 @@ class ChatDecoder:
         events: list[Event] = []
         if delta is not None:
             _read_delta(reader, delta, events, whole=whole)
+        elif choice.text:
+            reader.emit_text(Text(choice.text), events)
         if choice.finish_reason or whole:
             reader.finish(_stop_reason(choice), events)
         out.extend([(choice.index, event) for event in events])

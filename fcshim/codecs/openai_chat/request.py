@@ -309,6 +309,8 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
     """The newer name of `max_tokens`."""
     custom: frozenset[str] = frozenset()
     """Names of the tools that were offered as custom tools."""
+    stream_usage: bool = True
+    """Whether the upstream is asked for the usage of a stream, which a few refuse."""
 
     def check(self, call: ToolCallEnd) -> ToolCallEnd:
         """Return the call, with an error if it is of a custom tool and its arguments are no text."""

@@ -52,9 +52,15 @@ def build_body(request: Request) -> dict[str, JSON]:
         "seed": request.seed,
     }
     body = {name: value for name, value in given.items() if value is not None}
+    extra = {name: value for name, value in request.extra.items() if name != "stream_options"}
+    return {**extra, **body, "stream": True, **_write_stream_options(request)}
+
+
+def _write_stream_options(request: Request) -> dict[str, JSON]:
+    if not ChatClientOptions.of(request).stream_usage:
+        return {}
     options = request.extra.get("stream_options")
-    stream_options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    return {**request.extra, **body, "stream": True, "stream_options": stream_options}
+    return {"stream_options": {**(options if isinstance(options, dict) else {}), "include_usage": True}}
 
 
 def _max_tokens_name(request: Request) -> str:

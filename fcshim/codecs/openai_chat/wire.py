@@ -36,11 +36,12 @@ class ChatDelta(msgspec.Struct, gc=False):
 
 
 class ChatChoice(msgspec.Struct, gc=False):
-    """One choice of a chunk (`delta`) or of a whole reply (`message`)."""
+    """One choice of a chunk (`delta`), of a whole reply (`message`), or of a text completion (`text`)."""
 
     index: int = 0
     delta: ChatDelta | None = None
     message: ChatDelta | None = None
+    text: str | None = None
     finish_reason: str | None = None
     stop_reason: JSON = None
 

@@ -8,11 +8,13 @@ A call that ends with an error after its start was sent never reaches the client
 - Its arguments are never valid JSON: the last brace is buffered until the call has ended without error. After an error
   a closing bracket of the wrong kind invalidates them. `response.function_call_arguments.done` never comes, and the
   final `output` does not have the call.
-- Error `truncated`: `response.incomplete`, reason `max_output_tokens`; the item has no `done` event.
+- Error `truncated`: `response.incomplete`, reason `max_output_tokens`; the item's `done` event has the status
+  `incomplete` and the invalidated arguments.
 - Error `malformed`, `invalid` or `limit`, and the reply has a valid call: `response.completed`; the item's `done` event
   has the status `incomplete` and the invalidated arguments, so that clients can report them to their model.
 - The same without a valid call: `response.failed`, then an `error` event; the item has no `done` event.
-- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the message.
+- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the message,
+  which is `incomplete` if it was truncated.
 
 The model sees a custom tool (free text instead of JSON) as a function with one string; its calls are converted back to
 custom calls once they are complete. The model sees tools in a namespace as `namespace__name`. Hosted tools (web search

@@ -224,9 +224,8 @@ class ResponsesEncoder:
         self._close_item("incomplete" if reason in INCOMPLETE_REASONS else "completed")
         reason = "max_tokens" if self._outcomes.truncated else reason
         response = end_response(self._response, self._output, self._usage, reason, self._identity.elapsed())
-        if response["status"] == "completed":
-            for item in self._failed_calls:
-                item.end_incomplete(self._emitter)
+        for item in self._failed_calls:
+            item.end_incomplete(self._emitter)
         store_response(self._request, self._identity, response)
         self._emitter.emit(f"response.{response['status']}", {"response": response})
 
@@ -248,7 +247,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     calls = tuple(map(ResponsesClientOptions.of(request).check, replies[0].tool_calls))
     reply = msgspec.structs.replace(replies[0], tool_calls=calls)
     reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
-    output = _write_output(request, identity, reply)
+    output = _write_output(request, identity, reply, reason)
     response = end_response(begin_response(request, identity), output, reply.usage, reason, identity.elapsed())
     if (failure := call_failure(reply)) is not None:
         response = mark_unusable(response, failure)
@@ -256,13 +255,16 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     return write_json(response)
 
 
-def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> list[dict[str, JSON]]:
+def _write_output(
+    request: Request, identity: ReplyIdentity, reply: Reply, reason: StopReason | None
+) -> list[dict[str, JSON]]:
     client_options = ResponsesClientOptions.of(request)
     items: list[dict[str, JSON]] = []
     if reply.reasoning:
         items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
     parts = list(split_text(visible_text(reply), reply.web_tool_uses))
-    is_cut = (reply.stop_reason in INCOMPLETE_REASONS and not reply.tool_calls) or call_failure(reply) is not None
+    is_limited = reason in INCOMPLETE_REASONS and not (reply.tool_calls and reply.text)
+    is_cut = is_limited or call_failure(reply) is not None
     for part in parts:
         if isinstance(part, str):
             status = "incomplete" if is_cut and part is parts[-1] else "completed"

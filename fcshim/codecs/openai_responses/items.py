@@ -169,7 +169,7 @@ class FunctionItem:
         return item
 
     def end_incomplete(self, emitter: Emitter) -> None:
-        """Write the end of a failed call: the official client raises if a completed response has an open item."""
+        """Write the end of a failed call: the official client raises if a response ends with an open item."""
         item = {**self._item, "arguments": self._arguments.sent_text(), "status": "incomplete"}
         emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
 

@@ -175,7 +175,7 @@ def test_without_a_prompt_there_are_no_messages():
     assert () == chat(messages=[]).messages == generate(prompt="", system="be brief").messages
 
 
-@pytest.mark.parametrize("field", ["raw", "suffix", "template", "context"])
+@pytest.mark.parametrize("field", ["raw", "template", "context"])
 def test_features_that_a_chat_lacks_are_rejected_by_name(field):
     error = refused(generate, **{field: [1] if field == "context" else "x"})
 

@@ -282,12 +282,13 @@ def is_json(text):
 
 
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}'], ["{", "}", " "]])
-def test_a_truncated_call_is_never_done(sent):
+def test_a_truncated_call_is_incomplete_and_never_json(sent):
     events = stream(Text("a"), *bad("truncated", sent), Stop("max_tokens"))
 
     assert "response.incomplete" == events[-1]["type"]
     assert ["message"] == [item["type"] for item in events[-1]["response"]["output"]]
-    assert 1 == len(only(events, "response.output_item.done"))
+    assert ["completed", "incomplete"] == [each["item"]["status"] for each in only(events, "response.output_item.done")]
+    assert not is_json(only(events, "response.output_item.done")[1]["item"]["arguments"])
     assert not only(events, "response.function_call_arguments.done")
     assert not any(map(is_json, arguments_sent(events)))
 
