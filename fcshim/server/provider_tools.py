@@ -76,7 +76,8 @@ def _without_names(choice: ToolChoice, left_out: Collection[str]) -> ToolChoice:
 
 
 def _with_note(request: Request, left_out: Sequence[ProviderTool]) -> Request:
-    named = ", ".join(dict.fromkeys(tool.name for tool in left_out))
+    names = {tool.type: tool.name for tool in reversed(left_out)}  # one type may stand for several tools
+    named = ", ".join(dict.fromkeys(names[tool.type] for tool in left_out))
     note = SystemMessage(
         (TextPart(f"Not available here, whatever is said elsewhere: {named}. Never pretend to use it."),)
     )
