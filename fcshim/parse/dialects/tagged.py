@@ -39,6 +39,7 @@ SEED_OSS = Dialect(
     summary="Seed-OSS: the tags of qwen3_xml, with nothing around a value, between <seed:tool_call> tags",
     open="<seed:tool_call>",
     close="</seed:tool_call>",
+    opens=("<function=",),
     body=TaggedCalls(_FUNCTION),
     result_open="<tool_response",
     result_close="</tool_response>",

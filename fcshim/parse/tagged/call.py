@@ -176,7 +176,7 @@ class TaggedCall:
         if isinstance(error, LimitError):
             self.fail("limit", str(error))
         elif isinstance(error, AmbiguousValueError):
-            self.fail("malformed", "it is not certain where a parameter's value ends")
+            self.fail("malformed", "a parameter's value has two readings")
         else:
             self.fail("malformed", "the arguments are not JSON")
 

@@ -224,7 +224,7 @@ class NestedValue:
             return
         try:
             if first or element.leaf is None:
-                element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path)
+                element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path, is_leaf=True)
             if text:
                 element.leaf.add(text)
             if last:
