@@ -32,6 +32,10 @@ class AmbiguousValueError(NotStrictError):
     """The value has two readings that differ."""
 
 
+class MissingValueError(NotStrictError):
+    """The key of a parameter has no value: neither text nor a closing tag follows it."""
+
+
 class UntypedValue:
     """Writes one value from pieces of its text; the key is already written."""
 
