@@ -127,6 +127,10 @@ class JsonCalls:
         unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
         return self._sink.arguments() + "".join(unsent)
 
+    def ends_with_string(self) -> bool:
+        """Return whether the last value of the call is a string, which may be longer than it seems."""
+        return bool(self._encoded_arguments) or self.sent_arguments().rstrip(" \t\r\n}]").endswith('"')
+
     # The end of a call.
 
     def end(self) -> None:
