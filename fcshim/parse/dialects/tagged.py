@@ -63,6 +63,7 @@ GLM = Dialect(
     body=TaggedCalls(_KEYS_AND_VALUES),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -77,6 +78,7 @@ HY_V3 = Dialect(
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call=Tag("", end="<tool_sep>"))),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -125,6 +127,7 @@ TELECHAT4 = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -137,6 +140,7 @@ IQUEST_Q1 = Dialect(
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquest_tool_call>")),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     markup=("<|iquest_end|>",),
     waits=_WAITS,
     templates="tagged",
@@ -157,6 +161,7 @@ SOLAR_OPEN2 = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     reasoning=(("<|think:start|>", "<|think:end|>"),),
     waits=_WAITS,
     templates="tagged",

@@ -365,6 +365,10 @@ class JsonBody(BodyReader):
         source = self._reader.roll_back()
         end_marker = self._end_markers.marker_at(source, 0)
         self.unread = source[len(end_marker) :] + tail
+        if self._calls.may_end_earlier():
+            self._calls.abandon("malformed", "a string is not closed", end_marker)
+            self._sink.finish()
+            return
         self._calls.repairing = True
         missing = "".join("}" if container == "{" else "]" for container in reversed(self._buffer.containers))
         try:

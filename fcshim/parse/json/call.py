@@ -6,6 +6,7 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
@@ -131,6 +132,10 @@ class JsonCalls:
         """Return whether the last value of the call is a string, which may be longer than it seems."""
         return bool(self._encoded_arguments) or self.sent_arguments().rstrip(" \t\r\n}]").endswith('"')
 
+    def may_end_earlier(self) -> bool:
+        """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
+        return _AFTER_STRING.search(self.sent_arguments()) is not None
+
     # The end of a call.
 
     def end(self) -> None:
@@ -237,6 +242,8 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return "".join(parts) if text[0] == "{" else None
 
 
+_AFTER_STRING = re.compile(r"(?:[}\]\s,]|\\[nrt])\Z")
+"""What follows a string, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
     *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
