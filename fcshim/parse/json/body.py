@@ -44,7 +44,7 @@ class JsonShape(JsonKeys):
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Return whether JSON can begin at `pos`; None if more text is needed to tell."""
-        return json_begins(text, pos, self.known_keys if self.keyed else frozenset())
+        return json_begins(text, pos, self.first_keys if self.keyed else frozenset())
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""

@@ -54,6 +54,8 @@ class JsonCalls:
         self._started = False
         self._name_parts: list[str] = []
         self._encoded_arguments: list[str] = []
+        self._message_text: list[str] = []
+        """The text of a message around the calls."""
         self._early_arguments: list[str] = []
         """Arguments before the name."""
 
@@ -74,6 +76,10 @@ class JsonCalls:
         """Read the name: its string begins."""
         self._buffer.target = self._name_parts
 
+    def begin_message_text(self) -> None:
+        """Read the text of a message: its string begins."""
+        self._buffer.target = self._message_text
+
     def end_string(self) -> None:
         """Take the name or the encoded arguments, if one of them has ended."""
         target = self._buffer.target
@@ -82,6 +88,8 @@ class JsonCalls:
         self._buffer.target = None
         if target is self._name_parts:
             self.set_name(json.loads("".join(target)))
+        elif target is self._message_text and json.loads("".join(target)):
+            self.discard()
 
     def set_name(self, name: str) -> None:
         """Look up the tool; without one the call is text."""
@@ -268,16 +276,21 @@ class JsonKeys:
     other_keys: tuple[str, ...] = ("type", "id", "index", "tool_call_id", "call_id")
     """Further keys of a call, which are ignored. In a body without markers, a key in none of these tables shows that
     the body is not a call."""
+    message_keys: tuple[str, ...] = ("role", "content")
+    """Keys of a message around a list of calls; a message that has text beside them is text."""
     name_is_key: bool = False
     """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
 
     known_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Every key that a call may have."""
+    first_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Every key with which a body without markers may begin."""
 
     def __post_init__(self) -> None:
         """Collect the known keys once: each line that begins with a bracket is compared with them."""
         keys = (*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.list_keys, *self.other_keys)
         object.__setattr__(self, "known_keys", frozenset(keys))
+        object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys)))
 
 
 class CallMembers(Members):
@@ -321,6 +334,8 @@ class JsonEnvelope(ValueHandler):
         self._buffer = buffer
         self._containers = buffer.containers
         self._known_keys_only = known_keys_only
+        self._is_message = False
+        """True after a key of a message, which may hold calls in a list only."""
         self._member_key = ""
         self._depth = 1
         """The number of open containers between two members of the call."""
@@ -360,8 +375,15 @@ class JsonEnvelope(ValueHandler):
         if len(self._containers) == self._depth:
             self._member_key = key
             self._calls.has_unknown_key |= not self._keys.name_is_key and key not in self._keys.known_keys
-            if self._known_keys_only and self._calls.name is None and key not in self._keys.known_keys:
-                self._calls.discard()
+            if self._known_keys_only and self._calls.name is None:
+                self._check_key(key)
+
+    def _check_key(self, key: str) -> None:
+        """Discard a body with a key that neither a call nor a message with calls has."""
+        if key in self._keys.message_keys and not self.outer_depth:
+            self._is_message = True
+        elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
+            self._calls.discard()
 
     def on_duplicate_key(self, key: str) -> None:
         """Reject the call."""
@@ -400,6 +422,11 @@ class JsonEnvelope(ValueHandler):
             self._depth += 1
         elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
             self.outer_depth, self._depth = 2, 3
+            self._is_message = calls.has_unknown_key = False
+        elif self._is_message and key == "content" and first == '"':
+            calls.begin_message_text()
+        elif self._is_message and key == "content" and first != "null":
+            calls.discard()
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""
