@@ -10,6 +10,7 @@ another start marker follows, is emitted as text, byte for byte. A marker that b
 """
 
 import enum
+import re
 from abc import ABC, abstractmethod
 
 from fcshim.events import StopReason
@@ -195,6 +196,8 @@ class BodyProgress:
 
 _MAX_LENGTH = 200
 """The most characters that are dropped."""
+_LINE_WITH_BRACKETS = re.compile(r"\n[ \t]*(?:[-*+\w.]{1,64}[ \t]{0,4})?[{\[(<]")
+"""A further line that begins with a bracket, or a name and a bracket: what it holds must not vanish."""
 _MARKUP_CHARS = " \t\r\n`)]};,"
 """What may follow a call before the end marker where no text may: closers too many, the end of a fence."""
 
@@ -251,6 +254,10 @@ class TrailingText:
             return TrailingStatus.TEXT, end
         if found is None:
             return TrailingStatus.OPEN, end
-        if found[0] not in self._end_markers.markers or (self._markup_only and self.text().strip(_MARKUP_CHARS)):
+        if found[0] not in self._end_markers.markers or self._is_kept(self.text()):
             return TrailingStatus.TEXT, end
         return TrailingStatus.CLOSED, found.end()
+
+    def _is_kept(self, text: str) -> bool:
+        """Return whether text before the end marker is more than a remark: a line in it may be a call."""
+        return (self._markup_only and bool(text.strip(_MARKUP_CHARS))) or _LINE_WITH_BRACKETS.search(text) is not None

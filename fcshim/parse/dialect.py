@@ -66,7 +66,8 @@ class Dialect:
     at_line_start: bool = False
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
     prompt_opens: bool = False
-    """True if prompts may end with `open`: the name of an offered tool on the first line then begins a call."""
+    """True if a reply may begin after `open`, with which the prompt ended or which the model left out: the name of an
+    offered tool on the first line then begins a call."""
     calls_only: bool = False
     """True if no text may stand between a call and its end marker."""
     markup: tuple[str, ...] = ()

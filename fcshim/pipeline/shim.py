@@ -14,7 +14,18 @@ from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
 from fcshim.errors import RequestError
-from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
+from fcshim.events import (
+    Error,
+    Event,
+    Reasoning,
+    Stop,
+    StopReason,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
 from fcshim.messages import (
     AUTO,
     Message,
@@ -279,6 +290,7 @@ class ShimStream:
     __slots__ = (
         *(
             "_white_space",
+            "_after_reasoning",
             "_saw_call",
             "_in_text",
             "_accepted_call",
@@ -309,6 +321,7 @@ class ShimStream:
         self._parallel = parallel
         self._ended = False
         self._white_space = ""  # held back: dropped if a call follows or came before
+        self._after_reasoning = False  # blank lines before the answer are dropped
         self._in_text = False  # text other than white space has come since the start or the last call
         self._saw_call = False
         self._accepted_call = False  # a call has ended without error
@@ -379,6 +392,9 @@ class ShimStream:
         match event:
             case Text() if event.text:  # an empty one is the place of a defect
                 return self._emit_text(event.text)
+            case Reasoning():
+                self._after_reasoning = True
+                return [event]
             case ToolCallStart():
                 return self._start_call(event)
             case ToolCallEnd():
@@ -394,6 +410,8 @@ class ShimStream:
             if text.isspace() and len(self._white_space) <= WHITE_SPACE_LIMIT:
                 return []
             text, self._white_space, self._in_text = self._white_space, "", True
+            if self._after_reasoning:
+                text, self._after_reasoning = _without_blank_lines(text), False
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
@@ -418,7 +436,7 @@ class ShimStream:
         return [event, Stop("tool_use")]
 
     def _end_reply(self, event: Stop) -> list[Event]:
-        white_space = [] if self._saw_call else self._search_stops(self._white_space)
+        white_space = [] if self._saw_call or self._after_reasoning else self._search_stops(self._white_space)
         if self._ended:  # at a stop sequence of white space
             return white_space
         self._ended = True
@@ -426,6 +444,12 @@ class ShimStream:
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())
+
+
+def _without_blank_lines(text: str) -> str:
+    """Return the text without the blank lines at its start; the white space before its first line stays."""
+    start = len(text) - len(text.lstrip())
+    return text[text.rfind("\n", 0, start) + 1 :]
 
 
 def _text_events(text: str) -> list[Event]:

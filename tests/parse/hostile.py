@@ -235,3 +235,20 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "gemma: opening tags": ("functiongemma", _fill("", "<start_function_call>call:")),
 }
 """Families in dialects other than the default one, each with its dialect."""
+
+RUN, ROW = "<run f>", '<p key="a">'
+
+IN_TEMPLATES: dict[str, tuple[str, Callable[[int], str]]] = {
+    "template: opening tags": ("xml_types", _fill("", RUN)),
+    "template: half opening tags": ("xml_types", _fill("", "<run f")),
+    "template: a long name": ("xml_types", _fill("<run ", "f")),
+    "template: calls": ("xml_types", _fill("", f"{RUN}</run>")),
+    "template: values": ("xml_types", _fill(RUN, f"{ROW}x</p>", "</run>")),
+    "template: unclosed values": ("xml_types", _fill(RUN, ROW)),
+    "template: a long value": ("xml_types", _fill(RUN + ROW, "x", "</p></run>")),
+    "template: closing tags in a value": ("xml_types", _fill(RUN + ROW, "</p>", "</run>")),
+    "template: runs of < in a value": ("xml_types", _fill(RUN + ROW, "<", "</p></run>")),
+    "template: white space between values": ("xml_types", _fill(RUN, " \n", "</run>")),
+    "template: text between values": ("xml_types", _fill(RUN, "x ", "</run>")),
+}
+"""Families in the dialects of response templates, each with its template."""

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
 
-def count_lines(text: str, dialect: str, tools: Sequence[Any]) -> int:
+def count_lines(text: str, dialect: str | Dialect, tools: Sequence[Any]) -> int:
     """Return the number of lines of Python that parsing the text executes."""
     parser = StreamParser(dialect, tools)
 

@@ -17,9 +17,10 @@ from fcshim.errors import ConfigError
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
 from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
-from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, OPEN
+from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, IN_TEMPLATES, OPEN
 from tests.parse.laws import Piece, check_reply, emitted_text, executable
 from tests.parse.line_count import count_lines
+from tests.parse.response_template.test_results import dialect_of
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("f", "get_weather")]
 STOPS: list[StopReason] = ["complete", "stop_sequence", "max_tokens", "content_filter", "error"]
@@ -223,6 +224,15 @@ def test_law_7_work_is_linear(name: str) -> None:
 @pytest.mark.parametrize("name", IN_DIALECTS)
 def test_law_7_work_is_linear_in_other_dialects(name: str) -> None:
     dialect, make = IN_DIALECTS[name]
+    small, large = (count_lines(make(size), dialect, TOOLS) for size in (1_000, 4_000))
+
+    assert large < 5.3 * small
+
+
+@pytest.mark.parametrize("name", IN_TEMPLATES)
+def test_law_7_work_is_linear_in_response_templates(name: str) -> None:
+    template, make = IN_TEMPLATES[name]
+    dialect = dialect_of({"template": template})
     small, large = (count_lines(make(size), dialect, TOOLS) for size in (1_000, 4_000))
 
     assert large < 5.3 * small

@@ -503,3 +503,28 @@ def test_only_a_lazy_grammar_needs_another_codec(
     shim = prepare_shim(client_request, backend=get_backend(server))
 
     assert (has_codec, fields_sent) == (shim.codec is not None, set(shim.prepared.extra))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("\n\nSo.", "So."),
+        (" \n \n    code\n\nx", "    code\n\nx"),
+        ("So.\n\n", "So.\n\n"),
+        ("\n\n", ""),
+        ("  x", "  x"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_blank_lines_between_the_reasoning_and_the_answer_are_dropped(answer: str, expected: str, size: int) -> None:
+    reply = f"<think>Hm.\n</think>{answer}"
+    shim = prepare_shim(request(UserMessage((TextPart("hi"),)))).stream()
+    events = fed(shim, [*(Text(reply[at : at + size]) for at in range(0, len(reply), size)), Stop("complete")])
+
+    assert expected == fold(events).text
+
+
+def test_blank_lines_without_reasoning_stay() -> None:
+    shim = prepare_shim(request(UserMessage((TextPart("hi"),)))).stream()
+
+    assert "\n\nSo." == fold(fed(shim, [Text("\n"), Text("\nSo."), Stop("complete")])).text

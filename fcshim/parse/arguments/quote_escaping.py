@@ -166,6 +166,8 @@ _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _LITERAL_COMMA = re.compile(r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[\s.)\]}+,:;%*\[=!<>|?&\\'\"-])")
 """A comma between quotes, and what follows a literal in code."""
 _LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
+_CALL_IN_STRING = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
+"""A line in a string, written as JSON, which begins like a call without markers."""
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
@@ -227,13 +229,20 @@ class QuoteEscaper:
         self._out.append(text[self._copied :])
         return "".join(self._out)
 
-    def check_commas(self, escaped: str) -> None:
-        """Raise `AmbiguousQuotesError` where a comma between two strings may be a literal in code: `s = ",".join(x)`.
+    def check_whole(self, escaped: str) -> None:
+        """Raise `AmbiguousQuotesError` where the whole text with escaped quotes has a second reading.
 
-        `escaped` is the whole text with escaped quotes. Where none of them was added, it is what the model wrote.
+        A comma between two strings may be a literal in code: `s = ",".join(x)`. A line that begins like a call, in a
+        body without an end marker, may be the call begun again. Where no quote was escaped, it is what the model wrote.
         """
-        if self._has_quotes and _LITERAL_COMMA.search(escaped) is not None:
+        if not self._has_quotes:
+            return
+        if _LITERAL_COMMA.search(escaped) is not None:
             raise AmbiguousQuotesError("a comma between two strings, or in a string with unescaped quotes")
+        if self._has_end_marker or not self._root.holds_calls:
+            return
+        if any(self._root.lists_member(found[1]) for found in _CALL_IN_STRING.finditer(escaped)):
+            raise AmbiguousQuotesError("a string with unescaped quotes, or a call that was begun again")
 
     def _skip(self, pos: int) -> int:
         """Skip white space and comments."""

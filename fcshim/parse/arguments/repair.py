@@ -71,7 +71,7 @@ def repair(
     try:
         escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
         escaped = escaper.escape('"' if commit_point == "string" else "", at_string_start=at_string_start)
-        escaper.check_commas(sent + escaped)
+        escaper.check_whole(sent + escaped)
     except AmbiguousQuotesError as error:
         raise RepairError(str(error), "string" if error.unclosed else "syntax") from None
     # A NUL character in the model's text must not be taken for the sentinel.

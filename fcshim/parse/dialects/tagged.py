@@ -39,6 +39,7 @@ SEED_OSS = Dialect(
     summary="Seed-OSS: the tags of qwen3_xml, with nothing around a value, between <seed:tool_call> tags",
     open="<seed:tool_call>",
     close="</seed:tool_call>",
+    opens=("<function=",),
     body=TaggedCalls(_FUNCTION),
     result_open="<tool_response",
     result_close="</tool_response>",
@@ -62,6 +63,7 @@ GLM = Dialect(
     body=TaggedCalls(_KEYS_AND_VALUES),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -76,6 +78,7 @@ HY_V3 = Dialect(
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call=Tag("", end="<tool_sep>"))),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -124,6 +127,7 @@ TELECHAT4 = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     waits=_WAITS,
     templates="tagged",
 )
@@ -136,6 +140,7 @@ IQUEST_Q1 = Dialect(
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquest_tool_call>")),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     markup=("<|iquest_end|>",),
     waits=_WAITS,
     templates="tagged",
@@ -156,6 +161,7 @@ SOLAR_OPEN2 = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     reasoning=(("<|think:start|>", "<|think:end|>"),),
     waits=_WAITS,
     templates="tagged",

@@ -44,7 +44,7 @@ class JsonShape(JsonKeys):
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Return whether JSON can begin at `pos`; None if more text is needed to tell."""
-        return json_begins(text, pos, self.known_keys if self.keyed else frozenset())
+        return json_begins(text, pos, self.first_keys if self.keyed else frozenset())
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""
@@ -81,8 +81,7 @@ class JsonBody(BodyReader):
             return self._restarts.feed(self, text, pos)
         calls = self._calls
         if calls.end_pending:
-            calls.end_pending = False
-            self.status = BodyStatus.CALL_ENDED
+            self._report_pending_end()
             return pos
         reading = READING
         calls.status = reading
@@ -98,6 +97,14 @@ class JsonBody(BodyReader):
         self.in_content = self._reader.in_content and self._arguments.streams
         self.status = calls.status
         return pos
+
+    def _report_pending_end(self) -> None:
+        """Report the end of a call that was text, or of the body if its remainder was text."""
+        self._calls.end_pending = False
+        self.status = BodyStatus.CALL_ENDED
+        if self._repair is not None and self._repair.ended:
+            self._end_body()
+            self.status = BodyStatus.ENDED
 
     def is_unfinished(self, _unread: str) -> bool:
         """Return whether a call is unfinished."""
@@ -191,9 +198,15 @@ class JsonBody(BodyReader):
         pos = self._repair.feed(text, pos)
         self._wait = self._repair.wait
         if self._repair.ended:
-            self.unread = self._repair.unread
-            self._end_body()
+            self._end_repaired(self._repair.unread)
         return pos
+
+    def _end_repaired(self, unread: str) -> None:
+        """End the body; first report that its remainder is text, where no call could be read from it."""
+        self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL
+        if not self._calls.end_pending:
+            self.unread = unread
+            self._end_body()
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
         self._calls.abandon_at_limit(error)
@@ -247,7 +260,7 @@ class JsonBody(BodyReader):
 
     def _check_trailing_text(self, trailer: JsonTrailer) -> None:
         """Reject a call after which a string may end: its own last string may contain quotes."""
-        if trailer.may_end_string() and self._sink.is_open:
+        if trailer.may_end_string() and self._sink.is_open and self._calls.ends_with_string():
             self._sink.fail("malformed", "a string may end after the body")
 
     def _after_discarded(self, text: str, pos: int) -> int:
@@ -275,6 +288,10 @@ class JsonBody(BodyReader):
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
+        if self._calls.end_pending and self._repair is not None and self._repair.ended:
+            self._report_pending_end()
+            self.unread = tail
+            return
         self._calls.status = READING
         natural = stop_reason in NATURAL_STOPS
         unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
@@ -348,6 +365,10 @@ class JsonBody(BodyReader):
         source = self._reader.roll_back()
         end_marker = self._end_markers.marker_at(source, 0)
         self.unread = source[len(end_marker) :] + tail
+        if self._calls.may_end_earlier():
+            self._calls.abandon("malformed", "a string is not closed", end_marker)
+            self._sink.finish()
+            return
         self._calls.repairing = True
         missing = "".join("}" if container == "{" else "]" for container in reversed(self._buffer.containers))
         try:

@@ -6,6 +6,7 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
@@ -53,6 +54,8 @@ class JsonCalls:
         self._started = False
         self._name_parts: list[str] = []
         self._encoded_arguments: list[str] = []
+        self._message_text: list[str] = []
+        """The text of a message around the calls."""
         self._early_arguments: list[str] = []
         """Arguments before the name."""
 
@@ -73,6 +76,10 @@ class JsonCalls:
         """Read the name: its string begins."""
         self._buffer.target = self._name_parts
 
+    def begin_message_text(self) -> None:
+        """Read the text of a message: its string begins."""
+        self._buffer.target = self._message_text
+
     def end_string(self) -> None:
         """Take the name or the encoded arguments, if one of them has ended."""
         target = self._buffer.target
@@ -81,6 +88,8 @@ class JsonCalls:
         self._buffer.target = None
         if target is self._name_parts:
             self.set_name(json.loads("".join(target)))
+        elif target is self._message_text and json.loads("".join(target)):
+            self.discard()
 
     def set_name(self, name: str) -> None:
         """Look up the tool; without one the call is text."""
@@ -126,6 +135,14 @@ class JsonCalls:
         """Return the arguments that were read so far."""
         unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
         return self._sink.arguments() + "".join(unsent)
+
+    def ends_with_string(self) -> bool:
+        """Return whether the last value of the call is a string, which may be longer than it seems."""
+        return bool(self._encoded_arguments) or self.sent_arguments().rstrip(" \t\r\n}]").endswith('"')
+
+    def may_end_earlier(self) -> bool:
+        """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
+        return _AFTER_STRING.search(self.sent_arguments()) is not None
 
     # The end of a call.
 
@@ -233,6 +250,8 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return "".join(parts) if text[0] == "{" else None
 
 
+_AFTER_STRING = re.compile(r"(?:[}\]\s,]|\\[nrt])\Z")
+"""What follows a string, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
     *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
@@ -257,16 +276,21 @@ class JsonKeys:
     other_keys: tuple[str, ...] = ("type", "id", "index", "tool_call_id", "call_id")
     """Further keys of a call, which are ignored. In a body without markers, a key in none of these tables shows that
     the body is not a call."""
+    message_keys: tuple[str, ...] = ("role", "content")
+    """Keys of a message around a list of calls; a message that has text beside them is text."""
     name_is_key: bool = False
     """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
 
     known_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Every key that a call may have."""
+    first_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Every key with which a body without markers may begin."""
 
     def __post_init__(self) -> None:
         """Collect the known keys once: each line that begins with a bracket is compared with them."""
         keys = (*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.list_keys, *self.other_keys)
         object.__setattr__(self, "known_keys", frozenset(keys))
+        object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys)))
 
 
 class CallMembers(Members):
@@ -310,6 +334,8 @@ class JsonEnvelope(ValueHandler):
         self._buffer = buffer
         self._containers = buffer.containers
         self._known_keys_only = known_keys_only
+        self._is_message = False
+        """True after a key of a message, which may hold calls in a list only."""
         self._member_key = ""
         self._depth = 1
         """The number of open containers between two members of the call."""
@@ -349,8 +375,15 @@ class JsonEnvelope(ValueHandler):
         if len(self._containers) == self._depth:
             self._member_key = key
             self._calls.has_unknown_key |= not self._keys.name_is_key and key not in self._keys.known_keys
-            if self._known_keys_only and self._calls.name is None and key not in self._keys.known_keys:
-                self._calls.discard()
+            if self._known_keys_only and self._calls.name is None:
+                self._check_key(key)
+
+    def _check_key(self, key: str) -> None:
+        """Discard a body with a key that neither a call nor a message with calls has."""
+        if key in self._keys.message_keys and not self.outer_depth:
+            self._is_message = True
+        elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
+            self._calls.discard()
 
     def on_duplicate_key(self, key: str) -> None:
         """Reject the call."""
@@ -389,6 +422,11 @@ class JsonEnvelope(ValueHandler):
             self._depth += 1
         elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
             self.outer_depth, self._depth = 2, 3
+            self._is_message = calls.has_unknown_key = False
+        elif self._is_message and key == "content" and first == '"':
+            calls.begin_message_text()
+        elif self._is_message and key == "content" and first != "null":
+            calls.discard()
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""

@@ -173,7 +173,7 @@ class LiteralValues(ABC):
         escaped = escaper.escape_from_string(
             syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start, multiline=string.multiline
         )
-        escaper.check_commas(self._call.sent_arguments() + escaped)
+        escaper.check_whole(self._call.sent_arguments() + escaped)
         return escaped
 
     def mark_escaped(self) -> None:

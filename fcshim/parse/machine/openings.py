@@ -35,6 +35,10 @@ _MAX_BACKTICKS = 3
 _BACKTICKS = re.compile(r"`++")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}+")
 _PARTIAL_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}+[.)]?)\Z")
+_LABELS = tuple(
+    f"**{word}{gap}call{end}" for word in ("tool", "function") for gap in ("", " ", "_", "-") for end in (":**", "**:")
+)
+"""Labels before a call in a code span, in lower case."""
 _MAX_TAGS = 16
 """Different unknown tags in one reply: the end markers of each are compiled."""
 
@@ -95,6 +99,8 @@ class OpeningFinder:
 
     def _find_in_list(self, text: str, pos: int) -> FoundOpening:
         """Return the call in an item of a Markdown list."""
+        if text.startswith("**", pos):
+            return self._find_after_label(text, pos)
         item = _LIST_ITEM.match(text, pos)
         if item is None or item.end() == len(text):
             return None if item or _PARTIAL_LIST_ITEM.match(text, pos) else False
@@ -102,10 +108,17 @@ class OpeningFinder:
             return False
         is_tag = text[item.end()] in FIRST_CHARS and text[item.end()] != "["
         found = (self._find_unknown_tag if is_tag else self.find_line)(text, item.end())
-        if not isinstance(found, tuple):
-            return found
-        opening, quote = found
-        return replace(opening, starts_body=False), item[0] + quote
+        return _after_prefix(item[0], found)
+
+    def _find_after_label(self, text: str, pos: int) -> FoundOpening:
+        """Return the call in a code span after a label."""
+        ahead = text[pos : pos + _MAX_AHEAD].lower()
+        label = next((label for label in _LABELS if ahead.startswith(label)), "")
+        found = _SPACE.match(text, pos + len(label))
+        if not label or found is None or found.end() == len(text):
+            return None if label or any(each.startswith(ahead) for each in _LABELS) else False
+        end = found.end()
+        return _after_prefix(text[pos:end], self.find_line(text, end)) if text[end] == "`" else False
 
     def find_in_section(self, section: Dialect, text: str, pos: int) -> FoundOpening:
         """Return the call of a section that opens at `pos`."""
@@ -194,6 +207,14 @@ class OpeningFinder:
         if len(self._unknown_tags) < _MAX_TAGS:
             self._unknown_tags.add(tag)
         return tag in self._unknown_tags
+
+
+def _after_prefix(prefix: str, found: FoundOpening) -> FoundOpening:
+    """Return an opening with the text before it, which is a part of its marker."""
+    if not isinstance(found, tuple):
+        return found
+    opening, marker = found
+    return replace(opening, starts_body=False), prefix + marker
 
 
 def _in_section(opening: Opening, section: Dialect) -> Opening:

@@ -3,6 +3,8 @@
 Theory of operation. An expression is parsed to a tree, and the tree compiled to instructions. The matcher tries them in
 Python's order, with a stack, but no instruction twice at one position: the cost is at most instructions times
 characters, whatever the expression. Where it needs text beyond the end, more text could change the result.
+The library `regex` backtracks, and is bounded by a clock only; its partial matches do not say that more text could
+change a match (`a+` on `aa`). RE2 has no lookahead. Neither gives the tree, from which the shape of a call is derived.
 
 Rule: literals, classes, groups, alternatives, repetitions, lookahead and `$` are supported; lookbehind,
 backreferences, flags and word boundaries are not.

@@ -245,10 +245,10 @@ class TaggedBody(CallContentReader):
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
+        self.unread = rest or ""
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
         elif rest is not None:
-            self.unread = rest
             self._close_call()
         else:
             self._fail_truncated()

@@ -19,7 +19,7 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, NamedTag
-from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue, WrappedArguments
+from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue, WrappedArguments
 from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY
 
@@ -175,8 +175,10 @@ class TaggedCall:
         """End the call with the error that corresponds to an exception."""
         if isinstance(error, LimitError):
             self.fail("limit", str(error))
+        elif isinstance(error, MissingValueError):
+            self.fail("malformed", "a parameter has no value")
         elif isinstance(error, AmbiguousValueError):
-            self.fail("malformed", "it is not certain where a parameter's value ends")
+            self.fail("malformed", "a parameter's value has two readings")
         else:
             self.fail("malformed", "the arguments are not JSON")
 

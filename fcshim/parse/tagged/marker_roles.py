@@ -37,7 +37,7 @@ class MarkerRoles:
         """Number of open calls that the value quotes."""
         self.quotes_call = False
         self.open_tags = 0
-        """Number of parameters' openings that are content, without their closing tags."""
+        """Number of openings that are content, without their closing tags: those that this value's own tag closes."""
         self.stray_closers = 0
         """Number of closing tags that are content, without their openings."""
         self.has_closers = False
@@ -149,7 +149,7 @@ class MarkerRoles:
             role = self._classify_next(text, found, on_new_line=on_new_line, empty=empty, may_end=may_end)
         if found and role == "content":
             self.is_disordered |= self.stray_closers > 0
-            self.open_tags += 1
+            self.open_tags += found.close in {"", self._compiled.tags.parameter_close}
         return role
 
     def _may_follow(self, name: str, *, on_new_line: bool) -> bool:

@@ -39,6 +39,8 @@ class CallMarkup:
     def __init__(self, compiled: CompiledTags, keys: AbstractSet[str]) -> None:
         self.compiled = compiled
         self.keys = keys
+        self._own_close = ""
+        """The dialect's closing tag, inside a value that another tag closes."""
         self._wrapper = ""
         """The wrapper that is open."""
 
@@ -74,6 +76,8 @@ class CallMarkup:
     def read_parameter(self, text: str, pos: int) -> TagMatch:
         """Read a parameter's opening in any spelling, up to its value."""
         own = self.compiled.read_parameter(text, pos)
+        if own and self._own_close:
+            return own._replace(close=self._own_close)
         return own if own is not False else self._read_spelling(text, pos)
 
     def end_of_markup(self, text: str, pos: int) -> int | None:
@@ -150,7 +154,7 @@ class CallMarkup:
         if not tag.close:
             return self
         inner = CallMarkup(_compile_spelling(self.compiled, tag.close, frozenset(self.keys)), self.keys)
-        inner._wrapper = self._wrapper  # a copy of itself
+        inner._own_close, inner._wrapper = self.compiled.tags.parameter_close, self._wrapper  # a copy of itself
         return inner
 
 

@@ -17,7 +17,7 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import CompiledTags
-from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
+from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
 from fcshim.schema.expect import Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
@@ -117,6 +117,8 @@ class NestedValue:
         kind = self._compiled.kind_at(text, at)
         if kind is None:
             return None
+        if kind == "call_close" and self._open_elements[-1].is_leaf and not self._quoted_depth:
+            return self._read_call_close(text, at)
         if kind != "parameter":
             return self._read_outer_tag(kind in {"call", "open"}, text, at)
         after = at + len(self._head)
@@ -127,6 +129,18 @@ class NestedValue:
             self._add_text(text[at:after])
             return after
         return found.end()
+
+    def _read_call_close(self, text: str, at: int) -> int | None:
+        """Read the call's closing tag in a leaf: it is content unless another call or the end of the body follows."""
+        end = self._compiled.end_of_marker(text, at)
+        following = self._compiled.kind_after_space(text, end)
+        if following is None:
+            return None
+        if following in {"close", "call", "open"}:
+            return self._read_outer_tag(False, text, at)  # noqa: FBT003
+        self._open_elements[-1].quotes_tags = True
+        self._add_text(text[at:end])
+        return end
 
     def _read_outer_tag(self, opens: bool, text: str, at: int) -> int:  # noqa: FBT001  # which of two tags it is
         """Read a tag of a call or of the body: a leaf quotes it, or it ends the value."""
@@ -143,9 +157,12 @@ class NestedValue:
         return at
 
     def _check_unclosed_leaf(self) -> None:
-        """Fail where a leaf without closing tag has tags in it: they may be its siblings."""
-        if self._open_elements[-1].quotes_tags:
+        """Fail where a leaf without closing tag has tags in it, which may be its siblings, or nothing at all."""
+        leaf = self._open_elements[-1]
+        if leaf.quotes_tags:
             self._fail(AmbiguousValueError())
+        elif not (leaf.kind or leaf.is_leaf):
+            self._fail(MissingValueError())
 
     def _open_element(self, name: str) -> bool:
         parent = self._open_elements[-1]
@@ -224,7 +241,7 @@ class NestedValue:
             return
         try:
             if first or element.leaf is None:
-                element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path)
+                element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path, is_leaf=True)
             if text:
                 element.leaf.add(text)
             if last:

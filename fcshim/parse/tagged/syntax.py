@@ -42,6 +42,8 @@ class TaggedCalls:
             return True
         if head.startswith(text[at:]):
             return None
+        if self.tags.call.attribute:
+            return text.endswith(f"{head} {self.tags.call.attribute}=", 0, pos)
         return text.startswith(head, max(0, pos - len(head))) and _marker_begins_call(text, pos)
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:

@@ -32,6 +32,10 @@ class AmbiguousValueError(NotStrictError):
     """The value has two readings that differ."""
 
 
+class MissingValueError(NotStrictError):
+    """The key of a parameter has no value: neither text nor a closing tag follows it."""
+
+
 class UntypedValue:
     """Writes one value from pieces of its text; the key is already written."""
 
@@ -43,14 +47,18 @@ class UntypedValue:
         path: Sequence[str | int],
         *,
         is_text: bool = False,
+        is_leaf: bool = False,
         repeatable: bool = False,
     ) -> None:
         """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text.
 
-        A `repeatable` value that must be an array waits for `flush`, because its parameter may come again.
+        A `repeatable` value that must be an array waits for `flush`, because its parameter may come again. In a leaf
+        of nested elements (`is_leaf`) an object or array in JSON is a string, by the format; where the schema admits
+        both, nobody can tell.
         """
         must_be_array = expected.admits("array", []) and '"' not in expected.streaming_starts
         self._waits = repeatable and must_be_array and not expected.admits("object", {})
+        self._is_leaf = is_leaf and '"' in expected.streaming_starts
         self._path = path
         self._writer = writer
         self._expected = expected
@@ -115,13 +123,16 @@ class UntypedValue:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
         text = "".join(self._parts)
         if not self._elements:
-            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path, self._expected)
+            strict = read_untyped_text(self._expected, text)
+            if self._is_leaf and strict[0] in _CONTAINER_STARTS:
+                raise AmbiguousValueError
+            self._writer.write_literal(strict, text, self._path, self._expected)
             return
         elements = [*self._elements, text]
         if any(element.lstrip(_SPACE).startswith("[") for element in elements):
             raise AmbiguousValueError  # an element, or all of them
-        strict = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
-        self._writer.write(f"[{', '.join(strict)}]")
+        items = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
+        self._writer.write(f"[{', '.join(items)}]")
 
     def _begin_text(self) -> None:
         self._mode = "text"
@@ -141,6 +152,8 @@ class UntypedValue:
 
     def _stop_collecting(self) -> None:
         text, first = "".join(self._parts), self._prefix[:1]
+        if self._is_leaf and first in _CONTAINER_STARTS:
+            raise AmbiguousValueError
         if first in {"[", "{"} and first in self._expected.streaming_starts and _is_json_prefix(text, self._limits):
             self._mode = "json"
             self._writer.write(text)

@@ -7,7 +7,7 @@ Known limit: the value ends too early at a quoted closing tag if another paramet
 after it, without the opening tag of that call. What is left of the value then stands between parameters, where no text
 may stand, so that the call fails. A call without outer marker has ended by then, and what is left becomes text.
 
-Rule: a value that has two readings is an error.
+Rule: a value that has two readings is an error, and so is a key without a value.
 """
 
 from collections.abc import Set as AbstractSet
@@ -16,7 +16,7 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
-from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
+from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
 
 
 class TaggedValue:
@@ -45,7 +45,7 @@ class TaggedValue:
         self._may_skip_line_break = compiled.tags.lines
         self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
-        self._is_empty = True
+        self._is_empty = self._is_blank = True
         self._pending: list[str] | None = None
         """The text from a marker on that may have ended the body; None while there is no such marker."""
         self._pending_size = 0
@@ -157,7 +157,7 @@ class TaggedValue:
             case "drop":
                 return max(end, self.roles.opening_end)
             case "ambiguous":
-                self._fail_ambiguous()
+                self._fail(AmbiguousValueError())
             case "pause" if self._may_pause and self._pending is None:
                 self._pending = []
         self._add_text(marker)
@@ -170,6 +170,7 @@ class TaggedValue:
             return
         self._is_empty = False
         if self._pending is None:
+            self._is_blank = self._is_blank and text.isspace()
             self._write(text)
             return
         self._pending.append(text)
@@ -202,7 +203,9 @@ class TaggedValue:
             self._end_at_pause(self._pending)
         self._flush()
         if self.roles.is_disordered or (unclosed and self.roles.has_closers):
-            self._fail_ambiguous()
+            self._fail(AmbiguousValueError())
+        elif unclosed and self._is_blank:
+            self._fail(MissingValueError())
         self._write("", last=True)
         self.ended = True
 
@@ -210,9 +213,9 @@ class TaggedValue:
         """End an unclosed value at the first of several markers that may have ended the body."""
         self._pending = None
         if "".join(pending[1:]).strip():
-            self._fail_ambiguous()
+            self._fail(AmbiguousValueError())
 
-    def _fail_ambiguous(self) -> None:
+    def _fail(self, error: NotStrictError) -> None:
         if self._value is not None:
-            self.error = AmbiguousValueError()
+            self.error = error
             self._value = None

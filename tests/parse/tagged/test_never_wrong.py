@@ -15,14 +15,14 @@ from fcshim.events import StopReason
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import parse
-from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, element_tags
 from fcshim.parse.tagged.tags import Tags
 from tests.parse.laws import executable, normalise
 
 Pieces = list[tuple[str, str]]
 """Texts with their roles."""
 
-NAMES = ["qwen3_xml", "seed_oss", "glm", "hy_v3", "minimax_m2", "dsml", "step3", "muse"]
+NAMES = ["qwen3_xml", "seed_oss", "glm", "hy_v3", "minimax_m2", "dsml", "step3", "muse", "minimax_m3", "cline"]
 KINDS: dict[str, st.SearchStrategy[Any]] = {
     "integer": st.integers(-99, 99),
     "array": st.lists(st.sampled_from(["a", "b<c", "]"]), max_size=3),
@@ -33,8 +33,17 @@ REMARKS = ["and", "The city is Rome.", "city: Rome", "<town>Rome</town>", "</b>"
 
 
 def _tags(dialect: Dialect) -> Tags:
+    if isinstance(dialect.body, ElementCalls):
+        return element_tags("f")
     assert isinstance(dialect.body, TaggedCalls)
     return dialect.body.tags
+
+
+def _parameter_tags(tags: Tags, key: str, value: Any) -> tuple[str, str]:
+    """The tags around a parameter: named after it in elements."""
+    if tags.call.name:
+        return f"<{key}>", f"</{key}>"
+    return tags.parameter_opening(key, value), f"{tags.parameter_close}{key}>" if tags.nested else tags.parameter_close
 
 
 def _strings(tags: Tags) -> st.SearchStrategy[str]:
@@ -58,15 +67,16 @@ def _calls(draw: st.DrawFn, tags: Tags) -> tuple[dict[str, Any], dict[str, Any]]
 def _pieces(dialect: Dialect, arguments: dict[str, Any]) -> Pieces:
     tags = _tags(dialect)
     line_break = "\n" if tags.lines else ""
-    pieces = [("open", f"{dialect.open}\n" if tags.call.head else dialect.open)]
-    pieces.append(("call", tags.call_opening("f", 1) + "\n"))
+    pieces = [("open", f"{dialect.open}\n" if dialect.open and tags.call.head else dialect.open)]
+    pieces.append(("call", "<f>\n" if tags.call.name else tags.call_opening("f", 1) + "\n"))
     for key, value in arguments.items():
-        pieces.append(("parameter", tags.parameter_opening(key, value) + line_break))
+        opening, closing = _parameter_tags(tags, key, value)
+        pieces.append(("parameter", opening + line_break))
         pieces.append(("value", value if isinstance(value, str) else json.dumps(value)))
-        pieces.append(("parameter_close", line_break + tags.parameter_close))
+        pieces.append(("parameter_close", line_break + closing))
         pieces.append(("gap", "\n"))
     pieces.append(("call_close", tags.call_close))
-    if tags.call_close != dialect.close:
+    if dialect.close not in {"", tags.call_close}:
         pieces.append(("close", f"\n{dialect.close}"))
     return pieces
 
@@ -78,22 +88,28 @@ def _as_children(pieces: Pieces, keys: list[str]) -> Pieces:
     return [(role, texts[role]() if role in texts else text) for role, text in pieces]
 
 
+def _has_remark(pieces: Pieces) -> bool:
+    """Whether a remark follows: after an element that is not closed, it is text of the element."""
+    return bool(pieces) and pieces[0][0] == "gap" and bool(pieces[0][1].strip())
+
+
 @st.composite
 def _damaged(draw: st.DrawFn, dialect: Dialect, arguments: dict[str, Any]) -> tuple[str, StopReason]:
     """The call, damaged, and why the reply ended."""
     stop: StopReason = "complete"
     pieces = _pieces(dialect, arguments)
-    if _tags(dialect).call.head and draw(st.booleans()):
+    tags = _tags(dialect)
+    if tags.call.head and not (tags.nested or tags.call.name) and draw(st.booleans()):
         pieces = _as_children(pieces, list(arguments))
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(1, len(pieces) - 1))
         role, text = pieces[at]
         match draw(st.sampled_from(["drop", "double", "remark", "cut"])):
-            case "drop" if role.endswith("close"):
+            case "drop" if role.endswith("close") and not (tags.nested and _has_remark(pieces[at + 1 :])):
                 pieces[at] = (role, "")
             case "double" if role not in {"value", "call", "gap"}:
                 pieces[at] = (role, text * 2)
-            case "remark" if role == "gap":
+            case "remark" if role == "gap" and not (tags.nested and not pieces[at - 1][1]):
                 pieces[at] = (role, f"\n{draw(st.sampled_from(REMARKS))}\n")
             case "cut" if at > 1:
                 del pieces[at:]
