@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fcshim.errors import (
     ConfigError,
     FcshimError,
+    MissingExtraError,
     ModelOutputError,
     RequestError,
     ToolError,
@@ -29,6 +30,7 @@ from fcshim.events import (
     Usage,
     event_to_dict,
 )
+from fcshim.extras import naming_extra
 from fcshim.messages import (
     AssistantMessage,
     MediaPart,
@@ -77,6 +79,7 @@ __all__ = [
     "Limits",
     "MediaPart",
     "Message",
+    "MissingExtraError",
     "ModelOutputError",
     "NotStrictError",
     "Reasoning",
@@ -125,7 +128,8 @@ def __getattr__(name: str) -> object:
         return import_module("importlib.metadata").version("fcshim")
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'fcshim' has no attribute {name!r}")
-    value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
+    with naming_extra():
+        value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
     globals()[name] = value
     return value
 

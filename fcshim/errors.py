@@ -2,6 +2,7 @@
 
     FcshimError
     ├── ConfigError        the operator: a setting, a dialect or a template file
+    │   └── MissingExtraError  a package of an extra is not installed
     ├── RequestError       the client: its request cannot be served as it is (4xx)
     ├── UpstreamError      the upstream endpoint (502, 504, or its own status)
     ├── ModelOutputError   the model: raised only if the caller asked for exceptions; else it is data in events
@@ -30,6 +31,10 @@ class ConfigError(FcshimError):
     """A setting, dialect or template of the operator is invalid."""
 
     kind = "config_error"
+
+
+class MissingExtraError(ConfigError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it."""
 
 
 class RequestError(FcshimError):

@@ -28,6 +28,7 @@ NAMES = [
     "Limits",
     "MediaPart",
     "Message",
+    "MissingExtraError",
     "ModelOutputError",
     "NotStrictError",
     "Reasoning",
