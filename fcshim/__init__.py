@@ -53,9 +53,10 @@ from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
-    from fcshim.client import Client
+    from fcshim.client import Client, RunResult
     from fcshim.prompt.dialect_check import check_dialect
     from fcshim.prompt.dialect_folder import load_dialect
+    from fcshim.sync_client import SyncClient
     from fcshim.tools import FunctionTool, ToolResult
     from fcshim.upstream import Timeouts
 
@@ -85,9 +86,11 @@ __all__ = [
     "Reasoning",
     "Reply",
     "RequestError",
+    "RunResult",
     "Stop",
     "StopReason",
     "StreamParser",
+    "SyncClient",
     "SystemMessage",
     "Text",
     "TextPart",
@@ -115,6 +118,8 @@ __all__ = [
 _LAZY_IMPORTS = {
     "Client": "fcshim.client",
     "FunctionTool": "fcshim.tools",
+    "RunResult": "fcshim.client",
+    "SyncClient": "fcshim.sync_client",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
     "check_dialect": "fcshim.prompt.dialect_check",

@@ -65,10 +65,17 @@ class UpstreamError(FcshimError):
 
 
 class ModelOutputError(FcshimError):
-    """The model did not do what was required of it, such as to call a tool or to stop calling."""
+    """The model did not do what was required of it, such as to call a tool or to stop calling.
+
+    `raw` is what it wrote instead, if that says more.
+    """
 
     status = 502
     kind = "model_output_error"
+
+    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None, raw: str = "") -> None:
+        super().__init__(message, status=status, kind=kind)
+        self.raw = raw
 
 
 class ToolError(FcshimError):

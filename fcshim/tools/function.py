@@ -73,6 +73,8 @@ class FunctionTool:
         description: str | None = None,
         traits: Traits = _DEFAULT_TRAITS,
     ) -> None:
+        if not callable(function):
+            raise ConfigError(f"{function!r:.80} cannot be called: expected a function, or a tool with `call`")
         self._function = function
         named = name or _function_name(function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
