@@ -434,8 +434,8 @@ def _check_calls(request: Request, reply: Reply, unmended: str) -> None:
     if reply.tool_calls:
         return
     if request.tool_choice.mode == "required":
-        message = "no call came although one was demanded"
-        raise ModelOutputError(f"{message}: {unmended}" if unmended else message, kind="missing_call", raw=reply.text)
+        message = unmended or "no call came although one was demanded"
+        raise ModelOutputError(message, kind="missing_call", raw=reply.text)
     if unmended:
         message = f"the reply has a call that stayed invalid: {unmended}"
         raise ModelOutputError(message, kind="invalid_call", raw=reply.text)

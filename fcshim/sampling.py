@@ -60,11 +60,15 @@ class Sampling(TypedDict, total=False):
     extra_body: Mapping[str, JSON]
 
 
+_OTHERS = ("max_rounds", "on_event", "output_type", "tools")
+"""Parameters of the client's methods, which a misspelt option may have meant."""
+
+
 def request_fields(options: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the fields to send. Raises `TypeError` for an unknown option, as Python does for an unknown argument."""
     for name in options:
         if name not in Sampling.__annotations__:
-            near = difflib.get_close_matches(name, Sampling.__annotations__, n=1)
+            near = difflib.get_close_matches(name, [*Sampling.__annotations__, *_OTHERS], n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"if your server knows it: extra_body={{{name!r}: ...}}"
             raise TypeError(f"there is no option {name!r}; {hint}")
     extra = options.get("extra_body") or {}
