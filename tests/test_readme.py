@@ -76,7 +76,19 @@ def test_clients_of_every_api_get_a_call(addresses: Addresses, module: str, hold
 
 def test_the_loop_runs_a_function(addresses: Addresses) -> None:
     """The second example prints the answer that was made from the function's result."""
-    assert _python(_blocks("python", "client.run("), addresses).strip() == "add_numbers returned 42"
+    assert _python(_blocks("python", "reply = await client.run("), addresses).strip() == "add_numbers returned 42"
+
+
+def test_an_answer_has_a_type(addresses: Addresses) -> None:
+    """The example of an output type prints the fields of the model."""
+    assert "Paris 3 rail" == _python(_blocks("python", "output_type=Trip"), addresses).strip()
+
+
+def test_the_synchronous_client_does_the_same(addresses: Addresses) -> None:
+    """The example prints an argument of the streamed call, and the answer of the run."""
+    lines = _python(_blocks("python", "SyncClient("), addresses).splitlines()
+
+    assert ["add_numbers 23", "add_numbers returned 42"] == lines
 
 
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:

@@ -255,10 +255,8 @@ def test_the_extra_mcp_uses_and_serves_tools(fresh: FreshEnvironment, tmp_path: 
 
 
 @pytest.mark.parametrize("fresh", ["chat"], indirect=True)
-def test_the_extra_chat_talks(fresh: FreshEnvironment, model_url: str, tmp_path: Path) -> None:
-    options = ("--no-save", "--root", tmp_path)
-
-    assert "hello world\n" == fresh.fcshim("chat", model_url, "-p", "say hello world", *options)
+def test_the_extra_chat_talks(fresh: FreshEnvironment, model_url: str) -> None:
+    assert "hello world\n" == fresh.fcshim("chat", model_url, "-p", "say hello world", "--no-save")
 
 
 @pytest.mark.parametrize("fresh", ["demo"], indirect=True)
