@@ -11,6 +11,7 @@ import asyncio
 
 from fcshim import Client, FunctionTool
 from fcshim.agent import Agent, RoundEnded
+from fcshim.messages import text_of
 from fcshim.tools import CallFinished, CallStarted
 
 QUESTION = "Who wrote Emma, and who wrote Dracula? Ask the librarian about each book."
@@ -49,7 +50,7 @@ async def main() -> None:
                 case CallStarted(call=call):
                     print(f"asked: {call.tool_call_arguments_complete}")
                 case CallFinished(message=message):
-                    print(f"told: {message.content[0].text}")
+                    print(f"told: {text_of(message.content)}")
                 case RoundEnded(answer=str(answer)):
                     print(answer)
 

@@ -13,12 +13,14 @@ from pydantic import BaseModel, Field
 
 from fcshim import Client, Text, ToolCallEnd
 from fcshim.agent import Agent, RoundEnded
+from fcshim.messages import text_of
 from fcshim.tools import CallFinished
 
-SKIES = ("sunny", "cloudy", "rainy")
 QUESTION = "How will the weather be in Oslo and in Paris tomorrow? Where is it warmer?"
 INSTRUCTIONS = "You answer questions about the weather in one or two sentences, from the forecasts alone."
 
+Sky = Literal["sunny", "cloudy", "rainy"]
+SKIES: tuple[Sky, ...] = ("sunny", "cloudy", "rainy")
 City = Annotated[str, Field(description="the name of the city, in English", min_length=2)]
 
 
@@ -26,7 +28,7 @@ class Forecast(BaseModel):
     """The weather of one day."""
 
     city: str
-    sky: Literal["sunny", "cloudy", "rainy"]
+    sky: Sky
     degrees: int
 
 
@@ -56,7 +58,7 @@ async def main() -> None:
                 case ToolCallEnd(error=None):
                     print(f"{event.tool_call_name}{event.arguments}")
                 case CallFinished(message=message):
-                    print(f"  {message.content[0].text}")
+                    print(f"  {text_of(message.content)}")
                 case RoundEnded(answer=str()):
                     print()
 

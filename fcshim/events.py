@@ -82,7 +82,7 @@ class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", ta
         """The arguments, parsed anew each time. Raises `ModelOutputError` for a call that must not be executed."""
         if self.error is not None:
             raise ModelOutputError(self.error.message, kind=self.error.kind, raw=self.error.raw)
-        parsed: dict[str, JSON] = json.loads(self.tool_call_arguments_complete)
+        parsed: dict[str, JSON] = json.loads(self.tool_call_arguments_complete or "{}")
         return parsed
 
 
