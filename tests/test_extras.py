@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,19 @@ from fcshim.errors import ConfigError, MissingExtraError
 from fcshim.extras import EXTRAS, naming_extra
 
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-WITHOUT_EXTRAS = f"""
+OPTIONAL = sorted({package for packages in EXTRAS.values() for package in packages})
+WITHOUT_PACKAGES = """
 import sys
 
 class Refusing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {sorted({package for packages in EXTRAS.values() for package in packages})}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        if name.partition(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Refusing())
 """
-"""The start of a program in which nothing is installed but the three libraries."""
+"""The start of a program in which packages are not installed."""
+MAIN = "import sys\nfrom fcshim.cli import main\nsys.exit(main(sys.argv[1:]))"
 LIBRARY = (
     *("agent", "codecs.routes", "codecs.upstreams", "config", "constrain.constraint", "messages", "parse.stream"),
     *("pipeline.retry", "pipeline.shim", "prompt.compose", "prompt.dialect_folder", "schema.validate", "tools"),
@@ -49,9 +52,9 @@ MAIN_JOBS = {
 """The extra and the arguments of each command that needs one."""
 
 
-def run(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a program in which only the three libraries exist."""
-    command = [sys.executable, "-c", WITHOUT_EXTRAS + program, *map(str, arguments)]
+def run(program: str, *arguments: object, missing: Sequence[str] = OPTIONAL) -> subprocess.CompletedProcess[str]:
+    """Run a program in which packages are missing."""
+    command = [sys.executable, "-c", WITHOUT_PACKAGES % (missing,) + program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -76,11 +79,30 @@ def test_a_command_names_its_extra_in_one_line(name: str, tmp_path: Path) -> Non
         file = tmp_path / "servers.json"
         file.write_text('{"mcpServers": {}}')
         arguments.append(str(file))
-    done = run("import sys\nfrom fcshim.cli import main\nsys.exit(main(sys.argv[1:]))", name, *arguments)
+    done = run(MAIN, name, *arguments)
 
     assert (2, "") == (done.returncode, done.stdout)
     expected = rf"fcshim: the package '\w+' is missing: pip install 'fcshim\[{extra}\]'\n"
     assert re.fullmatch(expected, done.stderr), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (("serve", "--upstream", "http://127.0.0.1:1", "--port", "0", "--mcp"), "mcp"),
+        (("chat", "http://127.0.0.1:1", "-p", "hello", "--no-save", "--mcp"), "mcp"),
+        (("chat", "-p", "hello", "--no-save"), "demo"),
+        (("eval", "--demo", "--category", "commands"), "demo"),
+    ],
+)
+def test_a_part_of_a_command_names_an_extra_of_its_own(arguments: tuple[str, ...], extra: str, tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"own": {"command": "nothing"}}}')
+    given = (*arguments, file) if arguments[-1] == "--mcp" else arguments
+    done = run(MAIN, *given, missing=["gguf", "httpx2", "mcp", "numpy", "openai"])
+
+    assert 2 == done.returncode
+    assert done.stderr.endswith(f"is missing: pip install 'fcshim[{extra}]'\n"), done.stderr
 
 
 @pytest.mark.parametrize(
