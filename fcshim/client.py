@@ -13,7 +13,7 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
-from fcshim.agent.loop import executable_calls
+from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
@@ -158,7 +158,7 @@ class Client:
         `extra_body` any other. Raises `RequestError` at once, and `UpstreamError` when the first event is read; after
         that, an upstream that fails ends the events with an `Error`.
         """
-        return EventStream(self._events(read_request(messages, definitions_of(tools), sampling), _EventQueue()))
+        return self._stream(read_request(messages, definitions_of(tools), sampling))
 
     async def complete(
         self, messages: Messages, tools: Definitions | None = None, **sampling: Unpack[Sampling]
@@ -269,8 +269,7 @@ class Client:
     async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> tuple[Reply, str]:
         """Return the reply, and the defects that it still has after all retries, as a phrase."""
         events: list[Event] = []
-        queue = _EventQueue()
-        async with EventStream(self._events(request, queue, buffered=on_event is None)) as stream:
+        async with self._stream(request, buffered=on_event is None) as stream:
             async for event in stream:
                 events.append(event)
                 if on_event is not None:
@@ -278,7 +277,11 @@ class Client:
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
-        return reply, queue.unmended
+        return reply, stream.unmended
+
+    def _stream(self, request: Request, *, buffered: bool = False) -> "EventStream":
+        queue = _EventQueue()
+        return EventStream(self._events(request, queue, buffered=buffered), queue)
 
     async def _events(
         self, request: Request, queue: "_EventQueue", *, buffered: bool = False
@@ -352,8 +355,14 @@ class EventStream:
     Read it only in the task that read its first event.
     """
 
-    def __init__(self, events: AsyncGenerator[Event, None]) -> None:
+    def __init__(self, events: AsyncGenerator[Event, None], queue: _EventQueue) -> None:
         self._events = events
+        self._queue = queue
+
+    @property
+    def unmended(self) -> str:
+        """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
+        return self._queue.unmended
 
     def __aiter__(self) -> Self:
         return self
@@ -431,14 +440,10 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
 
 def _check_calls(request: Request, reply: Reply, unmended: str) -> None:
     """Raise `ModelOutputError` for a reply that is no answer although it has no calls."""
-    if reply.tool_calls:
-        return
-    if request.tool_choice.mode == "required":
+    if request.tool_choice.mode == "required" and not reply.tool_calls:
         message = unmended or "no call came although one was demanded"
         raise ModelOutputError(message, kind="missing_call", raw=reply.text)
-    if unmended:
-        message = f"the reply has a call that stayed invalid: {unmended}"
-        raise ModelOutputError(message, kind="invalid_call", raw=reply.text)
+    check_mended(reply, unmended)
 
 
 def _check_answer(last: Round) -> None:

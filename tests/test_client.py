@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
+from fcshim.agent import Agent
 from fcshim.client import Client
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
@@ -546,3 +547,13 @@ async def test_a_definition_alone_cannot_be_run():
     async with Client("http://127.0.0.1:1") as client:
         with pytest.raises(ConfigError, match="cannot be called"):
             await client.run("1 + 2?", [ADD])
+
+
+async def test_an_agent_does_not_answer_with_a_call_that_stayed_invalid():
+    invalid = '<function_call>\n{"name": "subtract", "arguments": {"a": 1}}\n</function_call>'
+    scripts = [text_reply(invalid)] * 2
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
+        with pytest.raises(ModelOutputError, match="stayed invalid") as caught:
+            await Agent(client.stream, [add]).answer("1 - 2?")
+
+    assert ("invalid_call", invalid) == (caught.value.kind, caught.value.raw)

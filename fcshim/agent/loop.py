@@ -42,6 +42,14 @@ def check_max_rounds(max_rounds: int) -> None:
         raise ConfigError("max_rounds must be at least 1")
 
 
+def check_mended(reply: Reply, unmended: str) -> None:
+    """Raise `ModelOutputError` for a reply whose text is a call that stayed invalid; `unmended` says what is wrong."""
+    if unmended and not reply.tool_calls:
+        raise ModelOutputError(
+            f"the reply has a call that stayed invalid: {unmended}", kind="invalid_call", raw=reply.text
+        )
+
+
 class AgentLoop:
     """The rounds of one run: send `messages` to the model, pass its reply to `run_tools`, until the loop is `finished`.
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, AgentLoop, check_max_rounds
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, AgentLoop, check_max_rounds, check_mended
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
@@ -66,8 +66,9 @@ class Agent:
     async def run(self, messages: str | Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
         """Let the model call tools until it answers; yield all events, the last of which is the last round's end.
 
-        Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError` (kind `max_rounds`) if the last
-        allowed reply still has calls; these are not executed.
+        Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError`: kind `max_rounds` if the last
+        allowed reply still has calls, which are not executed; `invalid_call` if a call stayed invalid after all
+        retries, as far as the stream of a reply tells it (`EventStream.unmended`).
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
         loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)
@@ -78,6 +79,7 @@ class Agent:
                     reply_events.append(event)
                     yield event
             reply = _fold_reply(reply_events)
+            check_mended(reply, getattr(replies, "unmended", ""))
             async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
                     yield call_event
