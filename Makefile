@@ -97,7 +97,7 @@ $(VENV)/demo.stamp: $(VENV)/pip.stamp pyproject.toml
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
-	$(PIP) --group dev
+	$(PIP) --editable '.[all,plot]' --group dev
 	@touch $@
 
 # torch comes first: what only depends on it would take any build of it.
@@ -105,7 +105,7 @@ $(VENV)-xgrammar/stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-xgrammar
 	$(VENV)-xgrammar/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(VENV)-xgrammar/bin/python -m pip install --quiet torch==2.13.0
-	$(VENV)-xgrammar/bin/python -m pip install --quiet --editable . --group xgrammar
+	$(VENV)-xgrammar/bin/python -m pip install --quiet --editable '.[client]' --group xgrammar
 	@touch $@
 
 $(VENV)-transformers/stamp:

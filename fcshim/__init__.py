@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fcshim.errors import (
     ConfigError,
     FcshimError,
+    MissingExtraError,
     ModelOutputError,
     RequestError,
     ToolError,
@@ -29,6 +30,7 @@ from fcshim.events import (
     Usage,
     event_to_dict,
 )
+from fcshim.extras import naming_extra
 from fcshim.messages import (
     AssistantMessage,
     MediaPart,
@@ -51,9 +53,10 @@ from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
-    from fcshim.client import Client
+    from fcshim.client import Client, RunResult
     from fcshim.prompt.dialect_check import check_dialect
     from fcshim.prompt.dialect_folder import load_dialect
+    from fcshim.sync_client import SyncClient
     from fcshim.tools import FunctionTool, ToolResult
     from fcshim.upstream import Timeouts
 
@@ -77,14 +80,17 @@ __all__ = [
     "Limits",
     "MediaPart",
     "Message",
+    "MissingExtraError",
     "ModelOutputError",
     "NotStrictError",
     "Reasoning",
     "Reply",
     "RequestError",
+    "RunResult",
     "Stop",
     "StopReason",
     "StreamParser",
+    "SyncClient",
     "SystemMessage",
     "Text",
     "TextPart",
@@ -112,6 +118,8 @@ __all__ = [
 _LAZY_IMPORTS = {
     "Client": "fcshim.client",
     "FunctionTool": "fcshim.tools",
+    "RunResult": "fcshim.client",
+    "SyncClient": "fcshim.sync_client",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
     "check_dialect": "fcshim.prompt.dialect_check",
@@ -125,7 +133,8 @@ def __getattr__(name: str) -> object:
         return import_module("importlib.metadata").version("fcshim")
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'fcshim' has no attribute {name!r}")
-    value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
+    with naming_extra():
+        value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
     globals()[name] = value
     return value
 

@@ -1,23 +1,26 @@
 """The async client: tool calling with an endpoint that has none.
 
-Rule: an error before the first event is raised; after it, an error is an `Error` event, as in every stream.
+Rule: an error before the first event is raised; after it, an error is an `Error` event, as in every stream. Options of
+a request are those of `Sampling`; an unknown one is a `TypeError`.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
+from fcshim.agent.loop import check_mended, executable_calls
+from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.values import check_address
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
-from fcshim.errors import ConfigError, RequestError, UpstreamError
+from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
 from fcshim.messages import (
     AUTO,
@@ -25,6 +28,7 @@ from fcshim.messages import (
     Request,
     TextPart,
     Tool,
+    ToolChoice,
     UserMessage,
     as_function,
     as_tools,
@@ -38,7 +42,8 @@ from fcshim.prompt.profiles import AUTO as AUTO_SETTING
 from fcshim.prompt.profiles import Profile, chosen_profile
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
-from fcshim.tools import AnyTool, Executor, Registry
+from fcshim.sampling import Sampling, request_fields
+from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
 
@@ -46,6 +51,20 @@ Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
+Definitions: TypeAlias = Functions | Iterable[Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]]
+"""Tools that the model gets: definitions, as objects or as dicts of the Chat API, or what also runs here."""
+Output = TypeVar("Output")
+
+
+class RunResult(Reply, Generic[Output], frozen=True, kw_only=True):
+    """The last reply of a run, with the usage of all. `text` is the answer, `output` the same as a value of its type.
+
+    `messages` are the conversation including the answer; with another message they go on.
+    """
+
+    messages: tuple[Message, ...]
+    output: Output
+
 
 _NO_MODEL = "no model was given, and the upstream's list of models names none: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
@@ -131,40 +150,87 @@ class Client:
         await self._upstream.aclose()
 
     def stream(
-        self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
+        self, messages: Messages, tools: Definitions | None = None, **sampling: Unpack[Sampling]
     ) -> "EventStream":
         """Request a reply and return its events as they come.
 
-        `sampling` are fields of the Chat API: `temperature`, `max_tokens`, `tool_choice`, `stop`, ... Raises
-        `RequestError` at once, and `UpstreamError` when the first event is read; after that, an upstream that fails
-        ends the events with an `Error`.
+        `sampling` are fields of the Chat API: `temperature`, `max_tokens`, `tool_choice`, `stop`, ..., and in
+        `extra_body` any other. Raises `RequestError` at once, and `UpstreamError` when the first event is read; after
+        that, an upstream that fails ends the events with an `Error`.
         """
-        return EventStream(self._events(read_request(messages, as_tools(tools), sampling)))
+        return self._stream(read_request(messages, definitions_of(tools), sampling))
 
     async def complete(
-        self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
+        self, messages: Messages, tools: Definitions | None = None, **sampling: Unpack[Sampling]
     ) -> Reply:
-        """Request a reply and return it whole. Raises `RequestError` and `UpstreamError`."""
-        return await self._complete(read_request(messages, as_tools(tools), sampling))
+        """Request a reply and return it whole; its calls are not run. Raises `RequestError` and `UpstreamError`."""
+        reply, _ = await self._complete(read_request(messages, definitions_of(tools), sampling))
+        return reply
+
+    @overload
+    async def run(
+        self,
+        messages: Messages,
+        tools: Functions = (),
+        *,
+        output_type: type[Output],
+        max_rounds: int = ...,
+        on_event: Callable[[Event], None] | None = ...,
+        **sampling: Unpack[Sampling],
+    ) -> RunResult[Output]: ...
+
+    @overload
+    async def run(
+        self,
+        messages: Messages,
+        tools: Functions = (),
+        *,
+        output_type: None = None,
+        max_rounds: int = ...,
+        on_event: Callable[[Event], None] | None = ...,
+        **sampling: Unpack[Sampling],
+    ) -> RunResult[str]: ...
 
     async def run(
         self,
         messages: Messages,
-        tools: Functions,
+        tools: Functions = (),
         *,
+        output_type: JSON = None,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
         on_event: Callable[[Event], None] | None = None,
-        **sampling: JSON,
-    ) -> Reply:
+        **sampling: Unpack[Sampling],
+    ) -> RunResult[JSON]:
         """Let the model call Python functions until it answers; return the answer, with the usage of all replies.
 
-        `on_event` receives every event of every reply. Raises as `complete` does, and `ModelOutputError` (kind
-        `max_rounds`) if the last allowed reply still calls a tool.
+        With an `output_type` (a pydantic model, a dataclass, a TypedDict, `list[int]`, ...) `output` is a value of it:
+        the model answers by calling a tool `final_answer`. `on_event` receives every event of every reply. Raises as
+        `complete` does, and `ModelOutputError` with what the model wrote in `raw`: kind `max_rounds` if the last
+        allowed reply still calls a tool, `invalid_call` if a call stayed invalid after all retries, `truncated` if the
+        last reply broke off in its calls, `missing_call` if a demanded call did not come, `invalid_output` if the
+        answer is not of the type.
         """
+        executor = tools if isinstance(tools, Executor) else Executor(tools)
+        output = None if output_type is None else OutputTool(output_type)
+        if output is not None:
+            executor = executor.extended(output)
         results = [
-            each async for each in self.rounds(messages, tools, max_rounds=max_rounds, on_event=on_event, **sampling)
+            each
+            async for each in self._rounds(
+                read_request(messages, executor.definitions, _demanding(sampling) if output else sampling),
+                executor,
+                max_rounds=max_rounds,
+                on_event=on_event,
+                final_tool=FINAL_ANSWER if output else "",
+            )
         ]
-        return msgspec.structs.replace(results[-1].reply, usage=total_usage(each.reply.usage for each in results))
+        last = results[-1]
+        _check_answer(last)
+        text = last.answer or ""
+        fields = {name: getattr(last.reply, name) for name in Reply.__struct_fields__}
+        fields |= {"text": text, "usage": total_usage(each.reply.usage for each in results)}
+        value = text if output is None else output.value_or_text(text)
+        return RunResult(messages=last.messages, output=value, **fields)
 
     async def rounds(
         self,
@@ -173,21 +239,37 @@ class Client:
         *,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
         on_event: Callable[[Event], None] | None = None,
-        **sampling: JSON,
+        **sampling: Unpack[Sampling],
     ) -> AsyncIterator[Round]:
         """Do what `run` does, and yield every round: the reply, and the conversation including it."""
         executor = tools if isinstance(tools, Executor) else Executor(tools)
         first = read_request(messages, executor.definitions, sampling)
-
-        async def ask(conversation: tuple[Message, ...]) -> Reply:
-            return await self._complete(_continue_request(first, conversation), on_event)
-
-        async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds):
+        async for each in self._rounds(first, executor, max_rounds=max_rounds, on_event=on_event):
             yield each
 
-    async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> Reply:
+    async def _rounds(
+        self,
+        first: Request,
+        executor: Executor,
+        *,
+        max_rounds: int,
+        on_event: Callable[[Event], None] | None,
+        final_tool: str = "",
+    ) -> AsyncIterator[Round]:
+        async def ask(conversation: tuple[Message, ...]) -> Reply:
+            request = _continue_request(first, conversation, call_ends=bool(final_tool))
+            reply, unmended = await self._complete(request, on_event)
+            if not final_tool:  # else the caller reads the reply, which may be the answer although it is no call
+                _check_calls(request, reply, unmended)
+            return reply
+
+        async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
+            yield each
+
+    async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> tuple[Reply, str]:
+        """Return the reply, and the defects that it still has after all retries, as a phrase."""
         events: list[Event] = []
-        async with EventStream(self._events(request, buffered=on_event is None)) as stream:
+        async with self._stream(request, buffered=on_event is None) as stream:
             async for event in stream:
                 events.append(event)
                 if on_event is not None:
@@ -195,20 +277,26 @@ class Client:
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
-        return reply
+        return reply, stream.unmended
 
-    async def _events(self, request: Request, *, buffered: bool = False) -> AsyncGenerator[Event, None]:
+    def _stream(self, request: Request, *, buffered: bool = False) -> "EventStream":
+        queue = _EventQueue()
+        return EventStream(self._events(request, queue, buffered=buffered), queue)
+
+    async def _events(
+        self, request: Request, queue: "_EventQueue", *, buffered: bool = False
+    ) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
         attempts = RequestAttempts(
             ExchangeFactory(request, self._settings, self._capabilities, self._new_id, buffered=buffered)
         )
-        queue = _EventQueue()
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
                 async for _ in pauses:
                     for event in queue.take():
                         yield event
+            queue.unmended = attempts.unmended
         except UpstreamError as error:
             rest = [event for _, event in attempts.fail(error)]
             if not queue.started and (not rest or isinstance(rest[-1], Error)):
@@ -238,6 +326,8 @@ class _EventQueue:
 
     def __init__(self) -> None:
         self.started = False
+        self.unmended = ""
+        """The defects that the reply still has after all retries, once it has ended."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -265,8 +355,14 @@ class EventStream:
     Read it only in the task that read its first event.
     """
 
-    def __init__(self, events: AsyncGenerator[Event, None]) -> None:
+    def __init__(self, events: AsyncGenerator[Event, None], queue: _EventQueue) -> None:
         self._events = events
+        self._queue = queue
+
+    @property
+    def unmended(self) -> str:
+        """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
+        return self._queue.unmended
 
     def __aiter__(self) -> Self:
         return self
@@ -287,11 +383,25 @@ class EventStream:
         await self._events.aclose()
 
 
-def read_request(messages: Messages, tools: Sequence[Tool], sampling: dict[str, JSON]) -> Request:
+def definitions_of(tools: Definitions | None) -> tuple[Tool, ...]:
+    """Return the definitions of tools. Raises `RequestError` and `ConfigError`."""
+    if isinstance(tools, Executor | Registry):
+        return tools.definitions
+    return as_tools([_definition_of(tool) for tool in tools or ()])
+
+
+def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]) -> Tool | dict[str, JSON]:
+    if isinstance(tool, Tool | dict):
+        return tool
+    return (tool if isinstance(tool, AnyTool) else FunctionTool(tool)).definition
+
+
+def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:
     """Make a request from messages, tools and fields of the Chat API, which the Chat API's codec validates.
 
-    Raises `RequestError`.
+    Raises `RequestError`, and `TypeError` for an option that `Sampling` does not have.
     """
+    sampling = request_fields(sampling)
     given: list[Message | dict[str, JSON]]
     given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
     body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
@@ -311,8 +421,35 @@ _PLACEHOLDER = {"role": "user"}
 """Stands in for a message that is an object already, so that the codec's messages keep their positions."""
 
 
-def _continue_request(first: Request, conversation: tuple[Message, ...]) -> Request:
-    """Return the request of a later round. A required call is no longer required, or the model would call for ever."""
-    call_was_made = first.tool_choice.mode == "required" and len(conversation) > len(first.messages)
-    choice = AUTO if call_was_made else first.tool_choice
+def _demanding(sampling: Sampling) -> Sampling:
+    """Return the options with a demanded call, unless the caller says otherwise: an answer is a call, too."""
+    return {**sampling, "tool_choice": sampling.get("tool_choice") or "required"}
+
+
+def _continue_request(first: Request, conversation: tuple[Message, ...], *, call_ends: bool) -> Request:
+    """Return the request of a later round.
+
+    A required call is no longer required, or the model would call for ever; unless a call ends the run (`call_ends`).
+    """
+    if len(conversation) == len(first.messages):
+        return first
+    required = ToolChoice("required") if call_ends else AUTO
+    choice = required if call_ends or first.tool_choice.mode == "required" else first.tool_choice
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
+
+
+def _check_calls(request: Request, reply: Reply, unmended: str) -> None:
+    """Raise `ModelOutputError` for a reply that is no answer although it has no calls."""
+    if request.tool_choice.mode == "required" and not reply.tool_calls:
+        message = unmended or "no call came although one was demanded"
+        raise ModelOutputError(message, kind="missing_call", raw=reply.text)
+    check_mended(reply, unmended)
+
+
+def _check_answer(last: Round) -> None:
+    """Raise `ModelOutputError` if the last reply has calls that could not be executed, because it broke off."""
+    calls = last.reply.tool_calls
+    if calls and not executable_calls(last.reply):
+        message = f"the last reply broke off in its calls ({last.reply.stop_reason}); they were not run"
+        raw = "\n".join(call.error.raw if call.error else call.tool_call_arguments_complete for call in calls)
+        raise ModelOutputError(message, kind="truncated", raw=raw)

@@ -244,6 +244,11 @@ class RequestAttempts:
             _close(exchange, sink)
             yield
 
+    @property
+    def unmended(self) -> str:
+        """The defects that the reply still has after all retries, as a phrase; empty without any."""
+        return "" if self._exchange is None else self._exchange.unmended
+
     def fail(self, error: FcshimError) -> Batch:
         """Take note that the reply failed with `error`; return its last events."""
         return [] if self._exchange is None else self._exchange.fail(error)

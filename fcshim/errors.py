@@ -2,6 +2,7 @@
 
     FcshimError
     ├── ConfigError        the operator: a setting, a dialect or a template file
+    │   └── MissingExtraError  a package of an extra is not installed
     ├── RequestError       the client: its request cannot be served as it is (4xx)
     ├── UpstreamError      the upstream endpoint (502, 504, or its own status)
     ├── ModelOutputError   the model: raised only if the caller asked for exceptions; else it is data in events
@@ -32,6 +33,10 @@ class ConfigError(FcshimError):
     kind = "config_error"
 
 
+class MissingExtraError(ConfigError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it."""
+
+
 class RequestError(FcshimError):
     """The client's request cannot be served; `param` names the invalid field, if there is one."""
 
@@ -60,10 +65,17 @@ class UpstreamError(FcshimError):
 
 
 class ModelOutputError(FcshimError):
-    """The model did not do what was required of it, such as to call a tool or to stop calling."""
+    """The model did not do what was required of it, such as to call a tool or to stop calling.
+
+    `raw` is what it wrote instead, if that says more.
+    """
 
     status = 502
     kind = "model_output_error"
+
+    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None, raw: str = "") -> None:
+        super().__init__(message, status=status, kind=kind)
+        self.raw = raw
 
 
 class ToolError(FcshimError):

@@ -6,11 +6,14 @@ must not be guessable from other ids.
 """
 
 import itertools
+import json
 import secrets
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from fcshim.errors import ModelOutputError
 
 JSON: TypeAlias = Any
 """Any value that `json.loads` can return. The only place that uses `Any`."""
@@ -73,6 +76,14 @@ class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", ta
     index: int
     coerced: list[Coercion] = msgspec.field(default_factory=list)
     error: CallError | None = None
+
+    @property
+    def arguments(self) -> dict[str, JSON]:
+        """The arguments, parsed anew each time. Raises `ModelOutputError` for a call that must not be executed."""
+        if self.error is not None:
+            raise ModelOutputError(self.error.message, kind=self.error.kind, raw=self.error.raw)
+        parsed: dict[str, JSON] = json.loads(self.tool_call_arguments_complete or "{}")
+        return parsed
 
 
 WebErrorCode = Literal[

@@ -37,6 +37,7 @@ ENGINE_TESTS = (
     "server/test_run.py",
     "server/test_server_tools",
     "clients/test_server_tools.py",
+    "test_extras.py",
     "test_readme.py",
     "test_wheel.py",
     "tools/test_process_guard.py",

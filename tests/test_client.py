@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+from dataclasses import dataclass
+from typing import Literal
 
 import pytest
+from pydantic import BaseModel, Field, field_validator
 
+from fcshim.agent import Agent
 from fcshim.client import Client
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import AssistantMessage, TextPart, Tool, ToolCall, ToolMessage, UserMessage
-from fcshim.tools import Executor
+from fcshim.tools import Executor, FunctionTool, ToolResult
 from fcshim.upstream import Timeouts
 from tests.scripted import (
     CUT,
@@ -330,3 +334,226 @@ async def test_a_model_that_calls_for_ever_is_stopped():
             await client.run("1 + 2?", [add], max_rounds=2)
 
     assert 2 == len(upstream.requests)
+
+
+async def test_functions_can_be_offered_without_being_run():
+    def subtract(a: int, b: int) -> int:
+        raise AssertionError
+
+    offered = [subtract, FunctionTool(add), {"name": "third", "parameters": {}}, Tool("fourth")]
+    async with scripted_upstream(text_reply(CALL), text_reply("ok")) as upstream, client_of(upstream) as client:
+        reply = await client.complete("1 + 2?", offered)
+        await events_of(client, "1 + 2?", Executor([subtract]))
+    first, second = (json.dumps(received.body) for received in upstream.requests)
+
+    assert {"a": 1, "b": 2} == reply.tool_calls[0].arguments
+    assert all(f'\\"name\\": \\"{name}\\"' in first for name in ("subtract", "add", "third", "fourth"))
+    assert "subtract" in second
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("temprature", "did you mean 'temperature'"),
+        ("max_round", "did you mean 'max_rounds'"),
+        ("n_ctx_of_my_server", r"extra_body=\{'n_ctx_of_my_server'"),
+    ],
+)
+async def test_an_unknown_option_is_a_type_error(option, meant):
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(TypeError, match=meant):
+            client.stream("Hi", **{option: 1})
+        with pytest.raises(TypeError, match=meant):
+            await client.complete("Hi", **{option: 1})
+        with pytest.raises(TypeError, match=meant):
+            await client.run("Hi", [add], **{option: 1})
+
+
+async def test_the_extra_body_is_sent():
+    async with scripted_upstream(text_reply("ok")) as upstream, client_of(upstream) as client:
+        await client.complete("Hi", extra_body={"dry_multiplier": 0.5}, top_k=3)
+
+    assert {"dry_multiplier": 0.5, "top_k": 3}.items() <= upstream.requests[0].body.items()
+    assert "extra_body" not in upstream.requests[0].body
+
+
+async def test_the_messages_of_a_run_go_on():
+    scripts = (text_reply(CALL), text_reply("It is 3."), text_reply("Yes."))
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, new_id=numbered()) as client:
+        first = await client.run("1 + 2?", [add])
+        second = await client.run([*first.messages, {"role": "user", "content": "Sure?"}], [add])
+
+    assert ToolMessage("call_0", (TextPart("3"),), "add") == first.messages[-2]
+    assert AssistantMessage((TextPart("It is 3."),)) == first.messages[-1]
+    assert ("It is 3.", "Yes.") == (first.output, second.output)
+    assert "Sure?" == upstream.requests[2].body["messages"][-1]["content"]
+
+
+async def test_a_final_result_ends_a_run():
+    def stop(a: int, b: int) -> ToolResult:
+        return ToolResult((TextPart(f"enough: {a + b}"),), final=True)
+
+    async with scripted_upstream(text_reply(CALL)) as upstream, client_of(upstream) as client:
+        result = await client.run("1 + 2?", [FunctionTool(stop, name="add")])
+
+    assert ("enough: 3", "enough: 3") == (result.text, result.output)
+    assert 1 == len(upstream.requests)
+
+
+class City(BaseModel):
+    name: str
+    days: int = Field(1, ge=1)
+
+    @field_validator("name")
+    @classmethod
+    def is_known(cls, name: str) -> str:
+        assert name in {"Oslo", "Paris"}, f"there is no city {name}"
+        return name
+
+
+@dataclass
+class Stay:
+    name: str
+    days: int = 1
+
+
+def answering(arguments: str) -> Script:
+    return text_reply(f'<function_call>\n{{"name": "final_answer", "arguments": {arguments}}}\n</function_call>')
+
+
+@pytest.mark.parametrize(
+    ("output_type", "arguments", "expected"),
+    [
+        (City, '{"name": "Oslo", "days": "2"}', City(name="Oslo", days=2)),
+        (Stay, '{"name": "Oslo"}', Stay("Oslo")),
+        (list[int], '{"value": [1, 2]}', [1, 2]),
+        (list[City], '{"value": [{"name": "Oslo"}]}', [City(name="Oslo")]),
+        (Literal["yes", "no"], '{"value": "no"}', "no"),
+        (bool, '{"value": true}', True),
+    ],
+)
+async def test_an_answer_has_the_wanted_type(output_type, arguments, expected):
+    async with (
+        scripted_upstream(text_reply(CALL), answering(arguments)) as upstream,
+        client_of(upstream, constrain="off") as client,
+    ):
+        result = await client.run("Where?", [add], output_type=output_type)
+
+    assert expected == result.output
+    for received in upstream.requests:
+        assert "must call" in received.body["messages"][0]["content"]
+
+
+async def test_an_answer_that_has_not_its_type_is_mended_by_the_model():
+    scripts = answering('{"name": "Atlantis"}'), answering('{"name": "Paris"}')
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
+        result = await client.run("Where?", output_type=City, max_rounds=2)
+
+    assert City(name="Paris") == result.output
+    assert "there is no city Atlantis" in upstream.requests[1].body["messages"][-1]["content"]
+
+
+async def test_of_two_answers_the_first_counts():
+    both = "".join(
+        f'<function_call>\n{{"name": "final_answer", "arguments": {{"name": "{name}"}}}}\n</function_call>'
+        for name in ("Oslo", "Paris")
+    )
+    async with scripted_upstream(text_reply(both)) as upstream, client_of(upstream, constrain="off") as client:
+        result = await client.run("Where?", output_type=Stay)
+
+    assert Stay("Oslo") == result.output
+
+
+async def test_an_answer_may_come_as_json_text():
+    scripts = [text_reply('{"name": "Oslo", "days": 2}')] * 2
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
+        result = await client.run("Where?", output_type=City)
+
+    assert City(name="Oslo", days=2) == result.output
+
+
+async def test_an_answer_of_another_kind_is_an_error_with_the_text():
+    async with (
+        scripted_upstream(*[text_reply("In Oslo.")] * 2) as upstream,
+        client_of(upstream, constrain="off") as client,
+    ):
+        with pytest.raises(ModelOutputError, match="not of the wanted type") as caught:
+            await client.run("Where?", output_type=City)
+
+    assert ("invalid_output", "In Oslo.") == (caught.value.kind, caught.value.raw)
+
+
+async def test_a_model_that_never_gives_the_answer_is_stopped():
+    async with (
+        scripted_upstream(*[answering('{"name": "Atlantis"}')] * 3) as upstream,
+        client_of(upstream, constrain="off") as client,
+    ):
+        with pytest.raises(ModelOutputError) as caught:
+            await client.run("Where?", output_type=City, max_rounds=3)
+
+    assert "max_rounds" == caught.value.kind
+    assert 3 == len(upstream.requests)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '<function_call>\n{"name": "subtract", "arguments": {"a": 1}}\n</function_call>',
+        'Let me see.\n<function_call>\n{"name": , "arguments": {"a": 1}}\n</function_call>',
+    ],
+)
+async def test_a_call_that_stays_invalid_is_an_error_with_the_text(written):
+    async with (
+        scripted_upstream(*[text_reply(written)] * 2) as upstream,
+        client_of(upstream, constrain="off") as client,
+    ):
+        with pytest.raises(ModelOutputError, match="stayed invalid") as caught:
+            await client.run("1 - 2?", [add])
+
+    assert ("invalid_call", written) == (caught.value.kind, caught.value.raw)
+
+
+async def test_an_invalid_call_that_a_retry_mends_is_no_error():
+    invalid = text_reply('<function_call>\n{"name": "subtract", "arguments": {"a": 1}}\n</function_call>')
+    async with (
+        scripted_upstream(invalid, text_reply("It is 3.")) as upstream,
+        client_of(upstream, constrain="off") as client,
+    ):
+        result = await client.run("1 + 2?", [add])
+
+    assert "It is 3." == result.text
+
+
+async def test_a_last_reply_that_breaks_off_in_a_call_is_an_error_with_the_text():
+    cut = text_reply(CALL[:57], reason="length")
+    async with scripted_upstream(cut) as upstream, client_of(upstream, constrain="off") as client:
+        with pytest.raises(ModelOutputError, match="broke off") as caught:
+            await client.run("1 + 2?", [add], max_tokens=9)
+
+    assert "truncated" == caught.value.kind
+    assert '"a": 1' in caught.value.raw
+
+
+async def test_a_demanded_call_that_does_not_come_is_an_error_with_the_text():
+    scripts = [text_reply("No.")] * 2
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
+        with pytest.raises(ModelOutputError, match="no call came") as caught:
+            await client.run("1 + 2?", [add], tool_choice="required")
+
+    assert ("missing_call", "No.") == (caught.value.kind, caught.value.raw)
+
+
+async def test_a_definition_alone_cannot_be_run():
+    async with Client("http://127.0.0.1:1") as client:
+        with pytest.raises(ConfigError, match="cannot be called"):
+            await client.run("1 + 2?", [ADD])
+
+
+async def test_an_agent_does_not_answer_with_a_call_that_stayed_invalid():
+    invalid = '<function_call>\n{"name": "subtract", "arguments": {"a": 1}}\n</function_call>'
+    scripts = [text_reply(invalid)] * 2
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
+        with pytest.raises(ModelOutputError, match="stayed invalid") as caught:
+            await Agent(client.stream, [add]).answer("1 - 2?")
+
+    assert ("invalid_call", invalid) == (caught.value.kind, caught.value.raw)

@@ -1,6 +1,9 @@
-"""Ids: unique, and unguessable where they must be."""
+"""What events tell besides their fields, and ids: unique, and unguessable where they must be."""
 
-from fcshim.events import id_source, secret_source
+import pytest
+
+from fcshim.errors import ModelOutputError
+from fcshim.events import CallError, ToolCallEnd, event_to_dict, id_source, secret_source
 
 
 def test_ids_of_one_source_are_unique_and_have_its_prefix():
@@ -23,3 +26,30 @@ def test_a_secret_id_is_not_derived_from_another():
 
     assert 32 == len(first) == len(second)
     assert first[:8] != second[:8]
+
+
+def test_a_call_has_its_arguments_as_an_object():
+    assert {"a": [1, "\ud800"]} == ToolCallEnd("c", "add", '{"a": [1, "\\ud800"]}', 0).arguments
+
+
+def test_the_arguments_of_a_call_with_an_error_are_refused():
+    call = ToolCallEnd("c", "add", '{"a": 1', 0, error=CallError("truncated", "it broke off", '{"a": 1'))
+
+    with pytest.raises(ModelOutputError, match="it broke off") as caught:
+        _ = call.arguments
+    assert ("truncated", '{"a": 1') == (caught.value.kind, caught.value.raw)
+
+
+def test_the_parsed_arguments_are_no_field_of_the_event():
+    call = ToolCallEnd("c", "add", "{}", 0)
+    _ = call.arguments
+
+    assert {
+        "type": "tool_call_end",
+        "tool_call_id": "c",
+        "tool_call_name": "add",
+        "tool_call_arguments_complete": "{}",
+        "index": 0,
+        "coerced": [],
+        "error": None,
+    } == event_to_dict(call)

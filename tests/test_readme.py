@@ -7,17 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from fcshim.config import load_config
-from fcshim.demo.serving import serve_model, serve_proxy
 from fcshim.mcp.config_file import read_servers
+from tests.demo.served import Addresses, served_demo
 from tests.server.test_run import serving
 
 ROOT = Path(__file__).parent.parent
@@ -32,34 +29,10 @@ BLOCKS = list(
 """Every block once, also where two pages hold the same."""
 
 
-@dataclass
-class Addresses:
-    upstream: str
-    proxy: str
-
-
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[Addresses]:
-    """The model and a proxy in front of it, in a loop of their own."""
-    found: list[tuple[Addresses, asyncio.AbstractEventLoop, asyncio.Event]] = []
-    started = threading.Event()
-
-    async def serve() -> None:
-        async with AsyncExitStack() as stack:
-            model = await stack.enter_async_context(serve_model("numpy"))
-            proxy = await stack.enter_async_context(serve_proxy(model.url))
-            over = asyncio.Event()
-            found.append((Addresses(model.url, proxy), asyncio.get_running_loop(), over))
-            started.set()
-            await over.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert started.wait(30)
-    served, loop, over = found[0]
-    yield served
-    loop.call_soon_threadsafe(over.set)
-    thread.join(30)
+    with served_demo() as found:
+        yield found
 
 
 def _python(block: str, addresses: Addresses) -> str:
@@ -103,7 +76,19 @@ def test_clients_of_every_api_get_a_call(addresses: Addresses, module: str, hold
 
 def test_the_loop_runs_a_function(addresses: Addresses) -> None:
     """The second example prints the answer that was made from the function's result."""
-    assert _python(_blocks("python", "client.run("), addresses).strip() == "add_numbers returned 42"
+    assert _python(_blocks("python", "reply = await client.run("), addresses).strip() == "add_numbers returned 42"
+
+
+def test_an_answer_has_a_type(addresses: Addresses) -> None:
+    """The example of an output type prints the fields of the model."""
+    assert "Paris 3 rail" == _python(_blocks("python", "output_type=Trip"), addresses).strip()
+
+
+def test_the_synchronous_client_does_the_same(addresses: Addresses) -> None:
+    """The example prints an argument of the streamed call, and the answer of the run."""
+    lines = _python(_blocks("python", "SyncClient("), addresses).splitlines()
+
+    assert ["add_numbers 23", "add_numbers returned 42"] == lines
 
 
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:

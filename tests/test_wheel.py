@@ -1,6 +1,7 @@
 """The wheel as a user gets it: built from the source distribution, installed outside the checkout, and used."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
+from fcshim.cli.entry import COMMANDS
+from tests.demo.served import served_demo
+from tests.engine.process import free_port, serving
 
 ROOT = Path(__file__).parent.parent
 SUITE = ROOT / "fcshim" / "evaluate"
@@ -156,3 +161,117 @@ def top_level_imports(source: bytes) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return names
+
+
+class FreshEnvironment:
+    """A new environment with the wheel and an extra, as pip installs them; nothing else is visible in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.bin = home / "bin"
+
+    def fcshim(self, *arguments: str | Path) -> str:
+        """Run the command outside the checkout; return what it writes."""
+        return run(self.bin / "fcshim", *arguments, cwd=self.bin.parent)
+
+    def python(self, program: str, *arguments: str) -> str:
+        """Run a program outside the checkout; return what it writes."""
+        return run(self.bin / "python", "-I", "-c", program, *arguments, cwd=self.bin.parent)
+
+    def distributions(self) -> set[str]:
+        """Return the names of what is installed."""
+        listed = self.python("from importlib.metadata import distributions\nfor d in distributions(): print(d.name)")
+        return {normalise(name) for name in listed.split()} - {"pip", "setuptools"}
+
+
+@pytest.fixture(scope="module")
+def model_url() -> Iterator[str]:
+    with served_demo() as served:
+        yield served.upstream
+
+
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> FreshEnvironment:
+    venv.create(tmp_path / "fresh", with_pip=False)
+    environment = FreshEnvironment(tmp_path / "fresh")
+    extra = f"[{request.param}]" if request.param else ""
+    pip = (sys.executable, "-m", "pip", "--python", environment.bin / "python", "install", "--quiet")
+    run(*pip, f"{wheel}{extra}")
+    for command in COMMANDS:
+        assert f"usage: fcshim {command}" in environment.fcshim(command, "--help")
+    return environment
+
+
+@pytest.mark.parametrize("fresh", [""], indirect=True)
+def test_the_library_alone_is_six_distributions_at_most(fresh: FreshEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text('[{"name": "add", "parameters": {"type": "object"}}]')
+    (tmp_path / "reply.txt").write_text('<function_call>{"name": "add", "arguments": {"a": 1,}}</function_call>')
+    events = fresh.fcshim("parse", "--tools", tmp_path / "tools.json", tmp_path / "reply.txt")
+
+    assert {"fcshim", "jinja2", "lark", "markupsafe", "msgspec"} == fresh.distributions()
+    assert '"tool_call_name":"add"' in events
+    assert '"name": "add"' in fresh.fcshim("render", "--tools", tmp_path / "tools.json")
+    assert "hermes" in fresh.fcshim("dialects")
+    assert "strict" in json.loads(fresh.python(USE))
+
+
+RUN = """
+import sys
+from fcshim import SyncClient
+
+def add_numbers(first: int, second: int) -> int:
+    '''Add two numbers.'''
+    return first + second
+
+with SyncClient(sys.argv[1]) as client:
+    print(client.run("call add_numbers with first=19, second=23", [add_numbers]).text)
+"""
+
+
+@pytest.mark.parametrize("fresh", ["client"], indirect=True)
+def test_the_extra_client_runs_functions(fresh: FreshEnvironment, model_url: str) -> None:
+    assert "add_numbers returned 42\n" == fresh.python(RUN, model_url)
+
+
+@pytest.mark.parametrize("fresh", ["serve"], indirect=True)
+def test_the_extra_serve_serves(fresh: FreshEnvironment, model_url: str) -> None:
+    port = free_port()
+    command = [fresh.bin / "fcshim", "serve", "--upstream", model_url, "--port", str(port)]
+    with serving(command, f"http://127.0.0.1:{port}", fresh.bin.parent / "serve.log"):
+        assert "add_numbers returned 42\n" == fresh.python(RUN, f"http://127.0.0.1:{port}")
+    assert "fcshim-tiny" in fresh.fcshim("models", "--upstream", model_url)
+    assert "commands" in fresh.fcshim("eval", model_url, "--category", "commands", "--limit", "1")
+
+
+@pytest.mark.parametrize("fresh", ["mcp"], indirect=True)
+def test_the_extra_mcp_uses_and_serves_tools(fresh: FreshEnvironment, tmp_path: Path) -> None:
+    options = ["mcp", "--root", str(tmp_path)]
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"own": {"command": str(fresh.bin / "fcshim"), "args": options}}}))
+    (tmp_path / "a.txt").write_text("found it")
+    given = ("--mcp", file, "--pins", tmp_path / "pins.json")
+
+    assert "own\tRead\n" in fresh.fcshim("tools", "list", *given)
+    assert "found it" in fresh.fcshim("tools", "call", *given, "own:Read", '{"path": "a.txt"}')
+
+
+@pytest.mark.parametrize("fresh", ["chat"], indirect=True)
+def test_the_extra_chat_talks(fresh: FreshEnvironment, model_url: str) -> None:
+    assert "hello world\n" == fresh.fcshim("chat", model_url, "-p", "say hello world", "--no-save")
+
+
+@pytest.mark.parametrize("fresh", ["demo"], indirect=True)
+def test_the_extra_demo_runs_the_demo(fresh: FreshEnvironment) -> None:
+    assert "add_numbers(first=19, second=23) returned 42" in fresh.fcshim("demo", "--engine", "numpy")
+
+
+@pytest.mark.parametrize("fresh", ["all"], indirect=True)
+def test_all_has_every_part(fresh: FreshEnvironment, tmp_path: Path) -> None:
+    """The tools and metrics have no command of their own; the chat uses the embedded model and a server's tools."""
+    server = ROOT / "tests" / "mcp" / "servers" / "calc.py"
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"calc": {"command": str(fresh.bin / "python"), "args": [str(server)]}}}))
+    question = "call mcp__calc__add with first=19, second=23"
+    answer = fresh.fcshim("chat", "-p", question, "--no-save", "--mcp", file, "--pins", tmp_path / "pins.json")
+
+    assert "mcp__calc__add returned 42\n" == answer
+    fresh.python("import lxml, markdownify, prometheus_client, re2, readability, tree_sitter_bash")

@@ -5,18 +5,18 @@ model; errors of the model's endpoint are raised. `loop` is the same without eve
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeAlias
 
 import msgspec
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, AgentLoop, check_max_rounds
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, AgentLoop, check_max_rounds, check_mended
 from fcshim.errors import UpstreamError
-from fcshim.events import Error, Event
-from fcshim.messages import Message, TextPart, Tool, UserMessage, text_of
+from fcshim.events import JSON, Error, Event
+from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.reply import Reply, fold
-from fcshim.tools import CallEvent, CallFinished, Executor
+from fcshim.tools import AnyTool, CallEvent, Executor, Registry
 
 
 class RoundEnded(msgspec.Struct, frozen=True, tag="round_ended", tag_field="type"):
@@ -44,40 +44,46 @@ AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], ReplyStr
 
 
 class Agent:
-    """A model with tools. The tools may change between rounds; each request offers the current ones."""
+    """A model with tools. The tools may change between rounds; each request offers the current ones.
 
-    def __init__(self, ask: AskModel, tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS) -> None:
+    `instructions` are sent before every conversation, as a system message that is no part of its messages.
+    """
+
+    def __init__(
+        self,
+        ask: AskModel,
+        tools: Executor | Registry | Iterable[AnyTool | Callable[..., JSON]],
+        *,
+        instructions: str = "",
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+    ) -> None:
         check_max_rounds(max_rounds)
         self._ask = ask
-        self._tools = tools
+        self._tools = tools if isinstance(tools, Executor) else Executor(tools)
+        self._instructions = (SystemMessage((TextPart(instructions),)),) if instructions else ()
         self._max_rounds = max_rounds
 
     async def run(self, messages: str | Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
         """Let the model call tools until it answers; yield all events, the last of which is the last round's end.
 
-        Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError` (kind `max_rounds`) if the last
-        allowed reply still has calls; these are not executed.
+        Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError`: kind `max_rounds` if the last
+        allowed reply still has calls, which are not executed; `invalid_call` if a call stayed invalid after all
+        retries, as far as the stream of a reply tells it (`EventStream.unmended`).
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
         loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)
-        answer: str | None = None
-        while answer is None:
+        while not loop.finished:
             reply_events: list[Event] = []
-            async with aclosing(self._ask(loop.messages, self._tools.definitions)) as replies:
+            async with aclosing(self._ask((*self._instructions, *loop.messages), self._tools.definitions)) as replies:
                 async for event in replies:
                     reply_events.append(event)
                     yield event
             reply = _fold_reply(reply_events)
-            results: list[CallFinished] = []
+            check_mended(reply, getattr(replies, "unmended", ""))
             async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
                     yield call_event
-                    if isinstance(call_event, CallFinished):
-                        results.append(call_event)
-            answer = _final_answer(results)
-            if answer is None and loop.finished:
-                answer = reply.text
-            yield RoundEnded(reply, loop.messages, answer)
+            yield RoundEnded(reply, loop.messages, loop.answer)
 
     async def answer(self, messages: str | Sequence[Message]) -> RoundEnded:
         """Run until the model answers and return the last round's end. Raises as `run` does."""
@@ -108,9 +114,3 @@ def _fold_reply(events: Sequence[Event]) -> Reply:
         if isinstance(event, Error):
             raise UpstreamError(event.message, kind=event.kind)
     return fold(events)
-
-
-def _final_answer(results: Sequence[CallFinished]) -> str | None:
-    """Return the text of the results that end the turn; None if there is none."""
-    final = [text_of(result.message.content) for result in results if result.final]
-    return "\n".join(final) if final else None

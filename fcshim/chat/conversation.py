@@ -51,5 +51,4 @@ class ChatConversation:
                 self.session.messages = before
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
-        model = {"model": self.session.model} if self.session.model else {}
-        return self.client.stream(messages, tools, **model)
+        return self.client.stream(messages, tools, model=self.session.model)

@@ -54,10 +54,7 @@ class Prompter:
         question = text_of(messages[-1].content) if messages else ""
         if self.user is None or not await self.user.confirm(f"a server asks the model: {question[:_EXCERPT]}"):
             raise ToolError("the user does not let servers ask the model")
-        sampling: dict[str, JSON] = {"max_tokens": max_tokens}
-        if self._session.model:
-            sampling["model"] = self._session.model
-        return await self._client.complete(messages, **sampling)
+        return await self._client.complete(messages, max_tokens=max_tokens, model=self._session.model)
 
     async def elicit(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
         """Ask the user on behalf of a server."""

@@ -65,8 +65,7 @@ async def register_agents(
     """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
     def ask(messages: tuple[Message, ...], tools: tuple[Tool, ...], named: str | None = None) -> EventStream:
-        chosen = named or model()
-        return client.stream(messages, tools, **({"model": chosen} if chosen else {}))
+        return client.stream(messages, tools, model=named or model())
 
     def session_agent(_: str | None) -> Agent:
         given = Registry(tool for tool in registry if not tool.traits.source.startswith(_AGENT_SOURCES))

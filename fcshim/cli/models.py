@@ -7,7 +7,6 @@ also knows what it has learned from its requests.
 import argparse
 import asyncio
 
-import httpx
 import msgspec
 
 from fcshim.cli.flags import add_settings, read_settings
@@ -77,6 +76,8 @@ async def _ask_endpoint(config: Config) -> bytes:
 
 def _ask_proxy(url: str, config: Config) -> bytes:
     """Return the JSON list of a running proxy. Raises `UpstreamError`."""
+    import httpx  # noqa: PLC0415 - see above
+
     keys = {"authorization": f"Bearer {config.api_keys[0].reveal()}"} if config.api_keys else {}
     try:
         response = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_TIMEOUT, trust_env=False)

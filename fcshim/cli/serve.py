@@ -50,5 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     configure_logging(config.log_level.upper())
     from fcshim.server.run import serve  # noqa: PLC0415 - a slow import, after the settings are checked
 
+    if config.mcp is not None:
+        from fcshim.mcp import Manager  # noqa: F401, PLC0415 - its extra may be missing, which the server would only log
+
     serve(config)
     return 0

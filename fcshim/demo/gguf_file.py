@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
+from fcshim.extras import naming_extra
 
 if TYPE_CHECKING:
     import gguf
@@ -74,12 +75,10 @@ def load_model(path: Path = TINY_MODEL) -> ModelFile:
 
 
 def require_packages(*packages: str) -> None:
-    """Import the packages. Raises `ConfigError` that says how to install a missing one."""
-    for package in packages:
-        try:
+    """Import the packages. Raises `MissingExtraError`."""
+    with naming_extra("demo"):
+        for package in packages:
             importlib.import_module(package)
-        except ImportError as error:
-            raise ConfigError(f"the demo needs the package {package!r}: pip install 'fcshim[demo]'") from error
 
 
 def _open(path: Path) -> "gguf.GGUFReader":

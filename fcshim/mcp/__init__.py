@@ -7,6 +7,7 @@ name that needs it.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fcshim.extras import naming_extra
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, InProcessTransport, McpServerConfig, NpmTransport, StdioTransport
 
@@ -32,4 +33,5 @@ def __getattr__(name: str) -> object:
     """Import `Manager` and `Pins` at their first use: they need the SDK, reading a configuration does not."""
     if name not in _LAZY:
         raise AttributeError(f"module 'fcshim.mcp' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    with naming_extra("mcp"):
+        return getattr(import_module(_LAZY[name]), name)

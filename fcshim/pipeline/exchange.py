@@ -62,6 +62,11 @@ class AnyExchange(Protocol):
         """The defects of the last attempt, as a phrase for the log."""
         ...
 
+    @property
+    def unmended(self) -> str:
+        """The defects of the reply that stands after all retries, as a phrase; empty without any."""
+        ...
+
     def prepare(self) -> None:
         """Make the first request."""
         ...
@@ -95,7 +100,7 @@ class Exchange:
     """
 
     wants_retry = is_retry = sent_call = False
-    retry_reason = ""
+    retry_reason = unmended = ""
     __slots__ = (
         *("_output_size", "_choices", "_codec", "_decoder", "_ended", "_text_feeders", "_request", "_transform"),
         *("_usage", "_choice_count", "constraint_key", "error", "finished", "upstream_request"),

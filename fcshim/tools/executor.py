@@ -4,6 +4,7 @@ Rule: every call gets a result, in the order of the calls; an invalid call gets 
 """
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -91,6 +92,12 @@ class Executor:
     def definitions(self) -> tuple[Tool, ...]:
         """The definitions that the model gets, in the order of the tools."""
         return self.registry.definitions
+
+    def extended(self, tool: AnyTool) -> "Executor":
+        """Return an executor with one more tool, and the same limits, which both share."""
+        other = copy.copy(self)
+        other.registry = Registry([*self.registry, tool])
+        return other
 
     async def execute(self, calls: Sequence[ToolCallEnd], listener: CallListener = _ignore) -> list[ToolMessage]:
         """Run the calls, concurrently where their tools allow it; return their results in the order of the calls."""

@@ -9,11 +9,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 
-import docstring_parser
 import msgspec
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
+from fcshim.extras import naming_extra
 from fcshim.messages import Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.result import ToolResult, failed, succeeded
@@ -31,6 +31,8 @@ def parse_docstring(function: Callable[..., JSON]) -> DocstringParts:
     """Parse the function's docstring; white space in a parameter's description becomes single spaces."""
     described = function.func if isinstance(function, functools.partial) else function
     docstring = inspect.getdoc(described) or ""
+    with naming_extra():
+        import docstring_parser  # noqa: PLC0415 - of an extra
     try:
         parsed = docstring_parser.parse(docstring)
     except docstring_parser.ParseError:
@@ -71,6 +73,8 @@ class FunctionTool:
         description: str | None = None,
         traits: Traits = _DEFAULT_TRAITS,
     ) -> None:
+        if not callable(function):
+            raise ConfigError(f"{function!r:.80} cannot be called: expected a function, or a tool with `call`")
         self._function = function
         named = name or _function_name(function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

@@ -10,6 +10,7 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.messages import Content, Part, TextPart, text_of
+from fcshim.tools.value_type import to_plain
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -58,6 +59,6 @@ def _value_text(value: JSON) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(msgspec.to_builtins(value, str_keys=True, enc_hook=str), ensure_ascii=False)
+        return json.dumps(to_plain(value, str), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return str(value)

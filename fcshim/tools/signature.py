@@ -1,85 +1,20 @@
 """A Python signature as a tool's parameters: their JSON Schema, and the conversion of JSON to Python values.
 
-Rule: a parameter's type comes from its annotation; its description from the text in `Annotated`, else from the
-docstring. A type is inlined where it is used, without a title, because small models follow references badly; only a
-recursive type stays behind a `$ref`.
+Rule: a parameter's type comes from its annotation; its description from what stands in `Annotated`, else from the
+docstring. pydantic's `Field` may stand in `Annotated` or be the default.
 """
 
 import difflib
 import inspect
 import json
-import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Mapping
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 from fcshim.tools.base import NO_CONTEXT, CallContext
+from fcshim.tools.value_type import MistakesError, converter, schemas_of, to_plain
 
-_PREFIX = "#/$defs/"
-_DATA_KEYWORDS = frozenset({"default", "enum", "const", "examples"})
-"""Keywords whose values are data, not schemas."""
-
-
-def schemas_of(types: Sequence[JSON]) -> tuple[list[dict[str, JSON]], dict[str, JSON]]:
-    """Return the schema of each type, and the `$defs` that their references need.
-
-    Raises `ConfigError` for a type without a JSON form.
-    """
-    try:
-        schemas, components = msgspec.json.schema_components(types, ref_template=f"{_PREFIX}{{name}}")
-    except TypeError as error:
-        raise ConfigError(str(error).strip().splitlines()[-1]) from error
-    bare = {name: _without_title(schema) for name, schema in components.items()}
-    recursive = {name for name in bare if name in _reachable(name, bare)}
-    inlined = [_inline(schema, bare, recursive) for schema in schemas]
-    definitions = {name: _inline(bare[name], bare, recursive) for name in sorted(recursive)}
-    return inlined, definitions
-
-
-def _without_title(schema: dict[str, JSON]) -> dict[str, JSON]:
-    return {key: value for key, value in schema.items() if key != "title"}
-
-
-def _reachable(name: str, components: dict[str, JSON]) -> set[str]:
-    """Return the names of all definitions that this one refers to, directly or not."""
-    found: set[str] = set()
-    pending = [components[name]]
-    while pending:
-        for reference in _references(pending.pop()) - found:
-            found.add(reference)
-            pending.append(components[reference])
-    return found
-
-
-def _references(schema: JSON) -> set[str]:
-    if isinstance(schema, list | tuple):
-        return set().union(*map(_references, schema))
-    if not isinstance(schema, dict):
-        return set()
-    if "$ref" in schema:
-        return {schema["$ref"].removeprefix(_PREFIX)}
-    return set().union(*(_references(value) for key, value in schema.items() if key not in _DATA_KEYWORDS))
-
-
-def _inline(schema: JSON, components: dict[str, JSON], recursive: set[str]) -> JSON:
-    if isinstance(schema, list | tuple):
-        return [_inline(item, components, recursive) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    name = schema.get("$ref", "").removeprefix(_PREFIX)
-    if name and name not in recursive:
-        return _inline(components[name], components, recursive)
-    return {
-        key: value if key in _DATA_KEYWORDS else _inline(value, components, recursive) for key, value in schema.items()
-    }
-
-
-_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-"""Python type names in msgspec's messages, and their JSON Schema names, which the model knows."""
-_TYPE_NAME = re.compile(rf"\b({'|'.join(_JSON_TYPES)})\b(?=[^`]*`)")
 _VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -93,7 +28,7 @@ class ToolSignature:
     def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
         self._name = name
         self._signature = _resolve_signature(function, name)
-        parameters = self._signature.parameters.values()
+        parameters = [_with_field_default(each) for each in self._signature.parameters.values()]
         self._context_names = [each.name for each in parameters if each.annotation is CallContext]
         self._parameters = {each.name: each for each in parameters if each.name not in self._context_names}
         for parameter in self._parameters.values():
@@ -102,6 +37,7 @@ class ToolSignature:
                 raise ConfigError(f"tool {name!r}: {notation} has no schema; name each parameter of a tool")
         self._types = {each.name: _type_of(each) for each in self._parameters.values()}
         self.schema: dict[str, JSON] = self._schema(descriptions)
+        self._converters = {name: converter(type_) for name, type_ in self._types.items()}
 
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
         """Convert JSON values to the function's arguments. Raises `ToolError` that names every mistake."""
@@ -112,11 +48,18 @@ class ToolSignature:
                 mistakes += [f"{name}: missing"] if parameter.default is parameter.empty else []
                 continue
             try:
-                values[name] = msgspec.convert(arguments[name], self._types[name])
-            except msgspec.ValidationError as error:
-                mistakes.append(_validation_message(name, str(error), self.schema["properties"][name]))
+                values[name] = self._converters[name](arguments[name])
+            except MistakesError as error:
+                allowed = _allowed_values(self.schema["properties"][name])
+                mistakes += [f"{name}{mistake}{allowed}" for mistake in error.mistakes]
         if mistakes:
             raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {mistake}" for mistake in mistakes))
+        return self._with_defaults(values)
+
+    def _with_defaults(self, values: dict[str, JSON]) -> inspect.BoundArguments:
+        for name, parameter in self._parameters.items():
+            if name not in values and _is_field(parameter.default):
+                values[name] = parameter.default.get_default(call_default_factory=True)
         bound = inspect.BoundArguments(self._signature, values)
         bound.apply_defaults()
         return bound
@@ -124,7 +67,7 @@ class ToolSignature:
     def _schema(self, descriptions: Mapping[str, str]) -> dict[str, JSON]:
         schemas, definitions = self._schemas()
         properties = {
-            parameter.name: _without_null(schema, parameter)
+            parameter.name: _without_null(schema, _default_of(parameter))
             | _description(parameter, descriptions)
             | _default(parameter)
             for parameter, schema in zip(self._parameters.values(), schemas, strict=True)
@@ -156,41 +99,61 @@ def _resolve_signature(function: Callable[..., JSON], name: str) -> inspect.Sign
         raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
 
 
+def _with_field_default(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Read pydantic's `Field`, as the default or in `Annotated`: it has the default, and the bounds of the type."""
+    written = parameter.default
+    if _is_field(written):
+        annotated = typing.cast("JSON", typing.Annotated)[_type_of(parameter), written]
+        required = written.is_required()
+        return parameter.replace(annotation=annotated, default=parameter.empty if required else written)
+    defaults = [each for each in _metadata(parameter) if _is_field(each) and not each.is_required()]
+    return parameter.replace(default=defaults[-1]) if defaults and written is parameter.empty else parameter
+
+
+def _is_field(value: JSON) -> bool:
+    return type(value).__module__ == "pydantic.fields"
+
+
 def _type_of(parameter: inspect.Parameter) -> JSON:
     return JSON if parameter.annotation is parameter.empty else parameter.annotation
 
 
-def _without_null(schema: dict[str, JSON], parameter: inspect.Parameter) -> dict[str, JSON]:
+def _metadata(parameter: inspect.Parameter) -> tuple[JSON, ...]:
+    annotation = parameter.annotation
+    return annotation.__metadata__ if typing.get_origin(annotation) is typing.Annotated else ()
+
+
+def _without_null(schema: dict[str, JSON], default: JSON) -> dict[str, JSON]:
     """Drop the null type of a parameter whose default is None: small models read a single plain type best."""
     others = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    if parameter.default is not None or len(others) != 1 or set(schema) != {"anyOf"}:
+    if default is not None or len(others) != 1 or not schema.keys() <= {"anyOf", "default", "description"}:
         return schema
-    plain: dict[str, JSON] = others[0]
+    plain: dict[str, JSON] = others[0] | {key: value for key, value in schema.items() if key == "description"}
     return plain
 
 
 def _description(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameter's description, unless the schema of its type already has it."""
-    texts = [text for text in typing.get_args(parameter.annotation)[1:] if isinstance(text, str)]
-    annotated = typing.get_origin(parameter.annotation) is typing.Annotated
-    description = texts[0] if annotated and texts else descriptions.get(parameter.name, "")
-    return {"description": description} if description else {}
+    """Return what describes the parameter rather than its type: what stands in `Annotated`, else in the docstring."""
+    metadata = _metadata(parameter)
+    written = [each if isinstance(each, str) else getattr(each, "description", None) for each in metadata]
+    texts = [text for text in (*written, descriptions.get(parameter.name)) if isinstance(text, str) and text]
+    return {"description": texts[0]} if texts else {}
+
+
+def _default_of(parameter: inspect.Parameter) -> JSON:
+    return parameter.default.get_default() if _is_field(parameter.default) else parameter.default
 
 
 def _default(parameter: inspect.Parameter) -> dict[str, JSON]:
     """Return the default if it has a JSON form. None is left out: omitting the parameter means the same."""
-    if parameter.default is parameter.empty or parameter.default is None:
+    default = _default_of(parameter)
+    if default is parameter.empty or default is None:
         return {}
     try:
-        return {"default": msgspec.to_builtins(parameter.default)}
+        return {"default": to_plain(default)}
     except TypeError:
         return {}
 
 
-def _validation_message(name: str, message: str, schema: dict[str, JSON]) -> str:
-    """Convert msgspec's "Expected `int`, got `str` - at `$.x[0]`" to "point.x[0]: expected integer, got string"."""
-    what, _, where = message.partition(" - at ")
-    path = where.strip("`").removeprefix("$")
-    problem = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")
-    allowed = f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""
-    return f"{name}{path}: {problem[0].lower()}{problem[1:]}{allowed}"
+def _allowed_values(schema: Mapping[str, JSON]) -> str:
+    return f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""

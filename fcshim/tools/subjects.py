@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from yarl import URL
-
 from fcshim.tools.commands.plain import read_plain_line
 from fcshim.tools.commands.programs import executing_words, is_interpreter
 from fcshim.tools.commands.reading import read_commands
@@ -251,6 +249,8 @@ def _folded(text: str) -> str:
 
 
 def _normal_url(url: str) -> str:
+    from yarl import URL  # noqa: PLC0415 - of an extra; whoever opens URLs has it
+
     try:
         parsed = URL(url.strip()).with_user(None).with_fragment(None)
         host = (parsed.raw_host or "").rstrip(".")

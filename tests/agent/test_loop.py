@@ -8,7 +8,7 @@ from fcshim.errors import ConfigError, ModelOutputError
 from fcshim.events import CallError, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import Reply
-from fcshim.tools import Executor
+from fcshim.tools import Executor, FunctionTool, ToolResult
 
 QUESTION = UserMessage((TextPart("What is 1 + 2?"),))
 ANSWER = Reply(text="It is 3.", stop_reason="complete")
@@ -136,3 +136,39 @@ async def test_a_failed_call_of_another_tool_gets_a_result():
 def test_usage_adds_up():
     assert Usage(11, 22, 3, 4) == total_usage([Usage(1, 2, 3, 4), None, Usage(10, 20)])
     assert total_usage([None]) is None
+
+
+def stopping(a: int, b: int) -> ToolResult:
+    return ToolResult((TextPart(f"enough: {a + b}"),), final=True)
+
+
+STOP = FunctionTool(stopping, name="add")
+
+
+async def test_a_final_result_ends_the_loop_with_its_text():
+    script = Script(calling())
+    (only,) = [each async for each in rounds(script, [QUESTION], Executor([STOP]))]
+
+    assert "enough: 3" == only.answer
+    assert ToolMessage("call_0", (TextPart("enough: 3"),), "add") == only.messages[-1]
+
+
+async def test_only_the_last_round_has_the_answer():
+    first, last = await run(Script(calling(), ANSWER))
+
+    assert (None, "It is 3.") == (first.answer, last.answer)
+
+
+async def test_a_call_that_may_end_the_loop_is_executed_in_the_last_reply():
+    (only,) = [
+        each async for each in rounds(Script(calling()), [QUESTION], Executor([STOP]), max_rounds=1, final_tool="add")
+    ]
+
+    assert "enough: 3" == only.answer
+
+
+async def test_a_call_in_the_last_reply_that_did_not_end_the_loop_is_an_error():
+    with pytest.raises(ModelOutputError, match="still calls tools in reply 1"):
+        [each async for each in rounds(Script(calling()), [QUESTION], Executor([add]), max_rounds=1, final_tool="add")]
+
+    assert [(1, 2)] == executed

@@ -8,7 +8,7 @@ import pytest
 from fcshim.agent import Agent, RoundEnded
 from fcshim.errors import ConfigError, ModelOutputError, ToolError, UpstreamError
 from fcshim.events import Error, Text, ToolCallEnd
-from fcshim.messages import AssistantMessage, TextPart, ToolMessage
+from fcshim.messages import AssistantMessage, SystemMessage, TextPart, ToolMessage
 from fcshim.tools import (
     CallContext,
     CallFinished,
@@ -188,3 +188,13 @@ async def test_answer_returns_the_last_round():
 def test_at_least_one_round_is_needed():
     with pytest.raises(ConfigError, match="max_rounds"):
         Agent(ScriptedModel(), Executor([]), max_rounds=0)
+
+
+async def test_instructions_come_before_every_request_and_are_no_messages():
+    model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2})), text_reply("It is 3."))
+    ended = await Agent(model, [add], instructions="Be brief.").answer("1 + 2?")
+    system = SystemMessage((TextPart("Be brief."),))
+
+    assert [system, system] == [messages[0] for messages in model.conversations]
+    assert system not in ended.messages
+    assert ended.messages[:3] == model.conversations[1][1:]

@@ -5,6 +5,7 @@ import functools
 import threading
 
 import pytest
+from pydantic import BaseModel
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.messages import MediaPart, TextPart, Tool
@@ -236,3 +237,16 @@ def test_without_a_docstring_there_is_no_description():
 
 def test_a_partial_function_is_described_by_the_function_inside():
     assert "Just this." == parse_docstring(functools.partial(function_with("Just this."), "Paris")).summary
+
+
+async def test_a_model_that_is_returned_is_json():
+    class Weather(BaseModel):
+        city: str
+        degrees: float
+
+    async def get_weather(cities: list[str]) -> list[Weather]:
+        return [Weather(city=city, degrees=21.5) for city in cities]
+
+    result = await FunctionTool(get_weather).call({"cities": ["Oslo"]})
+
+    assert '[{"city": "Oslo", "degrees": 21.5}]' == result.text

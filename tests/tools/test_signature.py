@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from pydantic import BaseModel, Field
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.signature import ToolSignature
@@ -187,3 +188,50 @@ def test_a_parameter_that_may_be_left_out_needs_no_null():
     assert {"type": "string"} == properties["path"]
     assert "anyOf" in properties["size"]
     assert "anyOf" in properties["both"]
+
+
+class Place(BaseModel):
+    """A place."""
+
+    city: str = Field(min_length=2)
+
+
+def travel(
+    to: Place,
+    days: int = Field(3, ge=1, description="how long"),
+    stops: list[str] = Field(default_factory=list),  # noqa: B008 - as pydantic's users write it
+    pace: Annotated[int, Field(default=5, le=9)] = 5,
+    *,
+    reason: Annotated[str, Field(description="why")] = Field(...),
+    fast: Annotated[bool, Field(default=True)],
+) -> str:
+    return "gone"
+
+
+def test_a_field_of_pydantic_gives_bounds_description_and_default():
+    schema = signature_of(travel, to="the goal", days="unused", reason="unused").schema
+
+    assert ["to", "reason"] == schema["required"]
+    assert {"type": "integer", "minimum": 1, "description": "how long", "default": 3} == schema["properties"]["days"]
+    assert {"type": "integer", "maximum": 9, "default": 5} == schema["properties"]["pace"]
+    assert {"type": "string", "description": "why"} == schema["properties"]["reason"]
+    assert "the goal" == schema["properties"]["to"]["description"]
+    assert {"type": "string", "minLength": 2} == schema["properties"]["to"]["properties"]["city"]
+
+
+def test_binding_uses_the_defaults_of_fields_anew_each_time():
+    signature = signature_of(travel)
+    first, second = (signature.bind({"to": {"city": "Oslo"}, "reason": "rest"}) for _ in range(2))
+
+    assert {"to": Place(city="Oslo"), "days": 3, "stops": [], "pace": 5, "reason": "rest", "fast": True} == dict(
+        first.arguments
+    )
+    assert first.arguments["stops"] is not second.arguments["stops"]
+
+
+def test_mistakes_in_models_have_their_places():
+    assert [
+        "- to.city: string should have at least 2 characters",
+        "- days: input should be greater than or equal to 1",
+        "- reason: missing",
+    ] == faults_of(travel, to={"city": "O"}, days=0)

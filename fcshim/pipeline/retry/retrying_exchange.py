@@ -10,7 +10,7 @@ Rule: no I/O. A failing retry is never reported; the first attempt's result stan
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
@@ -69,7 +69,7 @@ class RetryingExchange:
             "_reply_ended",
         ),
         *("_passthrough", "_resumption", "_filters", "_shim", "_last_text", "_upstream", "_usages", "_buffered"),
-        *("wants_retry", "finished", "is_retry"),
+        *("wants_retry", "finished", "is_retry", "unmended"),
     )
 
     def __init__(
@@ -81,6 +81,8 @@ class RetryingExchange:
         """Whether the current attempt is a retry."""
         self.finished = False
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
+        self.unmended = ""
+        """The defects of the reply that stands after all retries, as a phrase; empty without any."""
         self._upstream = upstream
         self._shim = shim
         self._retries_left = max_retries
@@ -112,7 +114,7 @@ class RetryingExchange:
     @property
     def retry_reason(self) -> str:
         """The defects of the last attempt, as a phrase for the log."""
-        return "; ".join(dict.fromkeys(map(str, self._failed_attempt.defects)))
+        return _phrase(self._failed_attempt.defects)
 
     def feed(self, data: bytes) -> Batch:
         """Take the next bytes of the upstream's body; return the events that they complete."""
@@ -326,6 +328,7 @@ class RetryingExchange:
         `stop` is that of the last attempt, None if it failed.
         """
         self._reply_ended = True
+        self.unmended = _phrase(_remaining_defects(self._filters, stop))
         events, stop_reason = self._best_events(stop)
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"
@@ -373,8 +376,7 @@ def best_outcome(
     *earlier, last = filters
     if not earlier:
         return last.release(), last.stop.stop_reason
-    failed = stop is None or last.overflowed or last.defects or stop.stop_reason not in NORMAL_STOPS
-    if failed:
+    if _has_failed(last, stop):
         best = last if last.accepted_count else filters[0]
         released = [each.release() if each is best else each.release_accepted() for each in filters]
         return list(itertools.chain(*released)), best.stop.stop_reason
@@ -382,6 +384,21 @@ def best_outcome(
     if calls.accepted:
         return accepted + last.release_accepted(), "tool_use"
     return _separate(last.release(), last_text), last.stop.stop_reason
+
+
+def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
+    """Return whether a retry mended nothing; `stop` is None if it failed before its end."""
+    return stop is None or attempt.overflowed or bool(attempt.defects) or stop.stop_reason not in NORMAL_STOPS
+
+
+def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
+    """Return the defects of the attempts that the client gets in the end."""
+    first, last = filters[0], filters[-1]
+    return last.defects or (first.defects if _has_failed(last, stop) else ())
+
+
+def _phrase(defects: Iterable[AttemptDefect]) -> str:
+    return "; ".join(dict.fromkeys(map(str, defects)))
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

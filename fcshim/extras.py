@@ -1,0 +1,39 @@
+"""The optional packages: which extra installs each, and the error where one is missing.
+
+Rule: the package alone needs the three libraries of the parser and the prompts; everything else belongs to an extra.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fcshim.errors import MissingExtraError
+
+_CLIENT = ("aiohttp", "anyio", "docstring_parser", "httpx", "httpx_aiohttp", "yarl")
+_SERVE = (*_CLIENT, "httptools", "rich", "uvicorn", "uvloop")
+
+EXTRAS = {
+    "client": _CLIENT,
+    "serve": _SERVE,
+    "mcp": (*_CLIENT, "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
+    "chat": (*_CLIENT, "pathspec", "prompt_toolkit", "rich"),
+    "demo": (*_SERVE, "gguf", "numpy", "openai"),
+}
+"""The packages of each extra that code imports without asking whether they exist, as they are imported."""
+
+
+@contextmanager
+def naming_extra(preferred: str = "") -> Iterator[None]:
+    """Raise `MissingExtraError` where the block lacks an optional package: the preferred extra, if it has the package.
+
+    Other import errors pass unchanged: they are faults of an installation or of this program.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extras = [extra for extra, packages in EXTRAS.items() if package in packages]
+        if not extras:
+            raise
+        extra = preferred if preferred in extras else extras[0]
+        message = f"the package {package!r} is missing: pip install 'fcshim[{extra}]'"
+        raise MissingExtraError(message) from error
