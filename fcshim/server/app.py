@@ -16,7 +16,7 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
-from fcshim.server.guard import RequestGuard, header_names
+from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
@@ -77,6 +77,7 @@ class App:
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
         self._connections.add(connection)
+        keep_out_of_log(client_key(connection.headers, connection.query))
         outcome = ""
         route = find_route(
             connection.method,
@@ -194,6 +195,7 @@ async def _answer_preflight(connection: ClientConnection) -> None:
 
 def create_app(config: Config) -> App:
     """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid."""
+    mask_logged_keys()
     upstream = upstream_for(config)
     capabilities = Capabilities(upstream, config.constrain)
     relay = Relay(config, upstream)
