@@ -52,6 +52,8 @@ class App:
         self._metadata = metadata
         self._server_tools = server_tools
         self._connections: set[ClientConnection] = set()
+        self.request_count = 0
+        """Requests so far, also those that their clients abandoned, which uvicorn does not count."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -76,6 +78,7 @@ class App:
 
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
+        self.request_count += 1
         self._connections.add(connection)
         keep_out_of_log(client_key(connection.headers, connection.query))
         outcome = ""

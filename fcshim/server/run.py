@@ -60,8 +60,7 @@ class ProxyServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Return memory after a load; uvicorn calls this ten times a second."""
         if counter % 10 == 0:
-            state = self.server_state
-            self._trimmer.check(total=state.total_requests, running=len(state.tasks))
+            self._trimmer.check(total=self._app.request_count, running=len(self.server_state.tasks))
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
