@@ -55,7 +55,15 @@ class SanitizingFormatter(logging.Formatter):
 
 
 def configure_logging(level: int | str, layout: str = "%(levelname)-7s %(message)s") -> None:
-    """Log to stderr from `level` on, sanitized; a program that has configured its log keeps its own handlers."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(SanitizingFormatter(layout))
-    logging.basicConfig(level=level, handlers=[handler])
+    """Log to stderr from `level` on, sanitized; a program that has configured its log keeps its own handlers.
+
+    A second call changes level and layout.
+    """
+    root = logging.getLogger()
+    own = [handler for handler in root.handlers if isinstance(handler.formatter, SanitizingFormatter)]
+    if not root.handlers:
+        own = [logging.StreamHandler()]
+        root.addHandler(own[0])
+    for handler in own:
+        handler.setFormatter(SanitizingFormatter(layout))
+        root.setLevel(level)

@@ -2,11 +2,13 @@
 
 import io
 import logging
+import subprocess
+import sys
 import unicodedata
 
 import pytest
 
-from fcshim.sanitize import SanitizingFormatter, sanitize, sanitize_line
+from fcshim.sanitize import SanitizingFormatter, configure_logging, sanitize, sanitize_line
 
 pytestmark = pytest.mark.security
 
@@ -77,3 +79,29 @@ def test_a_traceback_is_indented():
     assert "ERROR   it failed" == first
     assert all(line.startswith("    ") for line in others)
     assert "    ERROR   forged␛[0m" == others[-1]
+
+
+def test_the_log_of_every_command_is_sanitized() -> None:
+    """A warning that quotes an upstream; Python itself writes it as it is if nothing is configured."""
+    program = (
+        "import logging, sys; from fcshim.cli import entry; from fcshim.cli import dialects;"
+        "dialects.run = lambda _: logging.getLogger('fcshim.dispatch').warning('a\\x1b[2J\\nERROR b') or 0;"
+        "sys.exit(entry.main(['dialects']))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "WARNING a\u241b[2J\u240aERROR b\n" == found.stderr
+
+
+def test_a_second_call_changes_level_and_layout_of_our_log_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.Logger("root")  # noqa: LOG001 - in the place of the real one
+    monkeypatch.setattr(logging, "getLogger", lambda: root)
+    configure_logging(logging.WARNING)
+    configure_logging("INFO", "%(message)s")
+    (own,) = root.handlers
+    root.handlers = [other := logging.StreamHandler()]
+    configure_logging(logging.ERROR)
+
+    assert isinstance(own.formatter, SanitizingFormatter)
+    assert other.formatter is None
+    assert logging.INFO == root.level

@@ -6,6 +6,7 @@ the module of the named subcommand is imported, because some import large packag
 
 import argparse
 import difflib
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import NoReturn, Protocol, cast
 from fcshim.cli.text import help_formatter, write_error
 from fcshim.errors import ConfigError, FcshimError, RequestError
 from fcshim.extras import naming_extra
-from fcshim.sanitize import sanitize
+from fcshim.sanitize import configure_logging, sanitize
 
 COMMANDS = {
     "serve": "put tool calling in front of an endpoint: the proxy",
@@ -101,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.configure_parser(parser)
     arguments = parser.parse_args(rest)
+    configure_logging(logging.WARNING)  # else Python writes warnings to stderr as they are
 
     def work() -> int:
         with naming_extra(_EXTRAS.get(name, "")):

@@ -45,6 +45,11 @@ in a desktop client's file:
 """
 
 
+_LIST_WAIT = 4.0
+"""Seconds from the start for which a list of tools waits for the servers: most connect meanwhile, and many hosts read
+the list only once. A slower server's tools are added when it connects, and the hosts are notified."""
+
+
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
@@ -86,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
-    hub = ToolHub(builtin, custom=custom, manager=Manager(servers, pins=Pins(pin_file)) if servers else None)
+    manager = Manager(servers, pins=Pins(pin_file)) if servers else None
+    hub = ToolHub(builtin, custom=custom, manager=manager, background=True)
     asyncio.run(_serve(hub, rules, arguments))
     return 0
 
@@ -122,7 +128,13 @@ def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str])
         may = traits.sensitivity == "safe" or traits.allowed or allowed
         return may and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
 
-    return Gateway(Executor(hub.registry, permissions=Permissions(rules=rules)), visible=visible)
+    tools = Executor(hub.registry, permissions=Permissions(rules=rules))
+    started = asyncio.get_running_loop().time()
+
+    async def wait_servers() -> None:
+        await hub.wait_servers(max(0, started + _LIST_WAIT - asyncio.get_running_loop().time()))
+
+    return Gateway(tools, visible=visible, before_list=wait_servers)
 
 
 def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:

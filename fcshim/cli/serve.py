@@ -6,7 +6,6 @@ Rule: this module names no setting; every flag comes from the table of settings.
 import argparse
 
 from fcshim.cli.flags import add_settings, read_settings
-from fcshim.sanitize import configure_logging
 
 _DESCRIPTION = """\
 Serve the APIs of OpenAI (Chat and Responses), Anthropic, Google and Ollama in front of an
@@ -47,7 +46,6 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the process is stopped. Raises `ConfigError`."""
     config = read_settings(arguments)
-    configure_logging(config.log_level.upper())
     from fcshim.server.run import serve  # noqa: PLC0415 - a slow import, after the settings are checked
 
     if config.mcp is not None:

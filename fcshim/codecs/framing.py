@@ -5,6 +5,8 @@ web page, anything else is an event stream. Lines end only at LF, CRLF or CR (`s
 which JSON strings may contain); no byte is scanned twice; event names, ids and comments are dropped.
 """
 
+import re
+
 from fcshim.codecs.upstream_errors import excerpt
 from fcshim.errors import UpstreamError
 
@@ -124,6 +126,45 @@ class SSESplitter:
                 self._data_bytes += len(value) + _LINE_COST
 
 
+_STRUCTURE = re.compile(rb'\\.|\\\Z|["{}\[\]]', re.DOTALL)
+_LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+_REASON = re.compile(rb'"(?:finish_?reason|stop_?reason|stop_type|status)"\s*:\s*"|"error"\s*:\s*[{"]', re.IGNORECASE)
+"""How a whole reply of any API says why it ended; quotes in the model's text are escaped."""
+_REASON_BYTES = 64
+
+
+class WholeReplyEnd:
+    """Finds the end of a reply that is one JSON value, in bytes split anywhere: some servers leave the body open.
+
+    Rule: the value is closed, nothing follows it, and it says why the reply ended. A server that sends lines of JSON
+    instead of events does not say so in its first line.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_gives_reason", "_in_string", "_tail")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = self._escaped = self._gives_reason = False
+        self._tail = b""
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes; return whether the reply ends with them."""
+        self._count_levels(data)
+        recent = self._tail + data
+        self._tail = recent[-_REASON_BYTES:]
+        self._gives_reason = self._gives_reason or _REASON.search(recent) is not None
+        return self._gives_reason and not self._depth and recent.rstrip().endswith((b"}", b"]"))
+
+    def _count_levels(self, data: bytes) -> None:
+        tokens: list[bytes] = _STRUCTURE.findall(data, 1 if self._escaped else 0)
+        self._escaped = data.endswith(b"\\") and tokens[-1:] == [b"\\"]
+        for token in tokens:
+            if token == b'"':
+                self._in_string = not self._in_string
+            elif not self._in_string:
+                self._depth += _LEVELS.get(token, 0)
+
+
 _HEAD_BYTES = 4096
 
 
@@ -136,6 +177,8 @@ class Framing:
         self.sse = SSESplitter(line_bytes=line_bytes)
         self._streaming = False
         self._body = bytearray()
+        self._end = WholeReplyEnd()
+        self._returned = False  # the whole document
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the documents that they complete. Raises `UpstreamError` beyond the limit."""
@@ -147,12 +190,23 @@ class Framing:
         if len(self._body) > self._limit:
             self._body.clear()
             raise UpstreamError(f"the upstream's reply is longer than {self._limit} bytes")
-        return [] if self.whole else self._detect_format()
+        if not self.whole:
+            return self._detect_format()
+        return self._whole_document(data)
+
+    def _whole_document(self, data: bytes) -> list[bytes]:
+        """Return the document that these bytes complete, once: the body may stay open after it."""
+        if self._returned or not self._end.feed(data):
+            return []
+        self._returned = True
+        return [bytes(self._body).removeprefix(_BOM).strip()]
 
     def close(self) -> list[bytes]:
         """Handle the end of the body; return the remaining documents. Raises `UpstreamError` for a web page."""
         if self._streaming:
             return self.sse.close()
+        if self._returned:
+            return []
         body = bytes(self._body).removeprefix(_BOM).strip()
         if body[:1] == b"<":
             raise UpstreamError(f"the upstream answered with {excerpt(body)} instead of a reply")
@@ -169,7 +223,7 @@ class Framing:
             return []
         if start[:1] in (b"{", b"[", b"<"):
             self.whole = True
-            return []
+            return self._whole_document(bytes(self._body))
         if start in (_BOM[:1], _BOM[:2]):  # a byte order mark that is split between two reads
             return []
         self._streaming = True

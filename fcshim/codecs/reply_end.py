@@ -1,13 +1,13 @@
 """Finds the end of a reply that is relayed without being decoded.
 
 Rule: a reply ends with its API's own last event, whether or not its body does. Only an event that could be the last is
-decoded. What cannot be split into events has no end but that of its body.
+decoded. Of a whole reply it is the end of its JSON value. Anything else has no end but that of its body.
 """
 
 import re
 
 from fcshim.codecs.base import Codec
-from fcshim.codecs.framing import SSESplitter, write_data
+from fcshim.codecs.framing import SSESplitter, WholeReplyEnd, write_data
 from fcshim.codecs.ndjson import NDJSON, NDJSONSplitter
 from fcshim.errors import UpstreamError
 
@@ -25,11 +25,12 @@ class EndDetector:
         self._lines = content_type.startswith(NDJSON)
         splits = self._lines or content_type.startswith("text/event-stream")
         self._splitter = (NDJSONSplitter() if self._lines else SSESplitter()) if splits else None
+        self._whole = WholeReplyEnd() if content_type.startswith("application/json") else None
 
     def feed(self, data: bytes) -> bool:
         """Take the next bytes of the body; return whether they hold the last event."""
         if self._splitter is None:
-            return False
+            return self._whole is not None and self._whole.feed(data)
         try:
             return any(map(self._is_last, self._splitter.feed(data)))
         except UpstreamError:  # an event above the limit: it is relayed all the same

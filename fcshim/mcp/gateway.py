@@ -6,7 +6,7 @@ permission, execution; there is no user to ask, so a call that needs approval is
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -37,12 +37,27 @@ ToolFilter: TypeAlias = Callable[[AnyTool], bool]
 GatewayContext: TypeAlias = ServerRequestContext[dict[str, JSON], JSON]
 
 
-class Gateway:
-    """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object."""
+async def _list_at_once() -> None:
+    pass
 
-    def __init__(self, tools: Executor, *, visible: ToolFilter = lambda _: True, name: str = "fcshim") -> None:
+
+class Gateway:
+    """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object.
+
+    Tools are listed once `before_list` has returned.
+    """
+
+    def __init__(
+        self,
+        tools: Executor,
+        *,
+        visible: ToolFilter = lambda _: True,
+        name: str = "fcshim",
+        before_list: Callable[[], Awaitable[None]] = _list_at_once,
+    ) -> None:
         self._tools = tools
         self._visible = visible
+        self._before_list = before_list
         self._bus = InMemorySubscriptionBus()
         self._session: ServerSession | None = None
         self.server: Server[dict[str, JSON]] = Server(
@@ -71,6 +86,7 @@ class Gateway:
     async def _list_tools(self, context: GatewayContext, _: PaginatedRequestParams | None) -> ListToolsResult:
         # A request over stdio has no HTTP request; its session is the only one, and lasts.
         self._session = context.session if context.request is None else None
+        await self._before_list()
         return ListToolsResult(tools=[_to_mcp_tool(tool) for tool in self._tools.registry if self._visible(tool)])
 
     async def _call_tool(self, context: GatewayContext, params: CallToolRequestParams) -> CallToolResult:

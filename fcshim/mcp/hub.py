@@ -24,7 +24,10 @@ CUSTOM_SOURCE = "custom:"
 
 
 class ToolHub:
-    """The tools of one program, in `registry`. Use it as a context manager; it starts `manager`."""
+    """The tools of one program, in `registry`. Use it as a context manager; it starts `manager`.
+
+    With `background` it does not wait for the servers' first attempts to connect; `wait_servers` does.
+    """
 
     def __init__(
         self,
@@ -32,8 +35,11 @@ class ToolHub:
         *,
         custom: CustomTools | None = None,
         manager: Manager | None = None,
+        background: bool = False,
     ) -> None:
         self.registry = Registry(builtin)
+        self._background = background
+        self._starting: asyncio.Task[None] | None = None
         self._custom = custom
         self._manager = manager
         self._on_change: Callable[[], None] | None = None
@@ -47,9 +53,19 @@ class ToolHub:
             self._poll_task = asyncio.create_task(self._poll_custom(self._custom), name="custom tools")
         if self._manager is not None:
             self._manager.set_change_listener(self._on_servers_changed)
-            await self._manager.__aenter__()
-            self._on_servers_changed()
+            self._starting = asyncio.create_task(self._start(self._manager), name="mcp servers")
+            if not self._background:
+                await self._starting
         return self
+
+    async def _start(self, manager: Manager) -> None:
+        await manager.__aenter__()
+        self._on_servers_changed()
+
+    async def wait_servers(self, seconds: float) -> None:
+        """Wait until each server has connected or failed once, at most this long."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting], timeout=seconds)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -58,6 +74,9 @@ class ToolHub:
             self._poll_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._poll_task
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
         if self._manager is not None:
             await self._manager.aclose()
 

@@ -204,30 +204,37 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return as_tools([_escaped_tool(tool, escape) for tool in request.tools])
+        return request.tools if _stay_as_they_are(request.tools, escape) else _as_escaped(request.tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
 
 
-def _escaped_tool(tool: Tool, escape: Escaper) -> Tool:
-    if not _may_change(tool, escape):
-        return tool
-    return msgspec.structs.replace(
-        tool,
-        name=escape(tool.name),
-        description=escape(tool.description),
-        parameters=map_strings(tool.parameters, escape),
-    )
+def _stay_as_they_are(tools: Sequence[Tool], escape: Escaper) -> bool:
+    """Return true only if the tools are valid and nothing in them is escaped.
 
-
-def _may_change(tool: Tool, escape: Escaper) -> bool:
-    """Return false only if nothing in the tool is escaped. Only this is remembered: the caller may change a schema."""
+    Only this is remembered, not the tools: the caller may change a schema.
+    """
 
     def test() -> bool:
-        return escape.markers.may_change((tool.name, tool.description, *strings_of(tool.parameters)))
+        texts = strings_of([[tool.name, tool.description, tool.parameters] for tool in tools])
+        return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
-    key = json_key(tool)
-    return key is None or escape.remembered(key, test, lambda _: (key,))
+    key = json_key(tools)
+    return key is not None and escape.remembered(key, test, lambda _: (key,))
+
+
+def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
+    return as_tools(
+        [
+            msgspec.structs.replace(
+                tool,
+                name=escape(tool.name),
+                description=escape(tool.description),
+                parameters=map_strings(tool.parameters, escape),
+            )
+            for tool in tools
+        ]
+    )
 
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:

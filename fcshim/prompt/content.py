@@ -8,7 +8,7 @@ it was. A result is immutable, and the size of all texts is limited.
 """
 
 import sys
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -136,6 +136,8 @@ def has_media_part(content: Content) -> bool:
 
 def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
     """Join adjacent texts and escape their markers; without `media`, a placeholder text replaces each media part."""
+    if len(content) == 1 and isinstance(content[0], TextPart) and content[0].text:  # nearly always
+        return (TextPart(escape(content[0].text)),)
     return tuple(
         TextPart(escape(part.text)) if isinstance(part, TextPart) else part
         for part in join_contents([tuple(part if media else as_text_part(part) for part in content)], "")
@@ -149,8 +151,15 @@ def as_text_part(part: TextPart | MediaPart) -> TextPart:
     return placeholder(part)
 
 
-def join_contents(contents: Iterable[Content], separator: str) -> Content:
+def join_contents(contents: Sequence[Content], separator: str) -> Content:
     """Join nonempty contents with a separator; adjacent texts become one part."""
+    if any(map(has_media_part, contents)):
+        return _join_with_media(contents, separator)
+    text = separator.join(filter(None, map(text_of, contents)))
+    return (TextPart(text),) if text else ()
+
+
+def _join_with_media(contents: Iterable[Content], separator: str) -> Content:
     parts: list[TextPart | MediaPart] = []
     texts: list[str] = []  # joined once: a turn may have thousands of texts
 

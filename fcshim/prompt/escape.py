@@ -146,6 +146,19 @@ _BUNDLED = (
 )
 
 
+_COMMON_PARTS = ("tion", "tool", "|", ">")
+"""Parts of several literals, or a single character, which is found in no time: most texts have few of them."""
+
+
+def _by_common_part(literals: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Group literals by the common part that they contain; one without any is its own group."""
+    groups: dict[str, list[str]] = {}
+    for literal in literals:
+        part = next((part for part in _COMMON_PARTS if part in literal), literal)
+        groups.setdefault(part, []).append(literal)
+    return tuple((part, tuple(dict.fromkeys(members))) for part, members in groups.items())
+
+
 class PlainMarkers:
     """The plain markers of all bundled dialects and those in `added`, and their escaping in a text.
 
@@ -154,7 +167,7 @@ class PlainMarkers:
 
     def __init__(self, added: Iterable[str] = ()) -> None:
         markers = tuple(dict.fromkeys((*_BUNDLED, *(marker for marker in map(_literal_marker, added) if marker.tail))))
-        self._literals = tuple(dict.fromkeys(marker.literal for marker in markers))
+        self._literals = _by_common_part(marker.literal for marker in markers)
         self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
         self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
         self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
@@ -175,7 +188,8 @@ class PlainMarkers:
 
     def may_occur_in(self, text: str) -> bool:
         """Return false only if the text contains no marker, escaped or not."""
-        return any(map(text.__contains__, self._literals))
+        found = [literals for part, literals in self._literals if part in text]
+        return bool(found) and any(literal in text for literals in found for literal in literals)
 
     def pending(self, text: str) -> PendingTail | None:
         """Return the tail that may still become an escaped marker."""
@@ -308,11 +322,15 @@ class MarkerEscaper:
 
     def escape(self, text: str) -> str:
         """Escape every marker and chat-template token in a text, in linear time."""
+        if len(text) <= _PIECE and not self._may_change(text):
+            return text
         return self._plain_markers.escape(self._change_tags(text, self._escape_match))
 
     def may_change(self, texts: Iterable[str]) -> bool:
         """Return false only if `escape` changes none of the texts, which are searched as one."""
-        text = _SEPARATOR.join(texts)
+        return self._may_change(_SEPARATOR.join(texts))
+
+    def _may_change(self, text: str) -> bool:
         return self._names.may_occur_in(text) or self._plain_markers.may_occur_in(text)
 
     def unescape(self, text: str) -> str:
@@ -406,18 +424,16 @@ def escaper_for(dialect: Dialect) -> MarkerEscaper:
     return BUNDLED if dialect in DIALECTS.values() else MarkerEscaper(dialect)
 
 
-def strings_of(value: JSON) -> Iterator[str]:
-    """Yield every string in a JSON value, keys included, in no particular order."""
+def strings_of(value: JSON) -> list[str]:
+    """Return every string in a JSON value, keys included, in no particular order."""
     values = [value]
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            yield from value
-            values.extend(value.values())
-        elif isinstance(value, list):
-            values.extend(value)
+    for item in values:  # grows meanwhile
+        if isinstance(item, dict):
+            values.extend(item)
+            values.extend(item.values())
+        elif isinstance(item, list):
+            values.extend(item)
+    return [item for item in values if isinstance(item, str)]
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:

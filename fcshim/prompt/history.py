@@ -16,8 +16,10 @@ import functools
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -67,6 +69,15 @@ class Step:
         """Whether the step has a user message."""
         return any(isinstance(message, UserMessage) for message in self.input_messages)
 
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether the step is text, and its text does not depend on earlier calls."""
+        ids = {call.id for call in self.calls}
+        return not any(
+            has_media_part(message.content) or (isinstance(message, ToolMessage) and message.tool_call_id not in ids)
+            for message in (*self.assistant_messages, *self.input_messages)
+        )
+
 
 def split_steps(messages: Iterable[Message]) -> list[Step]:
     """Split a conversation into steps."""
@@ -109,10 +120,19 @@ class ResultMatcher:
 
     def match(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[MatchedResult]:
         """Return the results of `calls`, in their order, then those that belong to none of them."""
+        ids = [call.id for call in calls]
+        if ids == [result.tool_call_id for result in results] and len(set(ids)) == len(ids):  # nearly always
+            self.record(calls)
+            return [_matched(call, result) for call, result in zip(calls, results, strict=True)]
         slots = _CallSlots(calls)
         others = [result for result in results if not slots.assign(result)]
-        self._names_by_id |= {call.id: call.name for call in calls}
+        self.record(calls)
         return [*slots.matched(), *map(self._unmatched, others)]
+
+    def record(self, calls: Iterable[ToolCall]) -> None:
+        """Take note of the calls of a step: a later one may have a result of theirs."""
+        for call in calls:
+            self._names_by_id[call.id] = call.name
 
     def _unmatched(self, result: ToolMessage) -> MatchedResult:
         known = self._names_by_id.get(result.tool_call_id)
@@ -149,7 +169,11 @@ class _CallSlots:
     def _matched_call(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[MatchedResult]:
         if not results:
             return [MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True)]
-        return [MatchedResult(result.name or call.name, result.content, result.is_error) for result in results]
+        return [_matched(call, result) for result in results]
+
+
+def _matched(call: ToolCall, result: ToolMessage) -> MatchedResult:
+    return MatchedResult(result.name or call.name, result.content, result.is_error)
 
 
 MALFORMED = "malformed_arguments"
@@ -171,6 +195,8 @@ class PastArguments:
 
     def write(self, text: str) -> str:
         """Return a strict JSON object: the text itself, or its closest repair."""
+        if _is_plain_object(text):
+            return text
         value = parse_strict_json(text)
         if isinstance(value, str) and isinstance(inner := parse_strict_json(value), dict):
             text, value = value, inner  # encoded twice
@@ -198,6 +224,17 @@ class PastArguments:
         )
 
 
+def _is_plain_object(text: str) -> bool:
+    """Return true only if the text is a strict JSON object that is not too deep, in a third of the time of the rest."""
+    if text.count("{") + text.count("[") > _MAX_DEPTH:
+        return False
+    try:
+        msgspec.json.decode(text, type=dict)  # rejects lone surrogates too
+    except ValueError:
+        return False
+    return True
+
+
 def _is_unicode(text: str, value: JSON) -> bool:
     """Return whether the text has no lone surrogate, raw or escaped, since no request could carry one."""
     try:
@@ -220,6 +257,23 @@ TextTurn = UserMessage | AssistantMessage
 def _style(dialect: Dialect, profile: Profile) -> object:  # noqa: ARG001  # its arguments are the key
     """Return an object that stands for both in keys: it is compared and hashed in a hundredth of the time."""
     return object()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenStep:
+    """The turns of a step, and the characters of their text."""
+
+    turns: tuple[TextTurn, ...]
+    size: int
+
+
+def _texts_of(messages: Iterable[Message]) -> list[str]:
+    texts: list[str] = []
+    for message in messages:
+        texts.append(text_of(message.content))
+        if isinstance(message, AssistantMessage):
+            texts += (message.reasoning, message.signature, *[call.arguments for call in message.tool_calls])
+    return texts
 
 
 class TurnWriter:
@@ -250,14 +304,29 @@ class TurnWriter:
         first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
         turns: list[TextTurn] = []
         for at, step in enumerate(steps):
-            turns += self._assistant_turns(step, with_reasoning=at >= first_with_reasoning)
-            turns += self._input_turns(step, self._later_descriptions.get(at, ""))
+            written = self._remembered_step(step, at >= first_with_reasoning, self._later_descriptions.get(at, ""))
+            self._matcher.record(step.calls)
+            self._since_format += written.size
+            turns += self._with_reminder(written.turns) if step.input_messages else written.turns
         return turns
 
-    def _assistant_turns(self, step: Step, *, with_reasoning: bool) -> list[TextTurn]:
-        turns = [self._remembered_turn(message, with_reasoning=with_reasoning) for message in step.assistant_messages]
-        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
-        return [*turns]
+    def _remembered_step(self, step: Step, with_reasoning: bool, later_description: str) -> WrittenStep:  # noqa: FBT001
+        """Return a step's turns, from memory unless they depend on the steps before it."""
+        attempts = self._arguments.repair_attempts  # what is repaired depends on the calls before
+
+        def write() -> WrittenStep:
+            assistant = [self._assistant_turn(message, with_reasoning) for message in step.assistant_messages]
+            turns = (*assistant, *self._input_turns(step, later_description))
+            return WrittenStep(turns, sum(len(text_of(turn.content)) for turn in turns))
+
+        if not step.is_self_contained:
+            return write()
+        return self._escape.remembered(
+            (self._style, step.assistant_messages, step.input_messages, with_reasoning, later_description),
+            write,
+            lambda written: _texts_of((*step.assistant_messages, *step.input_messages, *written.turns)),
+            keep=lambda: attempts == self._arguments.repair_attempts,
+        )
 
     def _input_turns(self, step: Step, later_description: str) -> list[TextTurn]:
         """Return the results first, since a model expects them directly after its calls, then the other messages."""
@@ -272,10 +341,9 @@ class TurnWriter:
                 turns.append(UserMessage(as_system_note(self._content(message.content))))
             elif isinstance(message, UserMessage):
                 turns.append(UserMessage(self._content(message.content)))
-        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
-        return self._with_reminder(turns)
+        return turns
 
-    def _with_reminder(self, turns: list[TextTurn]) -> list[TextTurn]:
+    def _with_reminder(self, turns: Sequence[TextTurn]) -> Sequence[TextTurn]:
         """Append the call format if it is too far back. Later requests repeat it, so that their prompts start alike."""
         if not self._reminder_interval or self._since_format < self._reminder_interval:
             return turns
@@ -284,28 +352,10 @@ class TurnWriter:
         return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
 
     def _content(self, content: Content) -> Content:
-        return remembered_content(content, self._escape, media=self._profile.media)
+        return escape_content(content, self._escape, media=self._profile.media)
 
-    def _remembered_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
-        if has_media_part(message.content):
-            return self._assistant_turn(message, with_reasoning=with_reasoning)
-        calls, arguments = message.tool_calls, self._arguments
-        attempts = arguments.repair_attempts  # what is repaired depends on the calls before
-
-        def texts(turn: AssistantMessage) -> Iterator[str]:
-            for content in (message.content, turn.content):
-                yield text_of(content)
-            yield from (message.reasoning, turn.reasoning, *(call.arguments for call in calls))
-
-        return self._escape.remembered(
-            (self._style, message, with_reasoning),
-            lambda: self._assistant_turn(message, with_reasoning=with_reasoning),
-            texts,
-            keep=lambda: arguments.repair_attempts == attempts,
-        )
-
-    def _assistant_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
-        text = escape_content(message.content, self._escape, media=self._profile.media)
+    def _assistant_turn(self, message: AssistantMessage, with_reasoning: bool) -> AssistantMessage:  # noqa: FBT001
+        text = self._content(message.content)
         calls = (TextPart(self._render_calls(message.tool_calls)),)
         # Text before a call often ends with a newline already: then the prompt repeats exactly what the model wrote.
         content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
@@ -324,19 +374,9 @@ class TurnWriter:
         return render_calls(self._dialect, written)
 
     def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
-        texts = [(TextPart(self._remembered_result(result)),) for result in results]
+        texts = [(TextPart(self._render_result(result)),) for result in results]
         media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
         return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
-
-    def _remembered_result(self, result: MatchedResult) -> str:
-        if has_media_part(result.content):
-            return self._render_result(result)
-
-        def texts(written: str) -> tuple[str, str]:
-            return text_of(result.content), written
-
-        key = (self._style, result.name, result.content, result.is_error, result.note)
-        return self._escape.remembered(key, lambda: self._render_result(result), texts)
 
     def _render_result(self, result: MatchedResult) -> str:
         text = text_of(escape_content(result.content, self._escape, media=False))

@@ -1,11 +1,13 @@
 """The names of tags and tokens in a text, and which texts have none that could be a marker.
 
 Rule: the test is necessary, not sufficient: it ignores how long a name, a gap or a row of underscores is, and how a tag
-ends. Most text has brackets, but few different names after them, so that each name is judged once.
+ends. Most text has brackets, but few different names after them, so that each name is judged once, and the names that
+cannot be a marker's are remembered, up to a limit.
 """
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 # Invisible characters, which a model or a lenient parser ignores.
 INVISIBLE = (
@@ -26,8 +28,12 @@ _BEFORE_NAME = rf"{_GAP}(?:\\?/{_GAP})?"
 _TAG_NAME = rf"{_BEFORE_NAME}({_NAME}|[|｜])"
 _OPENINGS = {"<": "<", "＜": "＜", "&": r"&(?i:lt|#0{0,4}60|#x0{0,4}3c);", "\\": r"\\(?i:u003c|x3c)"}
 # By their first character: a search for one character takes a tenth of the time of one for a set of characters.
-_TAG_NAMES = {first: re.compile(f"{opening}{_TAG_NAME}") for first, opening in _OPENINGS.items()}
-_BRACKET_NAMES = re.compile(rf"\[{_BEFORE_NAME}({_NAME})[\s{INVISIBLE}]*+\]")
+_TAG_NAMES = {first: re.compile(f"{opening}{_TAG_NAME}").findall for first, opening in _OPENINGS.items()}
+_find_bracket_names = re.compile(rf"\[{_BEFORE_NAME}({_NAME})[\s{INVISIBLE}]*+\]").findall
+
+
+_MAX_NAMES, _MAX_LENGTH = 4_096, 64
+"""How many ordinary names are remembered, and how long they may be: some 0.5 MB, and more than a conversation has."""
 
 
 class MarkerNames:
@@ -41,15 +47,37 @@ class MarkerNames:
         self._brackets = frozenset(brackets)
         names = (re.match(_NAME, beginning.lower().lstrip("_")) for beginning in beginnings)
         self._beginnings = tuple({name[0] for name in names if name is not None})
+        self._ordinary_tags = OrdinaryNames(self._may_begin_tag)
+        self._ordinary_brackets = OrdinaryNames(lambda name: name_key(name) in self._brackets)
 
     def may_occur_in(self, text: str) -> bool:
         """Return false only if no marker that begins with a bracket occurs in the text, escaped or not."""
-        for first, pattern in _TAG_NAMES.items():
-            if first in text and any(map(self._may_begin_tag, set(pattern.findall(text)))):
+        for first, find_names in _TAG_NAMES.items():
+            if first in text and not self._ordinary_tags.contain(find_names(text)):
                 return True
-        return "[" in text and any(name_key(name) in self._brackets for name in set(_BRACKET_NAMES.findall(text)))
+        return "[" in text and not self._ordinary_brackets.contain(_find_bracket_names(text))
 
     def _may_begin_tag(self, name: str) -> bool:
         if name in "|｜" or name.lower().startswith(self._beginnings):
             return True
         return name_key(name) in self._tags or not name.isascii()
+
+
+class OrdinaryNames:
+    """Names that are no marker's, as far as they were asked for; `may_be_marker` judges a new one."""
+
+    def __init__(self, may_be_marker: Callable[[str], bool]) -> None:
+        self._may_be_marker = may_be_marker
+        self._known: set[str] = set()
+
+    def contain(self, names: Sequence[str]) -> bool:
+        """Return whether all names are ordinary."""
+        if self._known.issuperset(names):
+            return True
+        new = set(names) - self._known
+        if any(map(self._may_be_marker, new)):
+            return False
+        if len(self._known) + len(new) > _MAX_NAMES:
+            self._known.clear()
+        self._known.update(name for name in itertools.islice(new, _MAX_NAMES) if len(name) <= _MAX_LENGTH)
+        return True

@@ -12,10 +12,13 @@ from fcshim.events import JSON
 def parse_strict_json(text: str) -> JSON:
     """Return the value; None for `null` and for text that is not strict JSON."""
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 
 
 def _reject_constant(constant: str) -> JSON:
     raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)

@@ -16,7 +16,7 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
-from fcshim.server.guard import RequestGuard, header_names
+from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
@@ -52,6 +52,8 @@ class App:
         self._metadata = metadata
         self._server_tools = server_tools
         self._connections: set[ClientConnection] = set()
+        self.request_count = 0
+        """Requests so far, also those that their clients abandoned, which uvicorn does not count."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -76,7 +78,9 @@ class App:
 
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
+        self.request_count += 1
         self._connections.add(connection)
+        keep_out_of_log(client_key(connection.headers, connection.query))
         outcome = ""
         route = find_route(
             connection.method,
@@ -194,6 +198,7 @@ async def _answer_preflight(connection: ClientConnection) -> None:
 
 def create_app(config: Config) -> App:
     """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid."""
+    mask_logged_keys()
     upstream = upstream_for(config)
     capabilities = Capabilities(upstream, config.constrain)
     relay = Relay(config, upstream)

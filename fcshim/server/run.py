@@ -16,6 +16,7 @@ import uvicorn
 
 from fcshim.config import Config
 from fcshim.errors import ConfigError
+from fcshim.sanitize import configure_logging
 from fcshim.server.app import App, create_app
 from fcshim.server.guard import is_loopback
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
@@ -59,8 +60,7 @@ class ProxyServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Return memory after a load; uvicorn calls this ten times a second."""
         if counter % 10 == 0:
-            state = self.server_state
-            self._trimmer.check(total=state.total_requests, running=len(state.tasks))
+            self._trimmer.check(total=self._app.request_count, running=len(self.server_state.tasks))
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -86,7 +86,7 @@ class ProxyServer(uvicorn.Server):
 
 def serve(config: Config) -> None:
     """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound."""
-    logging.basicConfig(level=config.log_level.upper(), format="%(levelname)-7s %(message)s")
+    configure_logging(config.log_level.upper())
     silence_library_logs()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with listen(config) as listener:

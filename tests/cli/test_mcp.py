@@ -12,7 +12,7 @@ import pytest
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
-from tests.mcp.server_programs import _wait, manager, stdio_transport
+from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
 
 READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
 
@@ -87,6 +87,7 @@ async def test_tools_of_other_servers_are_offered_and_run(root, tmp_path):
     file = tmp_path / "servers.json"
     file.write_text(f'{{"mcpServers": {{"f": {{"command": "{transport.command}", "args": ["{transport.args[0]}"]}}}}}}')
     async with mcp_client("--mcp", file, "--pins", tmp_path / "pins", "--allow", "mcp__f__a[d_]*") as servers:
+        await eventually(lambda: names(servers), seconds=15)
         offered = names(servers)
         result = await servers.call("me:mcp__f__add", {"a": 1, "b": 2})
 
@@ -168,3 +169,27 @@ def test_mistakes_are_reported(arguments, fault):
 
     assert 2 == done.code
     assert fault in done.err
+
+
+def servers_file(folder, **servers):
+    """Write the file of some servers; return its path."""
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": servers}))
+    return folder / "servers.json"
+
+
+async def test_a_hung_server_delays_no_answer_and_a_slow_ones_tools_come_later(root):
+    """A server gets 15 s for its first attempt. The host waits no longer either, and is told of later tools."""
+    raw = stdio_transport("raw")
+    hung = stdio_transport("raw", "silent")
+    slow = ["-c", 'sleep 6; exec "$@"', "sh", raw.command, *raw.args]
+    file = servers_file(
+        root,
+        hung={"command": hung.command, "args": list(hung.args)},
+        slow={"command": "sh", "args": slow},
+    )
+    options = ("--mcp", file, "--allow", "mcp__*", "--pins", root / "pins", "--root", root)
+    async with mcp_client(*options) as servers:
+        first = names(servers)
+        await eventually(lambda: "mcp__slow__work" in names(servers), seconds=60)
+
+    assert first == READ_ONLY_TOOLS

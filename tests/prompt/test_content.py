@@ -249,3 +249,19 @@ def test_texts_are_counted_in_bytes(cache: ContentCache) -> None:
     written((UserMessage(text(long)),), Escaper(BUNDLED))
 
     assert held(cache) >= sys.getsizeof(long)
+
+
+def test_a_signature_is_counted(cache: ContentCache) -> None:
+    written((UserMessage(text("hi")), AssistantMessage(text("ho"), signature="x" * 100_000)), Escaper(BUNDLED))
+
+    assert held(cache) >= 100_000
+
+
+def test_a_late_result_of_a_call_from_memory_has_its_name(cache: ContentCache) -> None:
+    late = (*CONVERSATION, AssistantMessage(text("Wait.")), ToolMessage("1", text("later")))
+    expected = written(late, Escaper(BUNDLED))
+    cache._newer, cache._older = {}, {}
+    written(CONVERSATION, Escaper(BUNDLED))
+
+    assert expected == written(late, Escaper(BUNDLED))
+    assert 'name="f"' in repr(expected[-1]).replace("\\", "")

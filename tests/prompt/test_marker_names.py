@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, PlainMarkers, map_strings, strings_of
+from fcshim.prompt.marker_names import OrdinaryNames
 
 CUSTOM = MarkerEscaper(replace(FUNCTION_CALL, open="<my_call>", close="</my_call>", result_open="RESULT:"))
 PIECES = [
@@ -74,6 +75,19 @@ def test_a_marker_at_the_end_of_a_piece_is_escaped(count: int) -> None:
         assert BUNDLED.escape(text) != text
         assert BUNDLED.unescape(BUNDLED.escape(text)) == text
         assert re.sub(r"<(?=\n?/?tool_call)|\[", lambda found: f"{found[0]}_", text) == BUNDLED.escape(text)
+
+
+def test_few_short_names_are_remembered() -> None:
+    names = OrdinaryNames(lambda name: name == "marker")
+    for start in range(0, 20_000, 500):
+        assert names.contain([f"n{number}" for number in range(start, start + 500)])
+    assert names.contain(["x" * 1_000] * 3)
+    assert names.contain([f"m{number}" for number in range(20_000)])
+
+    assert len(names._known) <= 4_096
+    assert max(map(len, names._known)) <= 64
+    assert not names.contain(["n1", "marker"])
+    assert not names.contain(["n1", "marker"])
 
 
 def test_every_string_of_a_value_is_listed() -> None:

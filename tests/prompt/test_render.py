@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.render import render_call, render_result, render_system
+from fcshim.prompt.render import _as_json, render_call, render_result, render_system
 
 TOOLS = (
     Tool("get_weather", "Ask for 天気.", {"type": "object", "properties": {"city": {"type": "string"}}}),
@@ -74,3 +74,17 @@ def test_a_failed_result_is_marked_as_an_error() -> None:
     assert '<function_result name="f" error="true">\nno\n</function_result>' == render_result(
         FUNCTION_CALL, "f", "no", is_error=True
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '\x00\x1f\x7f\u2028é\U0001f600"\\/\b\f\n\r\t',
+        {"a": [{}, [], {"b": None, "c": [True, -1, 0.5]}], "": ""},
+        2**70,
+        "a lone \ud800",
+        {None: 1},
+    ],
+)
+def test_the_json_filter_writes_what_the_standard_library_does(value: object) -> None:
+    assert json.dumps(value, ensure_ascii=False) == _as_json(value)

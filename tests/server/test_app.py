@@ -144,6 +144,24 @@ async def test_no_key_appears_in_logs_or_errors(play, caplog):
     assert not [canary for canary in CANARIES if canary in shown]
 
 
+@pytest.mark.parametrize("headers", [{"Authorization": "Bearer canary-client"}, {"x-goog-api-key": "canary-client"}])
+async def test_a_forwarded_key_that_the_upstream_quotes_is_not_logged(headers, caplog):
+    caplog.set_level(logging.DEBUG, "fcshim")
+    body = json.dumps({"error": {"message": "Incorrect API key: canary-client"}}).encode()
+    async with (
+        raw_upstream(fixed_reply(400, body)) as upstream,
+        running_proxy(upstream.url, forward_client_key=True) as url,
+        http_client(url) as client,
+    ):
+        for stream in (True, False):
+            answer = await client.post(CHAT, json=chat_body(stream=stream), headers=headers)
+
+    assert 400 == answer.status_code
+    assert "canary-client" in answer.text
+    assert "Incorrect API key" in caplog.text
+    assert "canary-client" not in caplog.text
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_rejected_upstream_key_is_not_reported_as_the_clients(status):
     async with (

@@ -17,7 +17,7 @@ from fcshim.server.client_connection import ClientConnection
 from fcshim.server.memory_trim import MemoryTrimmer
 from fcshim.server.merged_reply import MergedReply
 from tests.scripted import ROLE, text_chunk
-from tests.server.proxy import CHAT, chat_body, post_request, raw_connection, running_proxy, send_raw
+from tests.server.proxy import CHAT, QuickServer, chat_body, post_request, raw_connection, running_proxy, send_raw
 from tests.server.raw_upstream import hang, raw_upstream, reset, stream_then
 from tests.server.test_api_pairs import IDENTITY
 
@@ -140,3 +140,23 @@ def test_memory_is_returned_once_after_each_load():
         counts.append(len(trims))
 
     assert [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2] == counts
+
+
+async def test_memory_is_returned_after_abandoned_streams(monkeypatch):
+    """uvicorn counts only those that came to their end."""
+
+    async def tick(server):
+        server.ready.set()
+        while not server.exit_requested.is_set():
+            await server.on_tick(0)
+            await asyncio.sleep(0.01)
+
+    trimmed = asyncio.Event()
+    monkeypatch.setattr("fcshim.server.run.trim_memory", trimmed.set)
+    monkeypatch.setattr(QuickServer, "main_loop", tick)
+    play = stream_then(ROLE, text_chunk("abc"), then=hang)
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
+        async with raw_connection(url) as (_, writer):
+            writer.write(post_request(url, chat_body(), CHAT))
+            await asyncio.wait_for(upstream.request_received.wait(), 20)
+        await asyncio.wait_for(trimmed.wait(), 20)

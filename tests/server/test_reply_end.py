@@ -3,13 +3,16 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
+from fcshim.codecs.framing import WholeReplyEnd
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.codecs.routes import CODECS
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.events import Event, Stop, Text, Usage
 from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.reply import Reply
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import http_client, running_proxy
 from tests.server.raw_upstream import SSE_HEAD, raw_upstream
@@ -67,6 +70,67 @@ async def test_the_last_event_ends_the_reply(kind, size, usage, stream, client, 
 
     assert 200 == answer.status_code
     assert "of it." in answer.text
+
+
+JSON_HEAD = SSE_HEAD.replace(b"text/event-stream", b"application/json")
+WHOLE_KINDS = [kind for kind in KINDS if kind.name != "ollama"]  # whose reply ends with its line
+
+
+def whole_body(kind) -> bytes:
+    reply = Reply(text='All of \\ {[ "it."', usage=Usage(3, 2), stop_reason="complete")
+    return kind.codec.encode_reply(msgspec.structs.replace(REQUEST, stream=False), IDENTITY, [reply])
+
+
+def whole_left_open(kind, size: int):
+    body = whole_body(kind)
+
+    async def play(peer):
+        await peer.send(JSON_HEAD)
+        for start in range(0, len(body), size):
+            await peer.chunk(body[start : start + size])
+            await asyncio.sleep(0)
+        await peer.hang()
+
+    return play
+
+
+@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=[kind.name for kind in WHOLE_KINDS])
+@pytest.mark.parametrize(("tools", "size", "stream"), [(TOOLS, 100_000, True), (TOOLS, 7, False), ((), 7, True)])
+async def test_the_end_of_the_json_ends_a_whole_reply(kind, tools, size, stream):
+    request = Request(model="m", messages=REQUEST.messages, stream=True, tools=tools)
+    async with (
+        raw_upstream(whole_left_open(kind, size)) as upstream,
+        running_proxy(upstream.url, upstream_api=kind.name, chunk_timeout=15, limit=14) as url,
+    ):
+        answer = await post(url, CODECS["openai_chat"], request, stream=stream)
+
+    assert 200 == answer.status_code
+    assert "it." in answer.text
+
+
+@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=[kind.name for kind in WHOLE_KINDS])
+def test_a_whole_reply_ends_with_its_last_byte(kind):
+    body = whole_body(kind)
+    for size in range(1, 20):
+        end = WholeReplyEnd()
+        pieces = [body[start : start + size] for start in range(0, len(body), size)]
+
+        assert [False] * (len(pieces) - 1) + [True] == [end.feed(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}',
+        '{"choices":[{"message":{"content":"\\"finish_reason\\":\\"stop\\""}}]}',
+        '{"object":"list","data":[{"embedding":[0.5]}]}',
+        '{"choices":[{"message":{"content":"}]}"},"finish_reason":"stop"}]',
+        '{"choices":[],"finish_reason":"stop"} and more',
+    ],
+)
+def test_what_does_not_say_why_it_ended_is_no_whole_reply(line):
+    assert not WholeReplyEnd().feed(line.encode())
+    assert not EndDetector(CODECS["openai_chat"], "application/json").feed(line.encode())
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

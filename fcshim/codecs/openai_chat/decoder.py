@@ -138,7 +138,7 @@ class ChatDecoder:
         if not self._done:
             try:
                 for document in self._framing.feed(data):
-                    self._read_document(document, out)
+                    (self._read_whole if self._framing.whole else self._read_document)(document, out)
                 self._pattern = self._find_pattern(data)
             except UpstreamError as error:
                 self._fail(error, out)

@@ -119,7 +119,7 @@ class RetryingExchange:
     def feed(self, data: bytes) -> Batch:
         """Take the next bytes of the upstream's body; return the events that they complete."""
         batch = self._exchange.feed(data)
-        if self._passthrough and len(batch) == 1:  # nearly every read of a live stream
+        if self._passthrough and len(batch) == 1 and not self._exchange.finished:  # nearly every read of a live stream
             event = batch[0][1]
             if type(event) is Text and event.text:  # an empty one is the place of a defect
                 self._last_text = event
