@@ -16,6 +16,7 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
+from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
@@ -40,6 +41,7 @@ class App:
         relay: Relay,
         replies: ReplyEndpoints,
         metadata: MetadataEndpoints,
+        embeddings: EmbeddingEndpoint,
         server_tools: ServerTools,
     ) -> None:
         self._config = config
@@ -50,6 +52,7 @@ class App:
         self._relay = relay
         self._replies = replies
         self._metadata = metadata
+        self._embeddings = embeddings
         self._server_tools = server_tools
         self._connections: set[ClientConnection] = set()
 
@@ -82,7 +85,7 @@ class App:
             connection.method,
             connection.path,
             header_names(connection),
-            model_lists=not self._upstream_kind.full_openai_api,
+            model_lists=not self._upstream_kind.full_openai_api or bool(self._config.aliases),
         )
         try:
             await self._route(connection, route)
@@ -126,6 +129,8 @@ class App:
             if route.operation is None:
                 _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
+        elif route.operation == "embed":
+            await self._embeddings.serve(connection)
         elif route.operation is not None:
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
@@ -141,8 +146,15 @@ class App:
             # Embeddings, files and the other paths of OpenAI's API have no tools to emulate.
             unknown = route.api is OPENAI and not route.allowed_methods
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
+        if route.operation == "model" and route.api.codec is OPENAI.codec and self._upstream_kind.full_openai_api:
+            return route.path_params["model"] not in self._config.aliases
         # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
-        return route.operation != "reply" and route.api.codec is self._upstream_kind.codec and not self._serves_metadata
+        return (
+            route.operation not in {"reply", "embed"}
+            and route.api.codec is self._upstream_kind.codec
+            and not self._serves_metadata
+            and (route.operation == "count" or not self._config.aliases)
+        )
 
     @property
     def _serves_metadata(self) -> bool:
@@ -152,6 +164,7 @@ class App:
 def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
     if connection.method not in allowed:
         expected = ", ".join(allowed)
+        connection.extra_headers += [(b"allow", expected.encode())]
         raise RequestError(
             f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
         )
@@ -205,5 +218,6 @@ def create_app(config: Config) -> App:
         relay=relay,
         replies=ReplyEndpoints(config, capabilities, relay, reply_store, server_tools, new_id_sources()),
         metadata=MetadataEndpoints(config, upstream, reply_store, server_tools),
+        embeddings=EmbeddingEndpoint(config, upstream, relay),
         server_tools=server_tools,
     )
