@@ -22,6 +22,7 @@ from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.server_tools import ServerTools, load_server_tools
+from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream import upstream_for
 from fcshim.upstream.capabilities import Capabilities, model_reports
 
@@ -116,13 +117,20 @@ class App:
         self._guard.check_key(connection)
         if connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}')
-        elif connection.path == "/" and _asks_for_ollama(connection):
-            connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8")])
-            await connection.end(b"Ollama is running")
+        elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
+            await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
             await self._serve_api(connection, route)
+
+    async def _serve_root(self, connection: ClientConnection) -> None:
+        """Answer a browser with the status page, any other client as Ollama does."""
+        if prefers_html(connection):
+            await serve_status_page(connection, self._config, self._capabilities)
+            return
+        connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
+        await connection.end(b"Ollama is running")
 
     async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         if self._is_relayed(connection, route):
@@ -168,11 +176,6 @@ def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
         raise RequestError(
             f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
         )
-
-
-def _asks_for_ollama(connection: ClientConnection) -> bool:
-    """Tell whether a request of the root comes from a client of Ollama, not from a browser."""
-    return connection.method in {"GET", "HEAD"} and b"text/html" not in connection.header(b"accept")
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:
