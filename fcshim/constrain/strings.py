@@ -6,8 +6,9 @@ Therefore a string with a largest length has none of these characters. A rule th
 without them, does not help: an overlong character that one rule has let begin matches the other one at its end.
 """
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -164,6 +165,25 @@ class StringSyntax:
         first = Chars(self._plain_characters(()))
         more = Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters")
         return rules.once(f"{self.name}-key", lambda: self.quoted(series(first, more)))
+
+    def key_except(self, rules: Rules, names: Collection[str]) -> Expression:
+        """Admit a key that is none of `names`. Escapes come only after it differs from all: they could spell one."""
+        rest = rules.once(
+            f"{self.name}-key-rest",
+            lambda: Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters"),
+        )
+        return self.quoted(self._differing(rules, sorted(set(names)), 0, rest))
+
+    def _differing(self, rules: Rules, names: list[str], at: int, rest: Expression) -> Expression:
+        """Admit what may follow the first `at` characters, which the sorted `names` share, of another text."""
+        safe = self._safe_characters(()) if at else self._plain_characters(())
+        groups = {char: list(group) for char, group in itertools.groupby(names, key=lambda name: name[at : at + 1])}
+        options: list[Expression] = [EMPTY] if at and "" not in groups else []
+        options.append(series(Chars(without(safe, [ord(char) for char in groups if char])), rest))
+        for char, group in groups.items():
+            if char and intersection(safe, ((ord(char), ord(char)),)):
+                options.append(series(LiteralText(char), self._differing(rules, group, at + 1, rest)))
+        return rules.share(choice(options))
 
     def _remaining_content(self, rules: Rules, written: int, least: int, most: int | None) -> Expression:
         if not least and most is None:
