@@ -41,13 +41,19 @@ _HEX = chars("09", "af", "AF")
 
 
 def _escape(single: str) -> Expression:
-    r"""Admit a backslash and one of these characters, or `\uXXXX`, except for surrogates: none may stand alone."""
+    r"""Admit a backslash and one of these characters, or `\uXXXX` except for surrogates: none may stand alone."""
     not_d = series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3))
     d000_to_d7ff = series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2))
     return series(LiteralText("\\"), choice([chars(*single), series(LiteralText("u"), choice([not_d, d000_to_d7ff]))]))
 
 
-JSON_ESCAPE = _escape('"\\/bfnrt')
+def _surrogate_pair() -> Expression:
+    """Admit a character of four bytes as JSON escapes it."""
+    high = series(LiteralText("\\u"), chars("d", "D"), chars("89", "ab", "AB"), Repeat(_HEX, 2, 2))
+    return series(high, LiteralText("\\u"), chars("d", "D"), chars("cf", "CF"), Repeat(_HEX, 2, 2))
+
+
+JSON_ESCAPE = choice([_escape('"\\/bfnrt'), _surrogate_pair()])
 PYTHON_ESCAPE = _escape('"\\bfnrt')
 
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))

@@ -98,3 +98,11 @@ def test_no_bytes_are_admitted_that_decode_to_more_characters(text: str, least: 
 
     assert longest_decoding(found, text) <= most
     assert not found.admits(f'"{text}"') or least <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "valid"),
+    [(r"\ud83d\ude00é", True), (r"\uD83D\uDE00", True), (r"\ud83d", False), (r"\ud83d\n", False), (r"\ude00", False)],
+)
+def test_a_character_of_four_bytes_may_be_escaped_and_no_surrogate_stands_alone(written: str, valid: bool) -> None:
+    assert [valid] * 2 == [matcher({"maxLength": most}).admits(f'"{written}"') for most in (2, 50)]
