@@ -6,6 +6,7 @@ import json
 import pytest
 
 from fcshim.codecs.anthropic import ANTHROPIC
+from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.config import Config
 from fcshim.dispatch import make_shim
 from fcshim.messages import text_of
@@ -77,3 +78,21 @@ def test_without_other_tools_the_loaded_ones_are_in_the_system_prompt():
 
     assert LOADED_HEADING not in text
     assert text.index("Does mcp__s__2.") < text.index("<UserMessage>")
+
+
+def test_tools_that_a_client_of_responses_has_found_are_described_after_its_search():
+    found = {"type": "function", "name": "find", "description": "Does find.", "parameters": SCHEMA}
+    items = [
+        {"role": "user", "content": "Do it."},
+        {"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "find"}},
+        {"type": "tool_search_output", "call_id": "c1", "execution": "client", "tools": [found]},
+    ]
+    search = {"type": "tool_search", "execution": "client"}
+
+    def written(count):
+        body = {"model": "m", "input": items[:count], "tools": [search]}
+        request = OPENAI_RESPONSES.decode_request(json.dumps(body).encode())
+        return [text_of(message.content) for message in make_shim(request, Config().for_model("m")).prepared.messages]
+
+    assert written(1) == written(3)[:2]
+    assert "Does find." in written(3)[-1]
