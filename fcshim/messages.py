@@ -76,6 +76,8 @@ class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
     content: Content
     name: str = ""
     is_error: bool = False
+    loads: tuple[str, ...] = ()
+    """The names of deferred tools that can be called from here on."""
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
@@ -90,6 +92,9 @@ class Tool(msgspec.Struct, frozen=True):
     strict: bool = False
     custom: bool = False
     """Whether it takes one text: whatever the only argument is called, and a text in place of the arguments, is it."""
+    deferred: bool = False
+    """A tool result may have loaded it (`ToolMessage.loads`). It is described there, so that what the prompt says
+    before stays as it was."""
 
 
 WebAction: TypeAlias = Literal["search", "fetch"]

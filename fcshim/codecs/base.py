@@ -12,6 +12,7 @@ import msgspec
 
 from fcshim.codecs.framing import write_data
 from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
+from fcshim.codecs.model_info import ModelInfo
 from fcshim.codecs.reply_store import DocumentStore
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
@@ -210,8 +211,12 @@ class ModelCatalogue(Protocol):
 class ModelDescriber(Protocol):
     """Implemented by APIs that describe models beyond their names."""
 
-    def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
-        """Describe the models `names`; `listed` is the body of the upstream's list. Raises `RequestError`."""
+    def described_name(self, target: RequestTarget, body: bytes) -> str | None:
+        """Return the name of the model that the request asks about; None for a list. Raises `RequestError`."""
+        ...
+
+    def describe(self, target: RequestTarget, body: bytes, models: Sequence[ModelInfo]) -> bytes:
+        """Describe these models, or the one that the request asks about. Raises `RequestError`."""
         ...
 
 

@@ -12,14 +12,15 @@ from typing import Literal
 from fcshim.codecs.anthropic import ANTHROPIC
 from fcshim.codecs.base import Codec, LocalResponder, ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
 from fcshim.codecs.gemini import GEMINI
+from fcshim.codecs.lm_studio import LM_STUDIO
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.codecs.reply_store import DocumentStore
 
-Operation = Literal["reply", "count", "models", "model", "describe", "local"]
+Operation = Literal["reply", "count", "models", "model", "describe", "embed", "local"]
 """What a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one model
-(`Api.catalogue`); descriptions of models (`Api.describer`); a response of the codec's own (`Api.local`)."""
+(`Api.catalogue`); descriptions of models (`Api.describer`); embeddings; a response of the codec's own (`Api.local`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,17 @@ class RouteMatch:
         return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
 
 
-OPENAI = Api(OPENAI_CHAT, (Route("POST", "/v1/chat/completions", "reply"),))
+OPENAI = Api(
+    OPENAI_CHAT,
+    (
+        Route("POST", "/v1/chat/completions", "reply"),
+        Route("POST", "/api/v0/chat/completions", "reply"),  # LM Studio, as the routes below
+        Route("GET", "/api/v0/models", "describe"),
+        Route("GET", "/api/v0/models/{model}", "describe"),
+    ),
+    prefixes=("/api/v0/",),
+    describer=LM_STUDIO,
+)
 """Other paths below `/v1` are relayed to upstreams of this API; unknown clients get errors in its form."""
 
 _ANTHROPIC_CLIENT = (b"anthropic-version",)
@@ -96,6 +107,8 @@ APIS: tuple[Api, ...] = (
         (
             Route("POST", "/api/chat", "reply"),
             Route("POST", "/api/generate", "reply"),
+            Route("POST", "/api/embed", "embed"),
+            Route("POST", "/api/embeddings", "embed"),
             Route("GET", "/api/tags", "describe"),
             Route("HEAD", "/api/tags", "describe"),
             Route("GET", "/api/ps", "describe"),
@@ -211,7 +224,8 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
         if route.method == method:
             return RouteMatch(api, route.operation, match.groupdict(), ())
     if matching:
-        return RouteMatch(matching[0][2], None, {}, tuple(route.method for _, route, _ in matching))
+        methods = tuple(dict.fromkeys(route.method for _, route, _ in matching))
+        return RouteMatch(matching[0][2], None, {}, methods)
     return RouteMatch(_guess_api(path, headers), None, {}, ())
 
 

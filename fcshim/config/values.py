@@ -64,6 +64,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     upstream_model: str | None = None
 
 
+_PATTERN_CHARACTERS = frozenset("*?[")
 _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
 
@@ -265,6 +266,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The names, without patterns, that the settings give to models, and the upstream's names for them."""
+        rows = {name: row.upstream_model for name, row in self.models.items() if not _PATTERN_CHARACTERS & set(name)}
+        return {name: model for name, model in rows.items() if model}
 
     def for_model(self, name: str) -> ModelConfig:
         """Return the settings for the model of that name."""

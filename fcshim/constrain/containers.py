@@ -57,19 +57,24 @@ class Brackets:
             tail = rules.share(tail if at < least else optional(tail))
         return tail
 
-    def members(self, members: Sequence[tuple[Expression, bool]], rules: Rules) -> Expression:
-        """Admit members in this order; each comes with whether it is required."""
+    def members(
+        self, members: Sequence[tuple[Expression, bool]], rules: Rules, other: Expression | None = None
+    ) -> Expression:
+        """Admit members in this order; each comes with whether it is required. Any number of `other` may follow."""
+        more = EMPTY if other is None else rules.share(Repeat(series(self.separator, other), 0, None, "items"))
         first = next((at for at, (_, required) in enumerate(members) if required), None)
         if first is None:
-            return self._all_optional([member for member, _ in members], rules)
+            return self._all_optional([member for member, _ in members], rules, other, more)
         before = [optional(series(member, self.separator)) for member, _ in members[:first]]
         after = [
             series(self.separator, member) if required else optional(series(self.separator, member))
             for member, required in members[first + 1 :]
         ]
-        return self.wrap(series(*before, members[first][0], *after))
+        return self.wrap(series(*before, members[first][0], *after, more))
 
-    def _all_optional(self, members: Sequence[Expression], rules: Rules) -> Expression:
+    def _all_optional(
+        self, members: Sequence[Expression], rules: Rules, other: Expression | None, more: Expression
+    ) -> Expression:
         """Admit any subset of the members, in order.
 
         Built from the end: `after_member` is what may follow a written member, `at_start` what may follow the opening.
@@ -77,8 +82,11 @@ class Brackets:
         """
         if self.separator == EMPTY:
             return self.wrap(series(*map(optional, members)))
-        after_member: Expression = LiteralText(self.closing)
-        at_start: Expression = LiteralText(self.closing)
+        closing = LiteralText(self.closing)
+        after_member: Expression = series(more, closing)
+        at_start: Expression = (
+            closing if other is None else rules.share(choice([series(other, more, closing), closing]))
+        )
         for member in reversed(members):
             at_start = rules.share(choice([series(member, after_member), at_start]))
             after_member = rules.share(series(optional(series(self.separator, member)), after_member))

@@ -25,10 +25,10 @@ EXPRESSIBLE = frozenset(
     [
         *("type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties"),
         *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS),
     ]
 )
-"""Keywords that the grammar can express."""
+"""Keywords that the grammar can express, at least in some forms."""
 _INEXPRESSIBLE = frozenset(
     [
         *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
@@ -197,6 +197,17 @@ class Keywords:
         """The named members that are allowed, each with its schemas, in schema order."""
         return named_members(self._parts)
 
+    @property
+    def relaxes_names(self) -> bool:
+        """Whether a keyword about names is not enforced."""
+        return any(map(relaxed_name_keywords, self._parts))
+
+    @property
+    def all_names(self) -> set[str]:
+        """The names that the schema names, also those of members that it forbids."""
+        named = (part.get("properties") for part in self._parts)
+        return {*self.required, *self.members, *(key for names in named if isinstance(names, dict) for key in names)}
+
     @cached_property
     def other_members(self) -> tuple[JSON, ...] | None:
         """The schemas of members that are not named; None where such members are not allowed."""
@@ -206,6 +217,18 @@ class Keywords:
     def required(self) -> list[str]:
         """The names of the required members."""
         return required_members(self._parts)
+
+    @property
+    def required_values(self) -> dict[str, list[JSON]]:
+        """The values that `enum` or `const` lists for required members, as far as the parts say so themselves."""
+        found: dict[str, list[JSON]] = {}
+        for key in self.required:
+            for part in self._parts:
+                properties = part.get("properties")
+                member = properties.get(key) if isinstance(properties, dict) else None
+                if isinstance(member, dict) and (listed := _const(member) or _list(member.get("enum"))):
+                    found[key] = listed
+        return found
 
     # Arrays.
 
@@ -231,11 +254,11 @@ def _const(part: dict[str, JSON]) -> list[JSON] | None:
 
 
 def _intersection(one: list[JSON], other: list[JSON]) -> list[JSON]:
-    known = set(map(_equality_key, other))
-    return [value for value in one if _equality_key(value) in known]
+    known = set(map(equality_key, other))
+    return [value for value in one if equality_key(value) in known]
 
 
-def _equality_key(value: JSON) -> tuple[str, JSON]:
+def equality_key(value: JSON) -> tuple[str, JSON]:
     """Return a key that is equal for equal JSON values: 1 equals 1.0, but not true, unlike in Python."""
     if isinstance(value, list | dict):
         return "container", json.dumps(value, sort_keys=True)

@@ -4,7 +4,7 @@ Rule: keys and literals are written by the functions that the prompt's templates
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import Expression, LiteralText, choice, series
@@ -68,3 +68,7 @@ class GemmaSyntax(ValueSyntax):
     def free_key(self, rules: Rules) -> Expression:
         """Admit an identifier, written without quotes."""
         return identifier_key(rules)
+
+    def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:  # noqa: ARG002
+        """Admit none: keys have no quotes."""
+        return None

@@ -6,6 +6,7 @@ Rule: the work over all schemas of a grammar is bounded; a node beyond the bound
 import itertools
 
 from fcshim.constrain.keywords import EXPRESSIBLE, RELAXED, Keywords, relaxed_keywords
+from fcshim.constrain.overlap import may_overlap
 from fcshim.constrain.rules import Rules
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
@@ -62,6 +63,8 @@ class SchemaGraph:
         unresolved = self._expansion.unresolved
         while unresolved:
             self._rules.note(f"the reference {unresolved.popitem()[0]!r:.80} is not enforced")
+        if any(may_overlap(branches) for branches in self._expansion.exclusive_unions):
+            self._rules.note("oneOf is enforced as anyOf")
         if self._expansion.exceeded:
             self._rules.note("unions or references are too large to enforce")
         for part in distinct if found is None else itertools.chain.from_iterable(found):

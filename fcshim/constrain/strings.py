@@ -1,14 +1,20 @@
 """The strings of a value syntax: their quotes and their characters.
 
-Rule: no string is longer than its schema allows, whatever a sampler writes. llama.cpp's grammars admit overlong UTF-8
-for U+0800 to U+0FFF and from U+10000 on; each byte of it is decoded as U+FFFD, so that one character becomes several.
-Therefore a string with a largest length has none of these characters. A rule that counts them as several, beside one
-without them, does not help: an overlong character that one rule has let begin matches the other one at its end.
+Rule: no string is longer than its schema allows, whatever a sampler writes. llama.cpp matches a character when its last
+byte has come. Where a grammar admits U+0800 to U+0FFF, whose first byte is E0, it also admits that byte before U+0080
+to U+07FF, and where it admits characters of four bytes, F0 before those of two and three. Such overlong UTF-8 is
+decoded to one U+FFFD for each byte: three or four characters instead of one.
+
+A string with a largest length is therefore one of several kinds (`_KINDS`). Each admits characters of its own and no
+overlong form of them, so only while several kinds are possible may a character be overlong: the first one that is not
+ASCII, and the first one of two bytes. Each kind is as much shorter as this may cost it.
 """
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,19 +41,52 @@ _HEX = chars("09", "af", "AF")
 
 
 def _escape(single: str) -> Expression:
-    r"""Admit a backslash and one of these characters, or `\uXXXX`, except for surrogates: none may stand alone."""
+    r"""Admit a backslash and one of these characters, or `\uXXXX` except for surrogates: none may stand alone."""
     not_d = series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3))
     d000_to_d7ff = series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2))
     return series(LiteralText("\\"), choice([chars(*single), series(LiteralText("u"), choice([not_d, d000_to_d7ff]))]))
 
 
-JSON_ESCAPE = _escape('"\\/bfnrt')
+def _surrogate_pair() -> Expression:
+    """Admit a character of four bytes as JSON escapes it."""
+    high = series(LiteralText("\\u"), chars("d", "D"), chars("89", "ab", "AB"), Repeat(_HEX, 2, 2))
+    return series(high, LiteralText("\\u"), chars("d", "D"), chars("cf", "CF"), Repeat(_HEX, 2, 2))
+
+
+JSON_ESCAPE = choice([_escape('"\\/bfnrt'), _surrogate_pair()])
 PYTHON_ESCAPE = _escape('"\\bfnrt')
 
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
-_FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
+_TWO_BYTES, _E0, _OTHER_THREE_BYTES, _F0 = (0x80, 0x7FF), (0x800, 0xFFF), (0x1000, 0xFFFF), (0x10000, 0x10FFFF)
+_FRAGILE: Ranges = (_E0, _F0)
 """Characters for which byte-wise sampling may produce overlong UTF-8."""
+
+
+class _StringKind(NamedTuple):
+    """A kind of strings: its name, the characters that it has not, and how much shorter than the limit it is."""
+
+    name: str
+    excluded: Ranges
+    cost: int
+
+
+_ANY = _StringKind("any", (), 0)
+_WITHOUT_FRAGILE = _StringKind("whole", _FRAGILE, 0)
+_KINDS: tuple[tuple[int, tuple[_StringKind, ...]], ...] = (
+    (
+        40,
+        (
+            _StringKind("emoji", (_TWO_BYTES, _E0, _OTHER_THREE_BYTES), 0),
+            _StringKind("three", (_TWO_BYTES, _F0), 3),
+            _StringKind("whole", _FRAGILE, 5),
+        ),
+    ),
+    (8, (_StringKind("three", (_TWO_BYTES, _F0), 0), _StringKind("whole", _FRAGILE, 2))),
+    (0, (_WITHOUT_FRAGILE,)),
+)
+"""The kinds by the least limit at which they are worth what they cost: ASCII with emoji; every script of three bytes;
+everything but the fragile characters."""
 _SPECIAL_MARKUP_STARTS = "<["
 """First characters of special tokens (`<s>`, `[INST]`). llama.cpp accepts such a token where its text is allowed, but
 then drops it from the output, which leaves the string too short."""
@@ -165,15 +204,40 @@ class StringSyntax:
         more = Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters")
         return rules.once(f"{self.name}-key", lambda: self.quoted(series(first, more)))
 
+    def key_except(self, rules: Rules, names: Collection[str]) -> Expression:
+        """Admit a key that is none of `names`. Escapes come only after it differs from all: they could spell one."""
+        rest = rules.once(
+            f"{self.name}-key-rest",
+            lambda: Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters"),
+        )
+        return self.quoted(self._differing(rules, sorted(set(names)), 0, rest))
+
+    def _differing(self, rules: Rules, names: list[str], at: int, rest: Expression) -> Expression:
+        """Admit what may follow the first `at` characters, which the sorted `names` share, of another text."""
+        safe = self._safe_characters(()) if at else self._plain_characters(())
+        groups = {char: list(group) for char, group in itertools.groupby(names, key=lambda name: name[at : at + 1])}
+        options: list[Expression] = [EMPTY] if at and "" not in groups else []
+        options.append(series(Chars(without(safe, [ord(char) for char in groups if char])), rest))
+        for char, group in groups.items():
+            if char and intersection(safe, ((ord(char), ord(char)),)):
+                options.append(series(LiteralText(char), self._differing(rules, group, at + 1, rest)))
+        return rules.share(choice(options))
+
     def _remaining_content(self, rules: Rules, written: int, least: int, most: int | None) -> Expression:
         if not least and most is None:
             return self.content(rules)
         return self._content_of_length(rules, max(least - written, 0), None if most is None else most - written)
 
     def _content_of_length(self, rules: Rules, least: int, most: int | None) -> Expression:
-        name, excluded = ("any", ()) if most is None else ("whole", _FRAGILE)
-        unit = Repeat(self._unit(rules, name, excluded), 0, None if most is None else most - least, "characters")
-        return series(self._first_characters(least, excluded), unit)
+        if most is None:
+            return self._of_kind(rules, _ANY, least, None)
+        kinds = next(kinds for limit, kinds in _KINDS if most >= limit and most - least >= kinds[-1].cost)
+        return choice(self._of_kind(rules, kind, least, most - kind.cost) for kind in kinds)
+
+    def _of_kind(self, rules: Rules, kind: _StringKind, least: int, most: int | None) -> Expression:
+        more = None if most is None else most - least
+        unit = Repeat(self._unit(rules, kind.name, kind.excluded), 0, more, "characters")
+        return series(self._first_characters(least, kind.excluded), unit)
 
     def _first_characters(self, count: int, excluded: Ranges) -> Expression:
         """Admit exactly so many characters, with none of which a special token begins."""

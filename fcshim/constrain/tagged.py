@@ -4,7 +4,7 @@ Rule: no value contains a marker of the dialect, so that each ends at its closin
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from fcshim.constrain.containers import Brackets
@@ -122,6 +122,10 @@ class ElementSyntax(TaggedSyntax):
     def member(self, key: str, value: Expression) -> Expression:
         """Write a member."""
         return self._element(key, value)
+
+    def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:  # noqa: ARG002
+        """Admit none: a grammar cannot match a closing tag to a key that it does not know."""
+        return None
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
         """Write an argument like any other member."""

@@ -4,7 +4,7 @@ Rule: the dialect's parser reads every written text as the same value; a value t
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, optional, series
@@ -24,6 +24,8 @@ COLON = series(LiteralText(":"), optional(LiteralText(" ")))
 JSON_STRINGS = StringSyntax("string", escape=JSON_ESCAPE)
 _MAX_ANY_DEPTH = 2
 """Nesting of containers where the schema allows any value."""
+_MAX_EXCLUDED_KEYS = 1_000
+"""Characters of the names of one object that other keys are kept apart from: each becomes a rule."""
 
 
 class ValueSyntax:
@@ -83,6 +85,12 @@ class ValueSyntax:
         """Admit a key that the schema does not name."""
         return self.strings.key(rules)
 
+    def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:
+        """Admit a key that is none of `names`, beside these; None where the syntax cannot say that."""
+        if argument and self.arguments is not self.members:
+            return None
+        return self.strings.key_except(rules, names) if sum(map(len, names)) <= _MAX_EXCLUDED_KEYS else None
+
     def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
         """Admit an object whose keys the schema does not name."""
         part = rules.share(series(self.free_key(rules), self.colon, value))
@@ -116,6 +124,7 @@ class ValueSyntax:
             ("null", LiteralText(self.literal(None, argument=False) or "")),
         ]
         if not depth:
+            rules.note(f"values that the schema leaves free are nested at most {self.any_depth} levels deep")
             return scalars
         inner = self._any_value(rules, depth - 1)
         array = self.array.repeated(self.item(inner), 0, None)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fcshim.constrain.grammar import Expression, LiteralText, choice
+from fcshim.constrain.grammar import Expression, LiteralText, choice, series
 from fcshim.constrain.keywords import KINDS, Keywords
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
@@ -203,9 +203,23 @@ class SchemaValueWriter:
             if values:
                 return self._free_members(context, values, fewest, most)
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
+        other = None if others is None or most == 0 else self._other_member(node, keywords, context)
         return self._members(
-            {key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context
+            {key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context, other
         )
+
+    def _other_member(self, node: NodeId, keywords: Keywords, context: _WriteContext) -> Expression | None:
+        """Admit a member that the schema does not name, beside those that it names; None, and a note, where not."""
+        syntax = context.syntax
+        key = None
+        if keywords.upper_bound("maxProperties") is None and not keywords.relaxes_names:
+            key = syntax.other_key(self._rules, keywords.all_names, argument=context.argument)
+        values = [] if key is None else self._free_values(node, keywords.other_members or (), context)
+        if key is None or not values:
+            self._rules.note("members that the schema does not name are not admitted beside those that it names")
+            return None
+        self._rules.note("keys that the schema does not name may repeat")
+        return self._rules.share(series(key, syntax.colon, choice(value for _, value in values)))
 
     def _writable_members(self, keywords: Keywords, context: _WriteContext) -> dict[str, tuple[JSON, ...]]:
         """Return the named members whose names can be written."""
@@ -259,7 +273,13 @@ class SchemaValueWriter:
         return [] if value is None else [("", value)]
 
     def _members(
-        self, pairs: dict[str, Expression], required: list[str], fewest: int, most: int | None, context: _WriteContext
+        self,
+        pairs: dict[str, Expression],
+        required: list[str],
+        fewest: int,
+        most: int | None,
+        context: _WriteContext,
+        other: Expression | None = None,
     ) -> Expression | None:
         always_written = self._always_written(list(pairs), required, fewest)
         if always_written is None or (most is not None and most < len(always_written)):
@@ -267,7 +287,8 @@ class SchemaValueWriter:
         spare = len(pairs) if most is None else most - len(always_written)
         kept = [(key, value) for key, value in pairs.items() if key in always_written or (spare := spare - 1) >= 0]
         brackets = context.syntax.arguments if context.argument else context.syntax.members
-        return self._rules.share(brackets.members([(value, key in always_written) for key, value in kept], self._rules))
+        written = [(value, key in always_written) for key, value in kept]
+        return self._rules.share(brackets.members(written, self._rules, other))
 
     def _always_written(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
         """Return the keys that are always written: required ones, and more up to `minProperties`; None if too few."""

@@ -23,6 +23,7 @@ from fcshim.mcp.settings import (
     HttpTransport,
     McpServerConfig,
     NpmTransport,
+    OAuthClient,
     ServerTransport,
     StdioTransport,
 )
@@ -57,6 +58,15 @@ _FIELDS = (
 )
 _OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
 """Fields of other clients; `disabled` is honoured, the others have no effect."""
+_OAUTH_FIELDS = ("client_id", "client_secret", "redirect_port", "auth_method")
+_OAUTH_ALIASES = {
+    "clientId": "client_id",
+    "clientSecret": "client_secret",
+    "callbackPort": "redirect_port",
+    "redirectPort": "redirect_port",
+    "token_endpoint_auth_method": "auth_method",
+}
+"""Names of other clients for the fields of `oauth`; other fields of it have no effect."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _EXACT_PACKAGE = re.compile(
     r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
@@ -138,7 +148,11 @@ class _ServerFields:
             case http_type:
                 oauth = bool(self._read_typed("oauth", bool | dict, "true, false or an object", default=False))
                 return HttpTransport(
-                    url=self._read_url(), headers=self._read_headers(), sse=http_type == "sse", oauth=oauth
+                    url=self._read_url(),
+                    headers=self._read_headers(),
+                    sse=http_type == "sse",
+                    oauth=oauth,
+                    oauth_client=self._read_oauth_client(),
                 )
 
     def _read_type(self) -> str:
@@ -176,6 +190,23 @@ class _ServerFields:
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isascii() or not value.isprintable():
                 raise self._error("headers", f"{name!r} to be a header's name, and its value printable ASCII")
         return headers
+
+    def _read_oauth_client(self) -> OAuthClient | None:
+        written = self._fields.get("oauth")
+        named = (
+            {_OAUTH_ALIASES.get(key, key): value for key, value in written.items()} if isinstance(written, dict) else {}
+        )
+        if "client_id" not in named:
+            return None
+        values = {
+            name: self._expand(value, f"oauth.{name}") if isinstance(value, str) else value
+            for name, value in named.items()
+            if name in _OAUTH_FIELDS
+        }
+        try:
+            return msgspec.convert(values, OAuthClient)
+        except msgspec.ValidationError as error:
+            raise self._error("oauth", f"{', '.join(_OAUTH_FIELDS)} of the registered client: {error}") from None
 
     def _read_string(self, field: str, expected: str) -> str:
         if field not in self._fields:

@@ -1,7 +1,8 @@
 """An executor's tools as an MCP server: other programs call them over stdio, over HTTP or in this process.
 
-Rule: a tool that is not visible does not exist for clients. A call takes the executor's usual way: lookup, validation,
-permission, execution; there is no user to ask, so a call that needs approval is refused.
+Rule: a tool that is not visible does not exist for clients; calling one is a protocol error. A call takes the
+executor's usual way: lookup, validation, permission, execution; there is no user to ask, so a call that needs approval
+is refused.
 """
 
 import asyncio
@@ -15,7 +16,9 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INVALID_PARAMS,
     AudioContent,
     CallToolRequestParams,
     CallToolResult,
@@ -92,7 +95,7 @@ class Gateway:
     async def _call_tool(self, context: GatewayContext, params: CallToolRequestParams) -> CallToolResult:
         tool = self._tools.registry.get(params.name)
         if tool is None or not self._visible(tool):
-            return _to_mcp_result(ToolResult((TextPart(f"There is no tool named {params.name}."),), is_error=True))
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name!r:.200}")
         arguments = json.dumps(params.arguments or {})
         call = ToolCallEnd(str(context.request_id), params.name, arguments, 0)
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
 """Serves a gateway: over stdio to the program that started us, or over HTTP.
 
-Rule: on a loopback address only local `Host` headers and no `Origin` headers are accepted, against web pages and DNS
-rebinding (CVE-2025-66416); any other address needs an API key.
+Rule: on a loopback address only local `Host` headers and no `Origin` but the server's own are accepted, against web
+pages and DNS rebinding (CVE-2025-66416); any other address needs an API key.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, JSON]]]
 Send: TypeAlias = Callable[[MutableMapping[str, JSON]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _READ_SIZE = 256 * 1024
 _UNAUTHORIZED = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "an API key is needed"}}'
 
@@ -63,19 +64,48 @@ async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
 
 async def serve_http(gateway: Gateway, *, host: str, port: int, key: "Secret | None" = None) -> None:
     """Serve at `http://host:port/mcp` until a signal ends the process."""
-    config = uvicorn.Config(http_app(gateway, host=host, key=key), host=host, port=port, log_level="warning")
+    app = http_app(gateway, host=host, port=port, key=key)
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning")
     await uvicorn.Server(config).serve()
 
 
-def http_app(gateway: Gateway, *, host: str = "127.0.0.1", key: "Secret | None" = None) -> App:
-    """Create the ASGI application. Raises `ConfigError` for an address beyond this machine without a key."""
+def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None, key: "Secret | None" = None) -> App:
+    """Create the ASGI application; with `port` it knows its own origin.
+
+    Raises `ConfigError` for an address beyond this machine without a key.
+    """
     if not _is_loopback(host) and key is None:
         raise ConfigError(f"{host} can be reached from outside: expected an API key")
-    names = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
-    local = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[])
+    local = TransportSecuritySettings(
+        allowed_hosts=[f"{name}:*" for name in _LOCAL_NAMES], allowed_origins=_own_origins(port)
+    )
     anywhere = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    app = gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
+    app = _HeaderTrimmer(
+        gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
+    )
     return app if key is None else _ApiKeyMiddleware(app, key.reveal())
+
+
+def _own_origins(port: int | None) -> list[str]:
+    """Return the origins of a page that this server itself would serve; a browser leaves out port 80."""
+    if port is None:
+        return []
+    return [f"http://{name}" + ("" if port == 80 else f":{port}") for name in _LOCAL_NAMES]
+
+
+class _HeaderTrimmer:
+    """Removes white space around the values of headers, which is no part of them (RFC 9110, 5.5).
+
+    uvicorn's parsers keep it behind a value, and the SDK compares values with the body as they are.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "headers" in scope:
+            scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
+        await self._app(scope, receive, send)
 
 
 class _ApiKeyMiddleware:

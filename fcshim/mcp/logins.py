@@ -19,7 +19,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from fcshim.events import JSON
-from fcshim.mcp.settings import McpServerConfig
+from fcshim.mcp.settings import HttpTransport, McpServerConfig, OAuthClient
 
 ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows the user the URL at which to log in."""
@@ -39,12 +39,15 @@ class OAuthLogins:
 
     def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:
         """Return the handler that adds the server's token to requests. Raises `OAuthFlowError` without a login."""
-        grants = _TokenFile(self._folder / f"{server.identity}.json")
+        client = server.transport.oauth_client if isinstance(server.transport, HttpTransport) else None
+        grants = _TokenFile(self._folder / f"{server.identity}.json", client)
         if self._show is None:
             if not grants.has_tokens:
                 raise OAuthFlowError("nobody has logged in")
             return OAuthClientProvider(url, _metadata("http://127.0.0.1/callback"), grants)
         listener = _RedirectListener(grants.redirect_port)
+        if client is not None and listener.port != (client.redirect_port or listener.port):
+            raise OAuthFlowError(f"port {client.redirect_port} of the registered redirect URI is taken")
         if listener.port != grants.redirect_port:
             grants.forget_client()  # it was registered with a redirect port that is taken now
         return OAuthClientProvider(url, _metadata(listener.redirect_uri), grants, self._show, listener.wait_for_code)
@@ -60,11 +63,20 @@ def _metadata(redirect_uri: str) -> OAuthClientMetadata:
     return OAuthClientMetadata.model_validate({"client_name": "fcshim", "redirect_uris": [redirect_uri]})
 
 
-class _TokenFile:
-    """One server's file, as a token storage of the SDK."""
+def _registered(client: OAuthClient) -> OAuthClientInformationFull:
+    return OAuthClientInformationFull(
+        client_id=client.client_id,
+        client_secret=client.client_secret,
+        token_endpoint_auth_method="none" if client.client_secret is None else client.auth_method,
+    )
 
-    def __init__(self, file: Path) -> None:
+
+class _TokenFile:
+    """One server's file, as a token storage of the SDK; a `client` of the settings is not stored, and overrides it."""
+
+    def __init__(self, file: Path, client: OAuthClient | None) -> None:
         self._file = file
+        self._client = client
         self._data: dict[str, JSON] = {}
         with contextlib.suppress(OSError, ValueError):
             self._data = json.loads(file.read_text(encoding="utf-8"))
@@ -76,6 +88,8 @@ class _TokenFile:
     @property
     def redirect_port(self) -> int:
         """The port of the registered redirect URI; 0 if there is none."""
+        if self._client is not None:
+            return self._client.redirect_port or 0
         addresses = self._data.get("client", {}).get("redirect_uris") or [""]
         return urlsplit(addresses[0]).port or 0
 
@@ -89,6 +103,8 @@ class _TokenFile:
         self._save("tokens", tokens.model_dump(mode="json", exclude_none=True))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
+        if self._client is not None:
+            return _registered(self._client)
         return OAuthClientInformationFull.model_validate(self._data["client"]) if "client" in self._data else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:

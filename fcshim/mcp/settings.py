@@ -5,7 +5,7 @@ Rule: values only; secrets (environment, headers, arguments) never appear in a `
 
 import hashlib
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -39,13 +39,33 @@ class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
         return f"NpmTransport({self.package!r}, {len(self.args)} args)"
 
 
+class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server's operator registered for us, instead of a registration at the first login.
+
+    `redirect_port` is that of the registered redirect URI, `http://127.0.0.1:PORT/callback`; None: the server takes any
+    port of this machine (RFC 8252, 7.3). `auth_method` is how the secret is sent (RFC 7591, 2).
+    """
+
+    client_id: Annotated[str, msgspec.Meta(min_length=1)]
+    client_secret: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    redirect_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
+    auth_method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
+
+    def __repr__(self) -> str:
+        return "OAuthClient()"
+
+
 class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
-    """A server at a URL; `sse` selects the older of the two HTTP transports, `oauth` means that it needs a login."""
+    """A server at a URL; `sse` selects the older of the two HTTP transports, `oauth` means that it needs a login.
+
+    `oauth_client`: the client that is registered there for us.
+    """
 
     url: str
     headers: Mapping[str, str] = {}
     sse: bool = False
     oauth: bool = False
+    oauth_client: OAuthClient | None = None
 
     def __repr__(self) -> str:
         return f"HttpTransport({'sse' if self.sse else 'http'})"

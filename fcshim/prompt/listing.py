@@ -10,6 +10,8 @@ than to every tool described so far. The selection depends only on the conversat
 repeats it and its prompt starts with the same text. The model may also call a tool that is listed by name; if its
 arguments are wrong, the tool's error and the description after it let the model correct them.
 
+A deferred tool is described after the step whose result has loaded it, at every level: it was asked for.
+
 Rule: a level depends only on the tools, the tool choice and the steps. Required tools are always described; tools keep
 the client's order.
 """
@@ -59,6 +61,24 @@ def select_tools(
     name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
     later = _described_later(tools, steps, escape, relevance, described, first)
     return ToolSelection(described_tools, name_only, later)
+
+
+def split_loaded(
+    tools: Sequence[Tool], steps: Sequence[Step], escape: Escaper
+) -> tuple[Sequence[Tool], dict[int, tuple[Tool, ...]]]:
+    """Split off the deferred tools that a tool result has loaded, by the number of its step.
+
+    Where there are no others, nothing is split off: the call format is described with the tools.
+    """
+    deferred = {tool.name: tool for tool in tools if tool.deferred}
+    loaded: dict[int, tuple[Tool, ...]] = {}
+    for number, step in enumerate(steps) if deferred else ():
+        names = dict.fromkeys(escape(name) for result in step.results for name in result.loads)
+        if found := tuple(deferred.pop(name) for name in names if name in deferred):
+            loaded[number] = found
+    described = {tool.name for group in loaded.values() for tool in group}
+    others = [tool for tool in tools if tool.name not in described]
+    return (others, loaded) if others else (tools, {})
 
 
 def _described_later(
@@ -114,6 +134,7 @@ Those functions are described in full. There are more, of which only the names a
 
 Call one of them only where none of those above fits, in the format above. It is described in full after that."""
 LATER_HEADING = "Of the functions that were given by name:"
+LOADED_HEADING = "These functions can be called now, too, in the format above:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +163,12 @@ class Listings:
         max_tools: int,
     ) -> None:
         self._dialect = dialect
-        self._tools = tools
+        self._tools, self._loaded = split_loaded(tools, steps, escape)
         self._steps = steps
         self._escape = escape
         self._choice = choice
         self._parallel = parallel
-        self._levels = _levels(len(tools), style, max_tools)
+        self._levels = _levels(len(self._tools), style, max_tools)
         self._cache: dict[int, Listing] = {}
 
     @property
@@ -173,6 +194,9 @@ class Listings:
             at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, described, style)}"
             for at, described in selection.described_later.items()
         }
+        for at, loaded in self._loaded.items():
+            text = f"{LOADED_HEADING}\n\n{render_tools(self._dialect, loaded, style)}"
+            later[at] = f"{later[at]}\n\n{text}" if at in later else text
         return Listing(preamble, later, len(selection.name_only))
 
     def _system(self, tools: Sequence[Tool], style: ToolsStyle) -> str:

@@ -39,7 +39,8 @@ class Expansion:
     """Expands schemas inside one `root` schema.
 
     `work` counts the steps of all calls of `alternatives`; `exceeded` says whether the last call reached a limit;
-    `unresolved` has the references so far that are remote or have no target.
+    `unresolved` has the references so far that are remote or have no target, or whose base is not the root;
+    `exclusive_unions` has the branches, each with its alternatives, of every `oneOf` of the last call.
 
     An alternative without any of the `distinguishing` keywords admits anything. A schema without these and the `extra`
     keywords is ignored.
@@ -54,6 +55,7 @@ class Expansion:
         self.work = 0
         self.exceeded = False
         self.unresolved: dict[str, None] = {}
+        self.exclusive_unions: list[list[list[Alternative]]] = []
         self._root = root
         self._work_limit = 0
         self._distinguishing = frozenset(distinguishing)
@@ -67,6 +69,7 @@ class Expansion:
         """
         self._work_limit = self.work + _MAX_WORK
         self.exceeded = False
+        self.exclusive_unions = []
         try:
             found = self._expand_conjunction(schemas, 0)
             self._spend(sum(_enum_size(schema) for alternative in found for schema in alternative))
@@ -95,16 +98,20 @@ class Expansion:
         self._spend(1)
         if schema is False:
             return []
-        if not isinstance(schema, dict) or _is_embedded_resource(schema, self._root):
+        if not isinstance(schema, dict):
+            return [()]
+        if _is_embedded_resource(schema, self._root):
+            self.unresolved[schema["$id"]] = None
             return [()]
         own: list[Alternative] = [()] if self._relevant.isdisjoint(schema) else [(schema,)]
         result = self._product(own, self._expand_conjunction(tuple(self._conjuncts(schema)), depth + 1))
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and branches:
-                options = [
-                    option for branch in _merge_const_branches(branches) for option in self._expand(branch, depth + 1)
-                ]
+                expanded = [self._expand(branch, depth + 1) for branch in _merge_const_branches(branches)]
+                if keyword == "oneOf":
+                    self.exclusive_unions.append([[(*own[0], *option) for option in branch] for branch in expanded])
+                options = [option for branch in expanded for option in branch]
                 if all(map(self._is_constraining, options)):
                     result = self._product(result, options)
         return result

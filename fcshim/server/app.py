@@ -16,11 +16,13 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
+from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.server_tools import ServerTools, load_server_tools
+from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream import upstream_for
 from fcshim.upstream.capabilities import Capabilities, model_reports
 
@@ -40,6 +42,7 @@ class App:
         relay: Relay,
         replies: ReplyEndpoints,
         metadata: MetadataEndpoints,
+        embeddings: EmbeddingEndpoint,
         server_tools: ServerTools,
     ) -> None:
         self._config = config
@@ -50,6 +53,7 @@ class App:
         self._relay = relay
         self._replies = replies
         self._metadata = metadata
+        self._embeddings = embeddings
         self._server_tools = server_tools
         self._connections: set[ClientConnection] = set()
         self.request_count = 0
@@ -86,7 +90,7 @@ class App:
             connection.method,
             connection.path,
             header_names(connection),
-            model_lists=not self._upstream_kind.full_openai_api,
+            model_lists=not self._upstream_kind.full_openai_api or bool(self._config.aliases),
         )
         try:
             await self._route(connection, route)
@@ -117,19 +121,28 @@ class App:
         self._guard.check_key(connection)
         if connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}')
-        elif connection.path == "/" and _asks_for_ollama(connection):
-            connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8")])
-            await connection.end(b"Ollama is running")
+        elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
+            await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
             await self._serve_api(connection, route)
+
+    async def _serve_root(self, connection: ClientConnection) -> None:
+        """Answer a browser with the status page, any other client as Ollama does."""
+        if prefers_html(connection):
+            await serve_status_page(connection, self._config, self._capabilities)
+            return
+        connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
+        await connection.end(b"Ollama is running")
 
     async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         if self._is_relayed(connection, route):
             if route.operation is None:
                 _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
+        elif route.operation == "embed":
+            await self._embeddings.serve(connection)
         elif route.operation is not None:
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
@@ -145,8 +158,15 @@ class App:
             # Embeddings, files and the other paths of OpenAI's API have no tools to emulate.
             unknown = route.api is OPENAI and not route.allowed_methods
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
+        if route.operation == "model" and route.api.codec is OPENAI.codec and self._upstream_kind.full_openai_api:
+            return route.path_params["model"] not in self._config.aliases
         # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
-        return route.operation != "reply" and route.api.codec is self._upstream_kind.codec and not self._serves_metadata
+        return (
+            route.operation not in {"reply", "embed"}
+            and route.api.codec is self._upstream_kind.codec
+            and not self._serves_metadata
+            and (route.operation == "count" or not self._config.aliases)
+        )
 
     @property
     def _serves_metadata(self) -> bool:
@@ -156,14 +176,10 @@ class App:
 def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
     if connection.method not in allowed:
         expected = ", ".join(allowed)
+        connection.extra_headers += [(b"allow", expected.encode())]
         raise RequestError(
             f"{connection.method} is not allowed at {connection.path!r:.200}; use {expected}", status=405
         )
-
-
-def _asks_for_ollama(connection: ClientConnection) -> bool:
-    """Tell whether a request of the root comes from a client of Ollama, not from a browser."""
-    return connection.method in {"GET", "HEAD"} and b"text/html" not in connection.header(b"accept")
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:
@@ -210,5 +226,6 @@ def create_app(config: Config) -> App:
         relay=relay,
         replies=ReplyEndpoints(config, capabilities, relay, reply_store, server_tools, new_id_sources()),
         metadata=MetadataEndpoints(config, upstream, reply_store, server_tools),
+        embeddings=EmbeddingEndpoint(config, upstream, relay),
         server_tools=server_tools,
     )

@@ -9,8 +9,10 @@ import time
 import msgspec
 
 from fcshim.codecs.base import ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
+from fcshim.codecs.model_info import ModelInfo, find_model, read_models, with_aliases
+from fcshim.codecs.openai_chat.models import extend_models
 from fcshim.codecs.reply_store import ReplyStore
-from fcshim.codecs.routes import RouteMatch
+from fcshim.codecs.routes import OPENAI_MODEL_LISTS, RouteMatch
 from fcshim.config import Config
 from fcshim.dispatch import make_shim
 from fcshim.errors import RequestError, UpstreamError
@@ -21,6 +23,7 @@ from fcshim.server.client_connection import ClientConnection
 from fcshim.server.guard import client_key
 from fcshim.server.server_tools import ServerTools
 from fcshim.upstream import Upstream
+from fcshim.upstream.model_pages import complete_model
 
 
 async def count_tokens(request: Request, upstream: Upstream) -> tuple[int, bool]:
@@ -100,21 +103,38 @@ class MetadataEndpoints:
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
     async def _list_models(self, connection: ClientConnection, route: RouteMatch, catalogue: ModelCatalogue) -> None:
-        names, _ = await self._upstream.list_models()
-        now = int(time.time())
+        listed, body = await self._upstream.list_models()
+        names, now = list(dict.fromkeys([*listed, *self._config.aliases])), int(time.time())
         if route.operation == "models":
-            await connection.respond(200, catalogue.encode_models(names, now))
+            own_form = route.api.catalogue is OPENAI_MODEL_LISTS.catalogue and self._upstream.kind.full_openai_api
+            entries = catalogue.encode_models(names, now)
+            aliases = {name: self._config.aliases[name] for name in names if name not in listed}
+            await connection.respond(200, extend_models(body, aliases, now) if own_form else entries)
             return
         name = route.path_params["model"]
-        if name not in names and self._config.for_model(name).upstream_model not in names:
+        if name not in names and self._config.for_model(name).upstream_model not in listed:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
         await connection.respond(200, catalogue.encode_model(name, now))
 
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes
     ) -> None:
-        names, model_list = await self._upstream.list_models()
-        await connection.respond(200, describer.describe(self._target(connection, route), body, names, model_list))
+        target = self._target(connection, route)
+        name = describer.described_name(target, body)
+        names, listed = await self._upstream.list_models()
+        known = {model.name: model for model in read_models(listed)}
+        models = [known.get(each, ModelInfo(name=each)) for each in names]
+        if name is not None:
+            models = [await self._describe_model(models, name)]
+        else:
+            models = with_aliases(models, self._config.aliases)
+        await connection.respond(200, describer.describe(target, body, models))
+
+    async def _describe_model(self, models: list[ModelInfo], name: str) -> ModelInfo:
+        """Return what is known about one model. Raises `RequestError` (404)."""
+        found = find_model(with_aliases(models, self._config.aliases), name)
+        upstream_name = self._config.aliases.get(found.name, found.name)
+        return await complete_model(self._upstream, found, upstream_name, alone=len(models) == 1)
 
     def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
         owner = client_key(connection.headers, connection.query)

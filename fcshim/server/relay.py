@@ -10,11 +10,14 @@ import contextlib
 import re
 from collections.abc import Callable
 
+import msgspec
+
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
-from fcshim.upstream import Upstream, UpstreamReply
+from fcshim.server.guard import client_key
+from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
     {
@@ -23,7 +26,8 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
-_VERSION = re.compile(r"^/v1(?:alpha|beta1?)?(?=/)")
+_VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
+"""The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
 """Seconds for the rest of a reply whose last event has come."""
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
@@ -120,6 +124,21 @@ class Relay:
             dropped |= _KEY_HEADERS
         # CGI and WSGI servers read `_` as `-`.
         return [(name, value) for name, value in headers if name.lower().replace(b"_", b"-") not in dropped]
+
+    def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
+        """Return what an upstream of another API may see of the client's headers: the key, where keys are forwarded."""
+        key = client_key(connection.headers, connection.query)
+        if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
+            return []
+        return [key_header(self._upstream.kind, key)]
+
+
+def with_model_name(body: bytes, model: str | None) -> bytes:
+    """Return the request body with another model name; the bytes of every other value stay as they are."""
+    if model is None:
+        return body
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({**fields, "model": model})
 
 
 async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:

@@ -28,10 +28,10 @@ from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.guard import client_key
-from fcshim.server.relay import Relay
+from fcshim.server.relay import Relay, with_model_name
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.tool_loop import ToolLoop
-from fcshim.upstream import UpstreamReply, key_header
+from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities
 
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
@@ -315,10 +315,7 @@ class ReplyEndpoints:
         """
         if codec is self._codec:
             return [pair for pair in self._relay.forwarded_headers(connection.headers) if pair[0] not in _CODEC_HEADERS]
-        key = client_key(connection.headers, connection.query)
-        if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
-            return []
-        return [key_header(self._upstream_kind, key)]
+        return self._relay.translated_headers(connection)
 
 
 def new_id_sources() -> dict[str, Callable[[], str]]:
@@ -332,14 +329,6 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
 
 def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None) -> bytes:
     return with_model_name(body if uses_tools(request) else codec.relayed_body(body), model)
-
-
-def with_model_name(body: bytes, model: str | None) -> bytes:
-    """Return the request body with another model name; the bytes of every other value stay as they are."""
-    if model is None:
-        return body
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    return msgspec.json.encode({**fields, "model": model})
 
 
 def _refuses_part(request: Request, error: FcshimError) -> bool:

@@ -236,11 +236,10 @@ async def model_reports(config: Config, capabilities: Capabilities) -> list[Mode
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
     names, listed = await capabilities.upstream.list_models()
     asks = not loads_on_demand(listed)
-    named = [name for name, row in config.models.items() if row.upstream_model]
     constrains = config.constrain != "off"
     return [
         await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks)
-        for name in dict.fromkeys([*names, *named])
+        for name in dict.fromkeys([*names, *config.aliases])
     ]
 
 

@@ -6,10 +6,11 @@ import contextlib
 import ollama
 import pytest
 
+from fcshim.config.values import ModelOverrides
 from fcshim.demo.serving import serve_model
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, http_client, running_proxy
-from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_texts, stream_then
+from tests.server.raw_upstream import fixed_reply, hang, raw_reply, raw_upstream, stream_texts, stream_then
 
 MODELS = b'{"object":"list","data":[{"id":"m","object":"model","created":1700000000,"meta":{"n_ctx_train":4096}}]}'
 
@@ -211,7 +212,6 @@ async def test_a_call_that_was_cut_off_is_no_call():
     [
         ("GET", "/", "*/*", 200, "Ollama is running"),
         ("HEAD", "/", "*/*", 200, ""),
-        ("GET", "/", "text/html,application/xhtml+xml,*/*;q=0.8", 404, None),
         ("HEAD", "/api/tags", "*/*", 200, ""),
         ("HEAD", "/api/version", "*/*", 200, ""),
     ],
@@ -225,7 +225,7 @@ async def test_clients_find_out_whether_ollama_runs(method, path, accept, status
         response = await bare.request(method, path, headers={"accept": accept})
 
     assert status == response.status_code
-    assert body is None or body == response.text
+    assert body == response.text
 
 
 async def test_the_default_tag_is_the_name_without_a_tag():
@@ -245,6 +245,82 @@ async def test_the_version_is_told():
 
     assert {"version"} == set(response.json())
     assert not upstream.requests
+
+
+EMBEDDINGS = (
+    b'{"object":"list","data":[{"index":1,"embedding":[2.50,0]},{"index":0,"embedding":[1e-3]}],'
+    b'"usage":{"prompt_tokens":7,"total_tokens":7}}'
+)
+
+
+async def test_embeddings_are_asked_for_by_openais_api():
+    async with talking(fixed_reply(200, EMBEDDINGS), models={"e": ModelOverrides(upstream_model="m")}) as (sdk, up):
+        answer = await sdk.embed("e:latest", ["a", "b"], dimensions=2, truncate=True)
+        nothing = await sdk.embed("e", [])
+    (request,) = up.requests
+
+    assert ([[0.001], [2.5, 0]], "e:latest", 7) == (answer.embeddings, answer.model, answer.prompt_eval_count)
+    assert [] == nothing.embeddings
+    assert "POST /v1/embeddings HTTP/1.1" == request.request_line
+    assert {"model": "m", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2} == request.json_body
+
+
+async def test_the_older_endpoint_for_embeddings_has_one():
+    one = b'{"data":[{"embedding":[0.5]}]}'
+    async with talking(fixed_reply(200, one)) as (sdk, upstream):
+        answer = await sdk.embeddings("m", "a")
+        nothing = await sdk.embeddings("m", "")
+
+    assert ([0.5], []) == (answer.embedding, nothing.embedding)
+    assert ["a"] == upstream.requests[0].json_body["input"]
+
+
+async def test_a_real_ollama_gets_requests_for_embeddings_as_they_are():
+    body = b'{"model":"m","embeddings":[[1]]}'
+    async with talking(fixed_reply(200, body), upstream_api="ollama") as (sdk, upstream):
+        answer = await sdk.embed("m", "a", keep_alive="5m", options={"num_ctx": 8})
+    (request,) = upstream.requests
+
+    assert [[1]] == answer.embeddings
+    assert "POST /api/embed HTTP/1.1" == request.request_line
+    assert {"model": "m", "input": "a", "keep_alive": "5m", "options": {"num_ctx": 8}} == {
+        name: value for name, value in request.json_body.items() if value is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("reply", "settings", "fields", "status", "message"),
+    [
+        (fixed_reply(501, b'{"error":{"message":"start it with --embeddings"}}'), {}, {}, 502, "start it with"),
+        (fixed_reply(200, b'{"data":[]}'), {}, {}, 502, "expected 1 embeddings from the upstream, got 0"),
+        (fixed_reply(200, b"<html>"), {}, {}, 502, "the upstream's reply is no list of embeddings"),
+        (hang, {"upstream_api": "anthropic"}, {}, 501, "the upstream's API has no embeddings"),
+        (hang, {}, {"input": [1]}, 400, "input: expected a string or an array of strings"),
+        (hang, {}, {"model": 1}, 400, "model: expected a string"),
+    ],
+)
+async def test_why_there_are_no_embeddings_is_told(reply, settings, fields, status, message):
+    async with (
+        raw_upstream(reply) as upstream,
+        running_proxy(upstream.url, **settings) as url,
+        http_client(url) as bare,
+    ):
+        response = await bare.post("/api/embed", json={"model": "m", "input": "a", **fields})
+
+    assert status == response.status_code
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+async def test_the_clients_key_is_sent_with_embeddings_where_keys_are_forwarded(forwarded):
+    async with (
+        raw_upstream(fixed_reply(200, b'{"data":[{"embedding":[0]}]}')) as upstream,
+        running_proxy(upstream.url, forward_client_key=forwarded) as url,
+        http_client(url) as bare,
+    ):
+        await bare.post("/api/embed", json={"model": "m", "input": "a"}, headers={"x-api-key": "k"})
+
+    assert ("Bearer k" if forwarded else None) == upstream.requests[0].headers.get("authorization")
 
 
 LOADED = b'{"model":"m","created_at":"2026-11-20T10:00:00Z","message":{"role":"assistant","content":""},"done":true}'

@@ -58,7 +58,7 @@ def _arrays(inner: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
 def _objects(draw: st.DrawFn, inner: st.SearchStrategy[JSON]) -> JSON:
     properties = draw(st.dictionaries(names, inner, max_size=4))
     required = [key for key in properties if draw(st.booleans())]
-    closed = {"additionalProperties": False} if draw(st.booleans()) else {}
+    closed = draw(st.sampled_from([{}, {"additionalProperties": False}, {"additionalProperties": {"type": "integer"}}]))
     fewest = {"minProperties": draw(st.integers(0, len(properties)))} if properties and draw(st.booleans()) else {}
     return {"type": "object", "properties": properties, "required": required, **closed, **fewest}
 

@@ -110,16 +110,10 @@ def test_formats_are_kept(form: str) -> None:
     assert all(checker.conforms(value, form) for value in member({"type": "string", "format": form}, 300))
 
 
-def test_a_string_of_limited_length_has_no_characters_that_bytewise_sampling_breaks() -> None:
+def test_a_string_has_as_many_characters_as_its_schema_says() -> None:
     texts = member({"type": "string", "minLength": 70, "maxLength": 200})
 
-    assert all(60 <= len(text) <= 200 for text in texts)
-    assert not any(0x800 <= ord(char) < 0x1000 or ord(char) > 0xFFFF for text in texts for char in _written(text))
-
-
-def _written(text: str) -> str:
-    """Remove characters that can only have been written as an escape, which sampling cannot break."""
-    return "".join(char for char in text if not 0x800 <= ord(char) < 0x1000)
+    assert all(70 <= len(text) <= 200 for text in texts)
 
 
 @pytest.mark.parametrize(

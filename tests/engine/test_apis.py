@@ -37,3 +37,20 @@ async def test_a_call_and_its_result(trained_server, codec, upstream_api):
     assert call.error is None
     assert "add_numbers returned 42" in answer.text
     assert answer.error is None
+
+
+async def test_embeddings_and_the_context_length_in_ollamas_api(trained_server):
+    async with running_proxy(trained_server.url) as url, http_client(url) as client:
+        found = (await client.post("/api/embed", json={"model": "m", "input": ["add", "add", "two"]})).json()
+        older = (await client.post("/api/embeddings", json={"model": "m", "prompt": "add"})).json()
+        own = (await client.post("/v1/embeddings", json={"model": "m", "input": "add"})).json()
+        (name,) = [each["name"] for each in (await client.get("/api/tags")).json()["models"]]
+        shown = (await client.post("/api/show", json={"model": name})).json()
+
+    first, second, other = found["embeddings"]
+    assert first == pytest.approx(own["data"][0]["embedding"])
+    assert first == pytest.approx(second)
+    assert first == pytest.approx(older["embedding"])
+    assert first != pytest.approx(other)
+    assert found["prompt_eval_count"] > 0
+    assert trained_server.latest_tokens()[1] == shown["model_info"]["llama.context_length"]

@@ -12,8 +12,10 @@ from fcshim import Client
 from fcshim.events import ToolCallChunk, ToolCallEnd
 from fcshim.reply import Reply, fold
 from fcshim.schema.validate import first_violation
+from tests.engine.conftest import VOCABULARIES
 from tests.engine.llama_server import SLOTS, LlamaServer
 from tests.engine.schemas import SCHEMAS
+from tests.engine.vocabulary import byte_tokens
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
 TOKENS = 1_000
@@ -117,11 +119,61 @@ async def test_a_model_in_reasoning_ends_it_and_calls(random_server: LlamaServer
             check(call)
 
 
+LIMITS = (3, 8, 20, 40, 100)
+LIMITED = {
+    "type": "object",
+    "properties": {f"upto{most}": {"type": "string", "maxLength": most, "minLength": 1} for most in LIMITS},
+    "required": [f"upto{most}" for most in LIMITS],
+}
+
+
+async def write_limited(server: LlamaServer, preferred: dict[int, float], vocabulary: str, seed: int) -> dict[str, str]:
+    """Return the strings of a call that a model writes which prefers these bytes."""
+    ids = byte_tokens(VOCABULARIES[vocabulary]())
+    bias = [[ids[byte], weight] for byte, weight in preferred.items()]
+    tool = {"type": "function", "function": {"name": "f", "parameters": LIMITED}}
+    async with Client(server.url) as client:
+        fields = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 2_000, "seed": seed}
+        reply = await client.complete(f"Go {seed}.", [tool], temperature=1.0, logit_bias=bias, **fields)
+    (call,) = reply.tool_calls
+    assert call.error is None, call
+    found: dict[str, str] = json.loads(call.tool_call_arguments_complete)
+    return found
+
+
+async def test_no_string_is_too_long_whatever_bytes_a_model_prefers(
+    random_server: LlamaServer, request: pytest.FixtureRequest
+) -> None:
+    vocabulary = request.node.callspec.params["random_server"]
+    first_bytes = {0xE0: 9.0, 0xF0: 9.0, 0xC3: 7.0, 0xE6: 7.0, **dict.fromkeys(range(0x80, 0xA0), 8.0)}
+    replies = await in_turns(lambda seed: write_limited(random_server, first_bytes, vocabulary, seed), 8)
+
+    for strings in replies:
+        assert all(1 <= len(strings[f"upto{most}"]) <= most for most in LIMITS), strings
+    assert any("\ufffd" in text for strings in replies for text in strings.values())
+
+
+async def test_strings_of_every_script_are_written_within_a_length(
+    random_server: LlamaServer, request: pytest.FixtureRequest
+) -> None:
+    vocabulary, texts = request.node.callspec.params["random_server"], "नก日ж😀"
+    preferred = [{byte: 30.0 - 4 * at for at, byte in enumerate(text.encode())} for text in texts]
+    replies = await in_turns(lambda at: write_limited(random_server, preferred[at], vocabulary, 1), len(texts))
+    # Other characters of the script have the same first byte.
+    counts = [
+        sum(char.encode()[0] == text.encode()[0] for char in strings["upto100"])
+        for text, strings in zip(texts, replies, strict=True)
+    ]
+
+    assert all(count > 20 for count in counts), counts
+
+
 ODD: dict[str, JSON] = {
     "repetitions inside one another": {"type": "string", "pattern": "^(([a-z]{1,60}-){1,60}_){1,5}$"},
     "paths": {"type": "array", "items": {"type": "string", "pattern": "^[^/]+(/[^/]+)*$"}},
     "many members": {"type": "object", "minProperties": 10**6},
     "a large object": {"type": "object", "additionalProperties": {"enum": list(range(200))}, "minProperties": 900},
+    "other members beside named ones": {"properties": {"ab": {}, "ac": {}}, "additionalProperties": {"type": "null"}},
     "a negative count": {"type": "string", "minLength": -1},
     "a bound that is exact": {"type": "string", "minLength": 1_999, "maxLength": 1_999},
     "many values, or none": {"anyOf": [{"enum": [f"é{at}" for at in range(200)]}, {"type": "null"}]},

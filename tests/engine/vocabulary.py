@@ -37,6 +37,14 @@ class Vocabulary:
     eos: int
 
 
+def byte_tokens(vocabulary: Vocabulary) -> dict[int, int]:
+    """Return the ids of the tokens of single bytes."""
+    ids = {token.text: at for at, token in enumerate(vocabulary.tokens)}
+    if vocabulary.kind == "llama":
+        return {byte: ids[f"<0x{byte:02X}>".encode()] for byte in range(256)}
+    return {byte: ids[char.encode()] for byte, char in enumerate(_printable_bytes())}
+
+
 def sentencepiece_vocabulary() -> Vocabulary:
     """Pieces of characters; a rare character becomes byte tokens."""
     lines = [line.replace(" ", "\u2581") for line in corpus()]

@@ -7,6 +7,7 @@ import pytest
 from fcshim.errors import ConfigError
 from fcshim.mcp import HttpTransport, McpServerConfig, NpmTransport, StdioTransport, load_servers
 from fcshim.mcp.config_file import read_servers
+from fcshim.mcp.settings import OAuthClient
 
 ENV = {"HOME": "/home/me", "TOKEN": "s3cret"}
 
@@ -49,7 +50,21 @@ def test_a_desktop_clients_file_is_read(tmp_path):
         ({"type": "streamable-http", "url": "http://a/mcp"}, HttpTransport(url="http://a/mcp")),
         ({"type": "sse", "url": "http://a/sse"}, HttpTransport(url="http://a/sse", sse=True)),
         ({"url": "http://a/mcp", "oauth": True}, HttpTransport(url="http://a/mcp", oauth=True)),
-        ({"url": "http://a/mcp", "oauth": {"clientId": "x"}}, HttpTransport(url="http://a/mcp", oauth=True)),
+        ({"url": "http://a/mcp", "oauth": {"scopes": ["x"]}}, HttpTransport(url="http://a/mcp", oauth=True)),
+        (
+            {"url": "http://a", "oauth": {"clientId": "x", "clientSecret": "${TOKEN}", "callbackPort": 81}},
+            HttpTransport(
+                url="http://a",
+                oauth=True,
+                oauth_client=OAuthClient(client_id="x", client_secret="s3cret", redirect_port=81),
+            ),
+        ),
+        (
+            {"url": "http://a", "oauth": {"client_id": "x", "auth_method": "client_secret_post"}},
+            HttpTransport(
+                url="http://a", oauth=True, oauth_client=OAuthClient(client_id="x", auth_method="client_secret_post")
+            ),
+        ),
         ({"command": "${SHELL:-/bin/sh}"}, StdioTransport(command="/bin/sh")),
         ({"command": "${env:HOME}/x"}, StdioTransport(command="/home/me/x")),
     ],
@@ -99,6 +114,10 @@ def test_fields_of_other_clients_are_ignored():
         ({"package": "a"}, ".package: expected a package with its exact version, like @scope/name@1.2.3, got 'a'"),
         ({"package": "a@latest"}, ".package: expected a package with its exact version"),
         ({"package": "--eval=1@1.2.3"}, ".package: expected a package with its exact version"),
+        (
+            {"url": "http://a", "oauth": {"client_id": "x", "redirect_port": 0}},
+            ".oauth: expected client_id, client_secret, redirect_port, auth_method of the registered client: Expected",
+        ),
         ({"url": "http://a", "oauth": "yes"}, ".oauth: expected true, false or an object, got 'yes'"),
         ({"url": "ftp://a"}, ".url: expected an http or https URL, got 'ftp://a'"),
         ({"url": "http://[a"}, ".url: expected an http or https URL"),

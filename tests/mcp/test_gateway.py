@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from fcshim.mcp import InProcessTransport, McpServerConfig
 from fcshim.mcp.gateway import Gateway
@@ -96,11 +97,14 @@ async def test_an_invisible_tool_does_not_exist(mode):
     gateway = Gateway(Executor([add, shown]), visible=lambda tool: tool.definition.name == "add")
     async with Client(gateway.server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        result = await client.call_tool("shown", {})
+        with pytest.raises(MCPError) as hidden:
+            await client.call_tool("shown", {})
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("other", {})
 
     assert ["add"] == names
-    assert result.is_error
-    assert "There is no tool named shown." == result.content[0].text
+    assert (-32602, "Unknown tool: 'shown'") == (hidden.value.error.code, hidden.value.error.message)
+    assert (-32602, "Unknown tool: 'other'") == (unknown.value.error.code, unknown.value.error.message)
 
 
 async def test_cancelling_a_call_cancels_the_work(mode):

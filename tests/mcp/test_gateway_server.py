@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 
 import httpx
 import pytest
@@ -17,6 +18,13 @@ from fcshim.tools import Executor
 from tests.engine.process import free_port
 from tests.mcp.server_programs import eventually, manager
 
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
 
 def add(a: int, b: int) -> int:
     """Add."""
@@ -26,7 +34,7 @@ def add(a: int, b: int) -> int:
 @contextlib.asynccontextmanager
 async def served(**settings):
     port = free_port()
-    app = http_app(Gateway(Executor([add])), **settings)
+    app = http_app(Gateway(Executor([add])), port=port, **settings)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     task = asyncio.create_task(server.serve())
     await eventually(lambda: server.started)
@@ -64,6 +72,42 @@ async def test_web_pages_and_rebound_names_are_refused(headers, status):
         response = await client.post(url, content=body, headers=asked | headers)
 
     assert status == response.status_code
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+async def test_a_page_of_the_servers_own_origin_may_ask(name):
+    async with served() as url, httpx.AsyncClient() as client:
+        port = httpx.URL(url).port
+        asked = {"Accept": "application/json, text/event-stream", "Origin": f"http://{name}:{port}"}
+        response = await client.post(url, json=INITIALIZE, headers=asked | {"Host": f"localhost:{port}"})
+        other = await client.post(url, json=INITIALIZE, headers=asked | {"Origin": f"http://{name}:{port - 1}"})
+
+    assert (200, 403) == (response.status_code, other.status_code)
+
+
+async def test_white_space_around_the_values_of_headers_is_no_part_of_them():
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    body["params"] = {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": envelope}
+    content = json.dumps(body).encode()
+    async with served() as url:
+        port = httpx.URL(url).port
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: localhost:{port} \r\nContent-Type: application/json\r\n"
+            f"Accept: application/json, text/event-stream\r\nContent-Length: {len(content)}\r\n"
+            "MCP-Protocol-Version: 2026-07-28 \r\nMcp-Method:\ttools/call \t\r\nMcp-Name:   add  \r\n"
+            "Connection: close\r\n\r\n"
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + content)
+        answer = await reader.read()
+        writer.close()
+
+    assert b"200 OK" in answer.splitlines()[0], answer
+    assert b'"text":"3"' in answer
 
 
 @pytest.mark.parametrize("given", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import stat
 
 import httpx
@@ -12,6 +13,7 @@ from mcp.client.auth import OAuthFlowError
 from fcshim.mcp import HttpTransport, McpServerConfig
 from fcshim.mcp.connection import ConnectionState
 from fcshim.mcp.logins import OAuthLogins, _RedirectListener
+from fcshim.mcp.settings import OAuthClient
 from tests.mcp.server_programs import manager, serve_over_http
 
 
@@ -75,6 +77,32 @@ async def test_a_rejected_token_needs_a_new_login(guarded, tmp_path):
     assert "it needs a login" in status.error
     assert "the secret" == result.text
     assert 1 == len(browser.shown)
+
+
+async def test_a_client_of_the_settings_is_not_registered(tmp_path):
+    browser = Browser()
+    with serve_over_http("registered", name="guarded") as endpoint:
+        port = int(endpoint.url.split(":")[2].partition("/")[0]) + 1
+        known = OAuthClient(client_id="known", client_secret="s3cret", redirect_port=port)
+        reach = msgspec.structs.replace(endpoint, oauth=True, oauth_client=known)
+        logins = OAuthLogins(tmp_path, show=browser)
+        async with manager(McpServerConfig(name="far", transport=reach), logins=logins) as servers:
+            result = await servers.call("far:secret", {})
+    (file,) = tmp_path.iterdir()
+
+    assert "the secret" == result.text
+    assert "client_id=known" in browser.shown[0]
+    assert {"tokens"} == set(json.loads(file.read_text()))
+    assert "s3cret" not in repr(reach)
+
+
+def test_a_registered_redirect_port_must_be_free(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        known = OAuthClient(client_id="known", redirect_port=taken.getsockname()[1])
+        server = McpServerConfig(name="far", transport=HttpTransport(url="http://a", oauth=True, oauth_client=known))
+        with pytest.raises(OAuthFlowError, match="of the registered redirect URI is taken"):
+            OAuthLogins(tmp_path, show=Browser()).auth(server, "http://a")
 
 
 async def test_a_plain_server_needs_no_login(tmp_path):

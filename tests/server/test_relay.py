@@ -6,7 +6,17 @@ import pytest
 
 from fcshim.config import Secret
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection, running_proxy, send_raw
+from tests.server.proxy import (
+    CHAT,
+    chat_body,
+    http_client,
+    post_request,
+    raw_connection,
+    running_proxy,
+    send_raw,
+    stream_documents,
+    streamed_text,
+)
 from tests.server.raw_upstream import (
     LAST_CHUNK,
     SSE_HEAD,
@@ -17,6 +27,7 @@ from tests.server.raw_upstream import (
     raw_reply,
     raw_upstream,
     reset,
+    stream_texts,
     stream_then,
 )
 
@@ -321,3 +332,16 @@ async def test_a_key_in_the_query_is_not_relayed():
         await send_raw(url, post_request(url, ODD, CHAT + "?a=1&key=secret&b", "Connection: close"))
 
     assert "POST /v1/chat/completions?a=1&b HTTP/1.1" == upstream.requests[0].request_line
+
+
+@pytest.mark.parametrize("tools", [True, False])
+async def test_lm_studios_path_is_that_of_openais_api(tools):
+    async with (
+        raw_upstream(stream_texts("Hello")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        response = await client.post("/api/v0/chat/completions", json=chat_body(tools=tools))
+
+    assert "Hello" == streamed_text(stream_documents(response))
+    assert "POST /v1/chat/completions HTTP/1.1" == upstream.requests[0].request_line

@@ -19,7 +19,7 @@ def read_signature(block: dict[str, JSON]) -> str:
     return read_field(block, "signature", str, "")
 
 
-def read_content(content: JSON, path: str, loaded_tools: set[str]) -> Content:
+def read_content(content: JSON, path: str, loaded_tools: dict[str, None]) -> Content:
     """Read the content of a system message or a tool result: a string, blocks or nothing."""
     if content is None or content == "":
         return ()
@@ -34,7 +34,7 @@ def read_content(content: JSON, path: str, loaded_tools: set[str]) -> Content:
     return tuple(parts)
 
 
-def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> list[Part]:
+def read_parts(block: dict[str, JSON], path: str, loaded_tools: dict[str, None]) -> list[Part]:
     """Read one block; tool names in a tool reference are added to `loaded_tools`."""
     match expect(block.get("type"), str, f"{path}.type"):
         case "text":
@@ -49,7 +49,7 @@ def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> lis
             return [*titles, *_as_documents(read_content(block.get("content"), path, loaded_tools))]
         case "tool_reference":
             name = read_field(block, "tool_name", str, "", f"{path}.")
-            loaded_tools.add(name)
+            loaded_tools[name] = None
             return [TextPart(f"The tool {name} can be called now.\n")]
         case _:
             return []
@@ -69,7 +69,7 @@ def _document(block: dict[str, JSON], path: str) -> list[Part]:
         case "text":
             return [*notes, TextPart(read_field(source, "data", str, "", f"{path}.source."), document=True)]
         case "content":
-            return [*notes, *_as_documents(read_content(source.get("content"), f"{path}.source", set()))]
+            return [*notes, *_as_documents(read_content(source.get("content"), f"{path}.source", {}))]
         case _:
             return [*notes, _media(block, "application/pdf", path)]
 

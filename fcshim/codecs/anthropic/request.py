@@ -9,7 +9,7 @@ reference in the history has loaded it: Claude Code sends deferred placeholders 
 provider would search the deferred tools, all are offered.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -113,6 +113,7 @@ def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
         description=read_field(tool, "description", str, "", f"{path}."),
         parameters=read_field(tool, "input_schema", dict, None, f"{path}."),
         strict=read_field(tool, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field
+        deferred=tool.get("defer_loading") is True,
     )
 
 
@@ -153,8 +154,8 @@ _ROLES = "'user', 'assistant' or 'system'"
 
 def read_messages(
     source: dict[str, JSON], *, complete_history: bool = True
-) -> tuple[tuple[Message, ...], frozenset[str]]:
-    """Read `system` and `messages`; return the messages, and the names of tools that tool references have loaded.
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Read `system` and `messages`; return the messages, and the names of tools that references have loaded, in order.
 
     With `complete_history`, a tool result must refer to a call in it.
     """
@@ -167,7 +168,7 @@ def read_messages(
         reader.messages += [SystemMessage(content)] if content else []
     for position, item in enumerate(items):
         reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
-    return tuple(reader.messages), frozenset(reader.loaded_tools)
+    return tuple(reader.messages), tuple(reader.loaded_tools)
 
 
 class _AnthropicMessageReader:
@@ -176,7 +177,7 @@ class _AnthropicMessageReader:
     def __init__(self, *, complete_history: bool) -> None:
         self._complete_history = complete_history
         self.messages: list[Message] = []
-        self.loaded_tools: set[str] = set()
+        self.loaded_tools: dict[str, None] = {}
         self._call_names: dict[str, str] = {}
 
     def read(self, message: dict[str, JSON], path: str) -> None:
@@ -215,9 +216,12 @@ class _AnthropicMessageReader:
                 "block must have a corresponding `tool_use` block in the previous message.",
                 param=f"{path}.tool_use_id",
             )
-        content = read_content(block.get("content"), path, self.loaded_tools)
+        found: dict[str, None] = {}
+        content = read_content(block.get("content"), path, found)
+        loads = tuple(name for name in found if name not in self.loaded_tools)
+        self.loaded_tools |= found
         is_error = read_field(block, "is_error", bool, False, f"{path}.")  # noqa: FBT003  # the default of a field
-        self.messages.append(ToolMessage(call_id, content, self._call_names.get(call_id, ""), is_error))
+        self.messages.append(ToolMessage(call_id, content, self._call_names.get(call_id, ""), is_error, loads))
 
     def _read_assistant(self, blocks: list[JSON], path: str) -> None:
         parts: list[Part] = []
@@ -269,7 +273,7 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
     return Request(
         model=read_field(source, "model", str, ""),
         messages=messages,
-        tools=tuple(offered.tools),
+        tools=_loaded_last(offered.tools, loaded),
         provider_tools=tuple(offered.provider_tools),
         tool_choice=choice,
         parallel_tool_calls=parallel,
@@ -285,6 +289,15 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
             thinking=_is_thinking_enabled(source.get("thinking")), toolsets=offered.toolsets
         ),
     )
+
+
+def _loaded_last(tools: Sequence[Tool], loaded: Sequence[str]) -> tuple[Tool, ...]:
+    """Return the tools with the deferred ones last, as they were loaded: upstreams list tools in this order, too."""
+    return tuple(sorted(tools, key=lambda tool: loaded.index(tool.name) if _is_loaded(tool, loaded) else -1))
+
+
+def _is_loaded(tool: Tool, loaded: Sequence[str]) -> bool:
+    return tool.deferred and tool.name in loaded
 
 
 def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:

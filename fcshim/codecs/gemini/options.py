@@ -22,6 +22,12 @@ _KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopS
 _CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
 
 
+_THINKING_BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
+"""Tokens for an effort, as the provider's own endpoint with OpenAI's API translates it."""
+_THINKING_MODELS = ("gemini-2.5", "gemini-3")
+"""Models that take a budget; others refuse one."""
+
+
 class GeminiClientOptions(ClientOptions, frozen=True, kw_only=True):
     """What the client wants to see."""
 
@@ -99,6 +105,9 @@ def write_settings(request: Request) -> dict[str, JSON]:
 
 def _translate_extra(request: Request) -> dict[str, JSON]:
     config = {field: request.extra[name] for field, name in _CHAT_API_NAMES.items() if name in request.extra}
+    budget = _THINKING_BUDGETS.get(str(request.extra.get("reasoning_effort")))
+    if budget is not None and request.model.removeprefix("models/").startswith(_THINKING_MODELS):
+        config["thinkingConfig"] = {"thinkingBudget": budget}
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             return {**config, "responseMimeType": "application/json", "responseJsonSchema": schema}

@@ -17,14 +17,12 @@ tokens. White space between the tokens of arguments may change, because every re
 from collections.abc import Sequence
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.model_info import ModelInfo, find_model, read_models
 from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
 from fcshim.codecs.ollama.encoder import OllamaEncoder, write_error, write_reply
 from fcshim.codecs.ollama.models import (
     MODELS_PATH,
-    OllamaModel,
-    find_model,
-    read_models,
     read_requested_model,
     write_running,
     write_show,
@@ -39,6 +37,8 @@ from fcshim.messages import Request
 __all__ = ["OLLAMA", "Ollama", "OllamaDecoder", "OllamaEncoder"]
 
 _GENERATE_PATH = "/api/generate"
+_SHOW_PATH = "/api/show"
+_RUNNING_PATH = "/api/ps"
 
 
 def _read_names(body: bytes) -> list[str]:
@@ -73,17 +73,16 @@ class Ollama(Codec):
         """Return the version."""
         return write_version()
 
-    def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
-        """Describe the models that the upstream lists: all, those in use, or one. Raises `RequestError`."""
-        known = {model.name: model for model in read_models(listed)}
-        models = [known.get(name, OllamaModel(name=name)) for name in names]
-        match target.path:
-            case "/api/show":
-                return write_show(find_model(models, read_requested_model(body)))
-            case "/api/ps":
-                return write_running(models)
-            case _:
-                return write_tags(models)
+    def described_name(self, target: RequestTarget, body: bytes) -> str | None:
+        """Read the model in a request to `/api/show`; None for a list. Raises `RequestError`."""
+        return read_requested_model(body) if target.path == _SHOW_PATH else None
+
+    def describe(self, target: RequestTarget, body: bytes, models: Sequence[ModelInfo]) -> bytes:
+        """Describe the models: all, those in use, or one. Raises `RequestError`."""
+        name = self.described_name(target, body)
+        if name is not None:
+            return write_show(find_model(models, name))
+        return write_running(models) if target.path == _RUNNING_PATH else write_tags(models)
 
 
 OLLAMA = Ollama()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.json_text import read_count
+from fcshim.codecs.model_info import ModelInfo
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
@@ -25,59 +25,6 @@ _DAY = 86_400
 _ERA = 146_097  # days in 400 years, after which the Gregorian calendar repeats
 
 
-class OllamaModel(msgspec.Struct, frozen=True, kw_only=True):
-    """One model of the upstream; 0 for what the upstream does not report."""
-
-    name: str
-    created: int = 0
-    size: int = 0
-    parameter_count: int = 0
-    context_length: int = 0
-    vision: bool = False
-
-
-def read_models(body: bytes) -> tuple[OllamaModel, ...]:
-    """Read the upstream's list of models; empty if the body is something else.
-
-    Forms: OpenAI's `{data: [...]}`, with the additions of llama-server and vLLM, and Ollama's own.
-    """
-    try:
-        source = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return ()
-    if not isinstance(source, dict):
-        return ()
-    described = {_name(entry): entry for entry in _entries(source, "models")}
-    entries = _entries(source, "data") or _entries(source, "models")
-    return tuple(_model(entry, described.get(_name(entry), {})) for entry in entries if _name(entry))
-
-
-def _entries(source: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
-    entries = source.get(name)
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-
-
-def _name(entry: dict[str, JSON]) -> str:
-    name = entry.get("id") or entry.get("model") or entry.get("name")
-    return name if isinstance(name, str) else ""
-
-
-def _model(entry: dict[str, JSON], described: dict[str, JSON]) -> OllamaModel:
-    entry_meta = entry.get("meta")
-    meta = entry_meta if isinstance(entry_meta, dict) else {}
-    capabilities = described.get("capabilities")
-    return OllamaModel(
-        name=_name(entry),
-        created=read_count(entry, "created"),
-        size=read_count(meta, "size") or read_count(entry, "size"),
-        parameter_count=read_count(meta, "n_params"),
-        context_length=read_count(meta, "n_ctx")
-        or read_count(meta, "n_ctx_train")
-        or read_count(entry, "max_model_len"),
-        vision=isinstance(capabilities, list) and bool({"multimodal", "vision"} & set(map(str, capabilities))),
-    )
-
-
 def read_requested_model(body: bytes) -> str:
     """Read the model name in a request to `/api/show`. Raises `RequestError`."""
     try:
@@ -90,25 +37,17 @@ def read_requested_model(body: bytes) -> str:
     return name
 
 
-def find_model(models: Sequence[OllamaModel], name: str) -> OllamaModel:
-    """Find a model; `:latest` is the default tag. Raises `RequestError` (404)."""
-    for model in models:
-        if model.name.removesuffix(":latest") == name.removesuffix(":latest"):
-            return model
-    raise RequestError(f"model {name[:200]!r} not found", param="model", status=404, kind="not_found")
-
-
 def write_version() -> bytes:
     """Write the response to `/api/version`."""
     return msgspec.json.encode({"version": VERSION})
 
 
-def write_tags(models: Sequence[OllamaModel]) -> bytes:
+def write_tags(models: Sequence[ModelInfo]) -> bytes:
     """Write the response to `/api/tags`."""
     return msgspec.json.encode({"models": [_model_entry(model) for model in models]})
 
 
-def write_running(models: Sequence[OllamaModel]) -> bytes:
+def write_running(models: Sequence[ModelInfo]) -> bytes:
     """Write the response to `/api/ps`: every model that the upstream lists counts as loaded."""
     loaded_fields = {"expires_at": timestamp(2**33), "size_vram": 0}
     return msgspec.json.encode(
@@ -120,7 +59,7 @@ def write_running(models: Sequence[OllamaModel]) -> bytes:
     )
 
 
-def write_show(model: OllamaModel) -> bytes:
+def write_show(model: ModelInfo) -> bytes:
     """Write the response to `/api/show`."""
     info: dict[str, JSON] = {"general.architecture": _ARCHITECTURE, "general.basename": model.name}
     if model.parameter_count:
@@ -140,7 +79,7 @@ def write_show(model: OllamaModel) -> bytes:
     )
 
 
-def _model_entry(model: OllamaModel) -> dict[str, JSON]:
+def _model_entry(model: ModelInfo) -> dict[str, JSON]:
     """Return an entry of the list. The digest is that of the name, because there is no model file to hash."""
     return {
         "name": model.name,
@@ -152,7 +91,7 @@ def _model_entry(model: OllamaModel) -> dict[str, JSON]:
     }
 
 
-def _details(model: OllamaModel) -> dict[str, JSON]:
+def _details(model: ModelInfo) -> dict[str, JSON]:
     size = (
         f"{model.parameter_count / 1e9:.1f}B"
         if model.parameter_count >= 10**9

@@ -1,9 +1,10 @@
 """Reading and writing lists of models.
 
-Rule: only the names are read; the other fields differ from engine to engine.
+Rule: only the names are read; the other fields differ from engine to engine, and stay as they are in a list that is
+extended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +20,10 @@ class _ChatModelList(msgspec.Struct):
     data: list[_ChatModel]
 
 
+class _RawModelList(msgspec.Struct):
+    data: list[dict[str, JSON]]
+
+
 def read_models(body: bytes) -> list[str]:
     """Return the names in `{"data": [{"id": ...}, ...]}`; empty where the body is something else."""
     try:
@@ -30,6 +35,17 @@ def read_models(body: bytes) -> list[str]:
 def write_models(names: Sequence[str], created: int) -> bytes:
     """Write the list of all models."""
     return write_json({"object": "list", "data": [_model_object(name, created) for name in names]})
+
+
+def extend_models(listed: bytes, aliases: Mapping[str, str], created: int) -> bytes:
+    """Add models to an upstream's list, each as a copy of the model that the alias stands for."""
+    try:
+        source = msgspec.json.decode(listed, type=_RawModelList)
+    except (ValueError, RecursionError):
+        return listed
+    known = {entry.get("id"): entry for entry in source.data}
+    added = [{**known.get(name, _model_object(name, created)), "id": alias} for alias, name in aliases.items()]
+    return write_json({**msgspec.json.decode(listed), "data": [*source.data, *added]})
 
 
 def write_model(name: str, created: int) -> bytes:

@@ -260,11 +260,12 @@ def _write_output(
 ) -> list[dict[str, JSON]]:
     client_options = ResponsesClientOptions.of(request)
     items: list[dict[str, JSON]] = []
-    if reply.reasoning:
-        items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
     parts = list(split_text(visible_text(reply), reply.web_tool_uses))
     is_limited = reason in INCOMPLETE_REASONS and not (reply.tool_calls and reply.text)
     is_cut = is_limited or call_failure(reply) is not None
+    if reply.reasoning:
+        status = "incomplete" if is_cut and not parts else "completed"
+        items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None, status))
     for part in parts:
         if isinstance(part, str):
             status = "incomplete" if is_cut and part is parts[-1] else "completed"

@@ -126,7 +126,7 @@ class ItemReader:
         self._calls.append(ToolCall(call_id, name, arguments))
         self._ends_with_text = False
 
-    def _read_result(self, item: dict[str, JSON], path: str) -> None:
+    def _read_result(self, item: dict[str, JSON], path: str, loads: tuple[str, ...] = ()) -> None:
         call_id = self._read_result_id(item, path)
         if call_id not in self._names and not self.skipped:
             raise RequestError(
@@ -136,7 +136,8 @@ class ItemReader:
         if not isinstance(output, str | list | None):
             output = msgspec.json.encode(output).decode()
         content = _read_content(output, f"{path}.output")
-        self._append(ToolMessage(call_id, content, self._names.get(call_id, ""), item.get("status") == "failed"))
+        is_error = item.get("status") == "failed"
+        self._append(ToolMessage(call_id, content, self._names.get(call_id, ""), is_error, loads))
 
     def _read_result_id(self, item: dict[str, JSON], path: str) -> str:
         """Return the id of the call; the result of a local shell has its call's id, of either kind, as its own id."""
@@ -150,9 +151,9 @@ class ItemReader:
         found = read_field(item, "tools", list, [], f"{path}.")
         self.loaded_tools += found
         if item.get("call_id") is not None:
-            names = ", ".join(flat_names(found))
-            text = f"These tools can be called now: {names}" if names else "No tool was found."
-            self._read_result({**item, "output": text}, path)
+            names = tuple(flat_names(found))
+            text = f"These tools can be called now: {', '.join(names)}" if names else "No tool was found."
+            self._read_result({**item, "output": text}, path, names)
 
     def _append(self, message: Message) -> None:
         self._end_turn()

@@ -154,7 +154,7 @@ def _add_tool(offered: ResponsesTools, tool: Tool, path: str, namespace: str, *,
         if allow_repeat:
             return
         raise RequestError(f"{path}: there are two tools named {name[:80]!r}", param=f"{path}.name")
-    offered.tools[name] = msgspec.structs.replace(tool, name=name)
+    offered.tools[name] = msgspec.structs.replace(tool, name=name, deferred=allow_repeat)
     if namespace:
         offered.namespaces[name] = namespace
 

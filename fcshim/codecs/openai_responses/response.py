@@ -68,8 +68,11 @@ def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]
 
 
 def _with_function_fields(tool: JSON) -> JSON:
-    is_function = isinstance(tool, dict) and tool.get("type") == "function" and "function" not in tool
-    return {**tool, **{name: tool.get(name) for name in _FUNCTION_FIELDS}} if is_function else tool
+    if not isinstance(tool, dict) or tool.get("type") != "function":
+        return tool
+    inner = tool.get("function")  # the Chat API's form, which some clients also send here
+    fields = {"type": "function", **inner} if isinstance(inner, dict) else tool
+    return {**fields, **{name: fields.get(name) for name in _FUNCTION_FIELDS}}
 
 
 def end_response(

@@ -4,10 +4,12 @@ Rule: a response is stored unless the client sent `store: false`. It is stored w
 request, so that the chain of `previous_response_id` gives the whole conversation and no item is stored twice.
 """
 
+from urllib.parse import parse_qsl
+
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
-from fcshim.codecs.json_text import write_json
+from fcshim.codecs.json_text import field_error, write_json
 from fcshim.codecs.openai_responses.input_resolver import StoredResponse, input_items
 from fcshim.codecs.openai_responses.request import API
 from fcshim.errors import RequestError
@@ -15,6 +17,13 @@ from fcshim.events import JSON
 from fcshim.messages import Request
 
 _INPUT_ITEMS = "/input_items"
+_PAGE_SIZE = 20
+_MAX_PAGE_SIZE = 100
+_PART_DEFAULTS: dict[JSON, dict[str, JSON]] = {
+    "output_text": {"annotations": [], "logprobs": []},
+    "input_image": {"detail": "auto"},
+}
+"""Fields that parts have in a list, and that clients may leave out of a request."""
 
 
 def store_response(request: Request, identity: ReplyIdentity, response: dict[str, JSON]) -> None:
@@ -43,26 +52,44 @@ def respond(method: str, target: RequestTarget) -> bytes:
         return msgspec.json.encode({"id": name, "object": "response", "deleted": True})
     stored = msgspec.json.decode(document, type=StoredResponse)
     if target.path.endswith(_INPUT_ITEMS):
-        return msgspec.json.encode(_list_items(name, stored.input))
+        return msgspec.json.encode(_list_items(name, stored.input, target.query))
     return msgspec.json.encode(stored.response)
 
 
-def _list_items(name: str, items: list[JSON]) -> dict[str, JSON]:
-    """Return the list object for items; items without an id get one, because the client's type requires it."""
-    named = [
-        {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **_with_parts(item)}
+def _list_items(name: str, items: list[JSON], query: str) -> dict[str, JSON]:
+    """Return one page of items; items without an id get one, because the client's type requires it."""
+    listed = [
+        {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **_as_listed(item)}
         for at, item in enumerate(items)
         if isinstance(item, dict)
     ]
-    ends = {"first_id": named[0]["id"], "last_id": named[-1]["id"]} if named else {"first_id": None, "last_id": None}
-    return {"object": "list", "data": named, **ends, "has_more": False}
+    page, has_more = _cut_page(listed, dict(parse_qsl(query)))
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": page, **ends, "has_more": has_more}
 
 
-def _with_parts(item: dict[str, JSON]) -> dict[str, JSON]:
-    """Return a message with its status and a list of parts as content; other items as they are."""
-    if item.get("type", "message") != "message":
-        return item
+def _cut_page(items: list[dict[str, JSON]], query: dict[str, str]) -> tuple[list[dict[str, JSON]], bool]:
+    """Return the items that `order` (the newest first), `after` and `limit` ask for, and whether others follow."""
+    limit, order = query.get("limit", str(_PAGE_SIZE)), query.get("order", "desc")
+    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= _MAX_PAGE_SIZE):
+        raise field_error(limit, f"an integer from 1 to {_MAX_PAGE_SIZE}", "limit")
+    if order not in {"asc", "desc"}:
+        raise field_error(order, "'asc' or 'desc'", "order")
+    ordered = items if order == "asc" else items[::-1]
+    if (after := query.get("after")) is not None:
+        places = [at for at, item in enumerate(ordered) if item["id"] == after]
+        ordered = ordered[places[0] + 1 :] if places else []
+    return ordered[: int(limit)], len(ordered) > int(limit)
+
+
+def _as_listed(item: dict[str, JSON]) -> dict[str, JSON]:
+    """Return an item with the fields that the client's type requires; a message's content is a list of parts."""
+    listed = {"status": "completed", **item}
     content = item.get("content")
-    kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    parts = [{"type": kind, "text": content}] if isinstance(content, str) else content
-    return {"status": "completed", **item, "content": parts}
+    if isinstance(content, str):
+        content = [{"type": "output_text" if item.get("role") == "assistant" else "input_text", "text": content}]
+    if isinstance(content, list):
+        listed["content"] = [
+            {**_PART_DEFAULTS.get(part.get("type"), {}), **part} if isinstance(part, dict) else part for part in content
+        ]
+    return listed

@@ -166,3 +166,20 @@ def test_a_model_name_with_dot_segments_is_rejected(model):
 def test_several_choices_are_rejected():
     with pytest.raises(RequestError, match="one choice"):
         body(n=2)
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "budget"),
+    [
+        ("gemini-2.5-pro", "low", 1024),
+        ("models/gemini-3-flash", "high", 24_576),
+        ("gemini-2.5-flash", "none", None),
+        ("gemma-3-27b-it", "high", None),
+        ("gemini-2.5-pro", None, None),
+    ],
+)
+def test_an_effort_becomes_a_budget_of_models_that_think(model, effort, budget):
+    request = Request(model=model, messages=(UserMessage((TextPart("Hi"),)),), extra={"reasoning_effort": effort})
+    config = json.loads(GEMINI.encode_request(request).body).get("generationConfig", {})
+
+    assert budget == config.get("thinkingConfig", {}).get("thinkingBudget")

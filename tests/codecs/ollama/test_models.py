@@ -6,8 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.codecs.base import RequestTarget
+from fcshim.codecs.model_info import ModelInfo, read_models
 from fcshim.codecs.ollama import OLLAMA
-from fcshim.codecs.ollama.models import VERSION, OllamaModel, read_models, timestamp
+from fcshim.codecs.ollama.models import VERSION, timestamp
 from fcshim.errors import RequestError
 
 LLAMA_SERVER = json.dumps(
@@ -29,11 +30,11 @@ TAGS = json.dumps({"models": [{"name": "a:latest", "model": "a:latest", "size": 
 
 
 def described(path, listed, body=b""):
-    return json.loads(OLLAMA.describe(RequestTarget(path), body, OLLAMA.decode_models(listed), listed))
+    return json.loads(OLLAMA.describe(RequestTarget(path), body, read_models(listed)))
 
 
 def test_the_list_of_llama_server_has_more_than_names():
-    model = OllamaModel(
+    model = ModelInfo(
         name="tiny", created=1700000000, size=12345, parameter_count=596_000_000, context_length=4096, vision=True
     )
 
@@ -42,7 +43,7 @@ def test_the_list_of_llama_server_has_more_than_names():
 
 def test_other_forms_of_lists_are_read():
     assert ["a:latest", "b:8b"] == OLLAMA.decode_models(TAGS)
-    assert (OllamaModel(name="m", context_length=512),) == read_models(
+    assert (ModelInfo(name="m", context_length=512),) == read_models(
         b'{"data":[{"id":"m","max_model_len":512,"created":null}]}'
     )
 

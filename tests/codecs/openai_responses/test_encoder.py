@@ -203,6 +203,15 @@ def test_stop_reasons_have_their_statuses(stop, status, reason):
     assert (IDENTITY.created if status == "completed" else None) == last["response"]["completed_at"]
 
 
+def test_reasoning_that_is_cut_off_is_incomplete_streamed_or_not():
+    events = [Reasoning("hm"), Stop("max_tokens")]
+    streamed = stream(*events)[-1]["response"]
+    whole = json.loads(OPENAI_RESPONSES.encode_reply(request(), IDENTITY, [fold(events)]))
+
+    assert ["incomplete"] == [item["status"] for item in streamed["output"]]
+    assert ["incomplete"] == [item["status"] for item in whole["output"]]
+
+
 def test_a_message_before_a_truncated_call_is_complete():
     last = stream(Text("a"), *bad("truncated", ['{"a"']), Stop("max_tokens"))[-1]["response"]
 
@@ -210,7 +219,7 @@ def test_a_message_before_a_truncated_call_is_complete():
 
 
 def test_a_response_has_every_field_that_the_api_documents():
-    tools = [{"type": "function", "name": "f"}, {"type": "web_search"}]
+    tools = [{"type": "function", "function": {"name": "f"}}, {"type": "web_search"}]
     first = stream(Stop("complete"), tools=tools)[0]["response"]
 
     assert [{"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}, tools[1]] == (

@@ -1,6 +1,8 @@
 import json
 
+import pydantic
 import pytest
+from openai.types.responses import ResponseItem
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.json_text import RequestLimits
@@ -32,10 +34,13 @@ class ResponsesSession:
         reply = fold([Text(answer), Stop("complete")])
         return json.loads(self._codec.encode_reply(request, identity, [reply]))
 
-    def respond(self, method, path, name):
+    def respond(self, method, path, name, query=""):
         return json.loads(
-            self._codec.respond(method, RequestTarget(path, "", {"response": name}, self.reply_store), b"")
+            self._codec.respond(method, RequestTarget(path, query, {"response": name}, self.reply_store), b"")
         )
+
+    def list_items(self, query="", name="resp_1"):
+        return self.respond("GET", f"/v1/responses/{name}/input_items", name, query)
 
 
 def role_texts(request):
@@ -132,6 +137,50 @@ def test_a_stored_response_can_be_read_listed_and_deleted():
     with pytest.raises(RequestError) as caught:
         session.respond("GET", "/v1/responses/resp_1", "resp_1")
     assert 404 == caught.value.status
+
+
+ITEMS = [
+    {"role": "user", "content": "a"},
+    {"type": "message", "role": "assistant", "content": "b"},
+    {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,aaaa"}]},
+    {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "3"},
+    {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "x"},
+    {"type": "custom_tool_call_output", "call_id": "c2", "output": "3"},
+    {"type": "reasoning", "summary": []},
+]
+
+
+def test_every_item_of_a_request_is_listed_as_the_official_clients_type():
+    session = ResponsesSession()
+    session.reply_to("one", input=ITEMS)
+    found = [pydantic.TypeAdapter(ResponseItem).validate_python(item) for item in session.list_items()["data"]]
+
+    assert [item.get("type", "message") for item in ITEMS][::-1] == [item.type for item in found]
+
+
+def test_items_are_listed_in_pages():
+    session = ResponsesSession()
+    session.reply_to("one", input=[{"role": "user", "content": str(at)} for at in range(30)])
+    texts = []
+    query = "limit=12"
+    while query:
+        page = session.list_items(query)
+        texts += [item["content"][0]["text"] for item in page["data"]]
+        query = f"limit=12&after={page['last_id']}" if page["has_more"] else ""
+
+    assert [str(at) for at in range(29, -1, -1)] == texts
+    assert ["0", "1"] == [item["content"][0]["text"] for item in session.list_items("order=asc&limit=2")["data"]]
+    assert (20, True) == (len(session.list_items()["data"]), session.list_items()["has_more"])
+    assert [] == session.list_items("after=unknown")["data"]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=x", "limit=101", "limit=" + "9" * 5000, "order=up"])
+def test_a_page_that_cannot_be_listed_is_refused(query):
+    session = ResponsesSession()
+    session.reply_to("one")
+    with pytest.raises(RequestError, match="expected"):
+        session.list_items(query)
 
 
 def test_a_response_with_store_false_is_not_stored():

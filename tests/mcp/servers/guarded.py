@@ -1,5 +1,7 @@
 """A server that requires a login, and its own authorisation server: `guarded.py http PORT`.
 
+With `registered` in place of `http` nobody can register: it knows one client, "known", with the secret "s3cret".
+
 Rule: the login page redirects every visitor at once, with a code; tokens and clients are kept in memory.
 """
 
@@ -73,16 +75,24 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.tokens.pop(token.token, None)
 
 
-def main(_: str, port: str) -> None:
+def main(way: str, port: str) -> None:
     """Serve."""
+    provider = Provider()
+    if way == "registered":
+        provider.clients["known"] = OAuthClientInformationFull(
+            client_id="known",
+            client_secret="s3cret",
+            redirect_uris=[f"http://127.0.0.1:{int(port) + 1}/callback"],
+            token_endpoint_auth_method="client_secret_basic",
+        )
     url = f"http://127.0.0.1:{port}"
     settings = AuthSettings(
         issuer_url=url,
         resource_server_url=f"{url}/mcp",
         validate_token_resource=True,
-        client_registration_options=ClientRegistrationOptions(enabled=True),
+        client_registration_options=ClientRegistrationOptions(enabled=way != "registered"),
     )
-    server = MCPServer("guarded", auth_server_provider=Provider(), auth=settings)
+    server = MCPServer("guarded", auth_server_provider=provider, auth=settings)
 
     @server.tool()
     def secret() -> str:

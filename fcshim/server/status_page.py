@@ -1,0 +1,112 @@
+"""The page that a browser gets at `/`: the server behind the proxy, how each model is asked, one line for each client.
+
+Rule: static HTML without script; whatever comes from the upstream or the request is escaped.
+"""
+
+import base64
+import functools
+import hashlib
+import re
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from fcshim.config import Config
+from fcshim.errors import UpstreamError
+from fcshim.resources import resource_dir
+from fcshim.server.client_connection import ClientConnection
+from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
+from fcshim.upstream.detection import detect
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_MAX_MODELS = 200
+"""Models on the page; a hosted endpoint lists hundreds."""
+_STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse}th,td{text-align:left;padding:.2em 1em .2em 0}"
+    "pre{background:#8882;padding:.5em;overflow:auto}"
+)
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+HEADERS = [
+    (b"content-type", b"text/html; charset=utf-8"),
+    (
+        b"content-security-policy",
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'".encode(),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"vary", b"Accept"),
+]
+_HOST = re.compile(rb"[A-Za-z0-9.-]+(?::\d+)?|\[[0-9A-Fa-f:.]+\](?::\d+)?")
+"""A host that may stand in a line to be copied into a shell."""
+
+CLIENTS = {
+    "openai_chat": ("OpenAI: Chat Completions", "export OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}"),
+    "openai_responses": ("OpenAI: Responses", "export OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}"),
+    "anthropic": ("Anthropic", "export ANTHROPIC_BASE_URL={url} ANTHROPIC_AUTH_TOKEN={key}"),
+    "gemini": ("Gemini", "export GOOGLE_GEMINI_BASE_URL={url} GEMINI_API_KEY={key}"),
+    "ollama": ("Ollama", "export OLLAMA_HOST={url}"),
+}
+"""For each client API its name and the line that points a client here."""
+
+
+def prefers_html(connection: ClientConnection) -> bool:
+    """Tell whether the client is a browser, which names HTML; Ollama's clients accept JSON or anything."""
+    return b"text/html" in connection.header(b"accept").lower()
+
+
+async def serve_status_page(connection: ClientConnection, config: Config, capabilities: Capabilities) -> None:
+    """Answer with the page; an upstream that cannot be reached is told on it."""
+    server, evidence = await _describe_server(capabilities.upstream)
+    models: list[ModelReport] = []
+    problem = ""
+    try:
+        models = await model_reports(config, capabilities)
+    except UpstreamError as error:
+        problem = error.message
+    page = _template().render(
+        style=_STYLE,
+        version=version("fcshim"),
+        server=server,
+        evidence=evidence,
+        upstream=capabilities.upstream.url,
+        models=models[:_MAX_MODELS],
+        omitted=max(len(models) - _MAX_MODELS, 0),
+        problem=problem,
+        clients=client_lines(_own_url(connection, config), "KEY" if config.api_keys else "none"),
+    )
+    connection.prepare(200, HEADERS)
+    await connection.end(page.encode())
+
+
+def client_lines(url: str, key: str) -> list[tuple[str, str]]:
+    """Return the name of each client API, and the line that points a client at this address."""
+    return [(name, line.format(url=url, key=key)) for name, line in CLIENTS.values()]
+
+
+async def _describe_server(upstream: Upstream) -> tuple[str, str]:
+    """Return the kind of server, and how it was found out."""
+    if not upstream.kind.full_openai_api:
+        return f"an endpoint with the API {upstream.kind.name!r}", ""
+    try:
+        found = await detect(upstream)
+    except UpstreamError as error:
+        return "a server that does not answer", error.message
+    return found.backend.name, found.evidence
+
+
+def _own_url(connection: ClientConnection, config: Config) -> str:
+    host = connection.header(b"host")
+    return f"http://{host.decode() if _HOST.fullmatch(host) else f'{config.host}:{config.port}'}"
+
+
+@functools.cache
+def _template() -> "Template":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only browsers need it
+
+    loader = FileSystemLoader(resource_dir("templates") / "_pages")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("status.html")

@@ -1,0 +1,47 @@
+"""What the upstream tells about one model beyond its list: LM Studio's, Ollama's and llama-server's own pages.
+
+Rule: a page that is missing, hangs or is something else tells nothing. The properties of llama-server are those of the
+model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import quote
+
+import msgspec
+
+from fcshim.codecs.model_info import ModelInfo, read_entry, read_page, read_props, read_show
+from fcshim.errors import UpstreamError
+from fcshim.events import JSON
+from fcshim.upstream.detection import PAGE_TIMEOUT
+from fcshim.upstream.endpoint import Upstream
+
+_Page = tuple[str, str, bytes, Callable[[dict[str, JSON]], ModelInfo]]
+
+
+async def complete_model(upstream: Upstream, model: ModelInfo, name: str, *, alone: bool) -> ModelInfo:
+    """Return `model` with what the upstream's pages tell about it; it is called `name` there.
+
+    `alone`: the upstream has no other.
+    """
+    if not (upstream.kind.full_openai_api or upstream.kind.name == "ollama"):
+        return model
+    pages: list[_Page] = [
+        ("GET", f"//api/v0/models/{quote(name, safe='')}", b"", read_entry),
+        ("POST", "//api/show", msgspec.json.encode({"model": name}), read_show),
+    ]
+    if alone:
+        pages.append(("GET", "//props", b"", read_props))
+    for told in await asyncio.gather(*(_fetch(upstream, page) for page in pages)):
+        model = model.completed_by(told)
+    return model
+
+
+async def _fetch(upstream: Upstream, page: _Page) -> ModelInfo:
+    method, path, body, read = page
+    try:
+        async with asyncio.timeout(PAGE_TIMEOUT):
+            status, answer = await upstream.fetch(method, path, body)
+    except (UpstreamError, TimeoutError):
+        return ModelInfo(name="")
+    return read(read_page(answer) if status == 200 else {})
