@@ -46,6 +46,7 @@ class AgentRunner:
 
     def write_settings(self) -> None:
         """Write the agent's settings below its home folder."""
+        self.home.mkdir()
         for name, content in self.agent.files.items():
             path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +82,7 @@ class AgentRunner:
         return {
             "PATH": f"{node_folder()}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.home),
+            "TMPDIR": str(self.home),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
