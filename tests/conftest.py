@@ -36,6 +36,7 @@ ENGINE_TESTS = (
     "mcp/test_tool.py",
     "server/test_run.py",
     "server/test_server_tools",
+    "clients/test_agents.py",
     "clients/test_server_tools.py",
     "test_extras.py",
     "test_readme.py",

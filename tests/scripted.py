@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 HANG = object()
@@ -47,9 +47,12 @@ class ScriptedUpstream:
 
 @contextlib.asynccontextmanager
 async def scripted_upstream(
-    *scripts: Script, listing: Script | None = None, pages: Mapping[str, Script] | None = None
+    *scripts: Script,
+    listing: Script | None = None,
+    pages: Mapping[str, Script] | None = None,
+    respond: Callable[[ReceivedRequest], Script] | None = None,
 ) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts in order, one per request; `listing` answers every GET, which is not recorded.
+    """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET, not recorded.
 
     `pages` answer GETs by path, other paths get 404; only the paths are recorded.
     """
@@ -69,7 +72,7 @@ async def scripted_upstream(
                     await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
                 upstream.requests.append(asked)
-                await _play(next(waiting), reader, writer, upstream)
+                await _play(respond(asked) if respond else next(waiting), reader, writer, upstream)
         finally:
             writer.close()
 

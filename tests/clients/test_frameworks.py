@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
+from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, framework_version, missing
 from tests.clients.text_only import check_text_only
 from tests.scripted import model_list, scripted_upstream, text_reply
 from tests.server.mcp_proxy import call_text, prompts
@@ -66,7 +66,11 @@ MODES = pytest.mark.parametrize("mode", ["streamed", "whole"])
 
 @MODES
 @EACH
-async def test_a_tool_is_called_and_its_result_answered(name, api, mode):
+async def test_a_tool_is_called_and_its_result_answered(name, api, mode, record_property):
+    if not missing(name):
+        described = {"client": name, "version": framework_version(name), "api": api, "dialect": "function_call"}
+        for key, value in described.items():
+            record_property(key, value)
     scripts = [text_reply(*cut(text)) for text in replies(name, mode)]
     status, found, errors, upstream = await converse(name, api, mode, *scripts)
 

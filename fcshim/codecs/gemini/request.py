@@ -116,13 +116,16 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
             raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{path}.mode")
 
 
-def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
-    """Read `systemInstruction` and `contents`. Raises `RequestError`."""
+def read_contents(source: dict[str, JSON], *, complete: bool = True) -> tuple[Message, ...]:
+    """Read `systemInstruction` and `contents`. Raises `RequestError`.
+
+    A conversation that is not `complete` may begin with responses to calls that are not part of it.
+    """
     items = get_field(source, "contents")
     items = [items] if isinstance(items, dict) else expect(items, list, "contents")
     if not items:
         raise RequestError("contents: expected at least one content, got an empty array", param="contents")
-    reader = _GeminiContentReader()
+    reader = _GeminiContentReader(complete=complete)
     system = get_field(source, "systemInstruction")
     if system is not None:
         parts = [part for part in _parts(system, "systemInstruction") if part.get("text")]
@@ -137,8 +140,9 @@ def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
 class _GeminiContentReader:
     """Reads contents in order, and keeps the calls that responses refer to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, complete: bool) -> None:
         self.messages: list[Message] = []
+        self._complete = complete
         self._call_names: dict[str, str] = {}  # by call id
         self._open_call_ids: list[str] = []  # of calls without a response
 
@@ -174,7 +178,7 @@ class _GeminiContentReader:
     def _read_response(self, response: dict[str, JSON], path: str) -> None:
         name = expect(response.get("name"), str, f"{path}.name")
         call_id = read_field(response, "id", str, "", f"{path}.") or self._find_open_call(name)
-        if call_id not in self._call_names:
+        if self._complete and call_id not in self._call_names:
             raise RequestError(
                 f"{path}: there is no function call named {name[:80]!r} that it answers. Please ensure that a "
                 "function response turn comes immediately after a function call turn.",
@@ -246,13 +250,17 @@ def read_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> R
 
 
 def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
-    """Read a token count request: contents, or a whole request inside one field."""
+    """Read a token count request: a whole request inside one field, or contents, of which parts may be counted."""
     source = read_object(body)
     inner = get_field(source, "generateContentRequest")
-    return _request(source if inner is None else expect(inner, dict, "generateContentRequest"), target, limits)
+    if inner is None:
+        return _request(source, target, limits, complete=False)
+    return _request(expect(inner, dict, "generateContentRequest"), target, limits)
 
 
-def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimits) -> Request:
+def _request(
+    source: dict[str, JSON], target: RequestTarget, limits: RequestLimits, *, complete: bool = True
+) -> Request:
     tools, provider_tools = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
@@ -262,7 +270,7 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
     )
     return Request(
         model=target.path_params.get("model", ""),
-        messages=read_contents(source),
+        messages=read_contents(source, complete=complete),
         tools=tools,
         provider_tools=provider_tools,
         tool_choice=read_tool_choice(source, tools),

@@ -127,15 +127,18 @@ class ItemReader:
         self._ends_with_text = False
 
     def _read_result(self, item: dict[str, JSON], path: str, loads: tuple[str, ...] = ()) -> None:
+        output = item.get("output")
+        if not isinstance(output, str | list | None):
+            output = msgspec.json.encode(output).decode()
+        content = _read_content(output, f"{path}.output")
+        if item.get("call_id") is None and item.get("name") is not None:
+            self._append(UserMessage(_describe_output(item, content, path)))
+            return
         call_id = self._read_result_id(item, path)
         if call_id not in self._names and not self.skipped:
             raise RequestError(
                 f"No tool call found for function call output with call_id {call_id[:100]}.", param="input"
             )
-        output = item.get("output")
-        if not isinstance(output, str | list | None):
-            output = msgspec.json.encode(output).decode()
-        content = _read_content(output, f"{path}.output")
         is_error = item.get("status") == "failed"
         self._append(ToolMessage(call_id, content, self._names.get(call_id, ""), is_error, loads))
 
@@ -166,6 +169,13 @@ class ItemReader:
         self._text, self._calls = [], []
         self._reasoning = self._signature = ""
         self._ends_with_text = False
+
+
+def _describe_output(item: dict[str, JSON], content: Content, path: str) -> Content:
+    """Write an output that answers no call, in which Codex tells what it did itself, as a document of the client."""
+    name = flat_name(read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name"))
+    parts = (TextPart(part.text, document=True) if isinstance(part, TextPart) else part for part in content)
+    return (TextPart(f"Output of {name}:\n", document=True), *parts)
 
 
 def _read_content(content: JSON, path: str) -> Content:

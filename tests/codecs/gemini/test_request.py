@@ -269,6 +269,17 @@ def test_mode_any_is_ignored_if_only_googles_own_tools_are_given():
     assert AUTO == read(tools=[{"codeExecution": {}}], toolConfig=config).tool_choice
 
 
+def test_a_part_of_a_conversation_can_be_counted():
+    """Gemini CLI counts a result by itself, before it sends it."""
+    response = {"functionResponse": {"id": "c1", "name": "f", "response": {"output": "3"}}}
+    contents = {"contents": [{"role": "user", "parts": [response]}]}
+    request = GEMINI.decode_count(json.dumps(contents).encode(), target("countTokens"))
+
+    assert (ToolMessage("c1", (TextPart("3"),), "f"),) == request.messages
+    with pytest.raises(RequestError, match="there is no function call named 'f'"):
+        GEMINI.decode_count(json.dumps({"generateContentRequest": contents}).encode(), target("countTokens"))
+
+
 def test_a_count_request_may_be_nested_in_a_field():
     body = {
         "generateContentRequest": {"model": "models/a/b", "contents": [HI], "tools": [{"functionDeclarations": [F]}]}

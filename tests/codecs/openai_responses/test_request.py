@@ -392,6 +392,22 @@ def test_a_result_without_its_call_is_the_documented_error():
     assert ("input", "No tool call found for function call output with call_id c9.") == (error.param, error.message)
 
 
+def test_an_output_that_answers_no_call_is_a_document_of_the_client():
+    """Codex tells the model so what its own tools did: `agent.goal_objective` follows the result of `create_goal`."""
+    item = {"type": "function_call_output", "id": "fco_1", "name": "goal_objective", "namespace": "agent"}
+    *_, answer, told = messages(function_call(), result(), {**item, "output": "Tidy up."})
+
+    assert isinstance(answer, ToolMessage)
+    assert (
+        UserMessage(
+            (TextPart("Output of agent__goal_objective:\n", document=True), TextPart("Tidy up.", document=True))
+        )
+        == told
+    )
+    assert "input[0].call_id" == refused(input=[{"type": "function_call_output", "output": "3"}]).param
+    assert "input[0].name" == refused(input=[{"type": "function_call_output", "name": 3, "output": "3"}]).param
+
+
 @pytest.mark.parametrize("left_out", [{"type": "item_reference", "id": "fc_9"}, {"type": "local_shell_call"}], ids=str)
 def test_a_result_whose_call_may_have_been_skipped_is_kept(left_out):
     assert (ToolMessage("c9", texts("3")),) == messages(left_out, result("c9"))
