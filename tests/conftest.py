@@ -12,6 +12,7 @@ from hypothesis import settings
 ENGINE_TESTS = (
     "engine/",
     "chat/test_one_shot.py",
+    "chat/test_question.py",
     "chat/test_terminal.py",
     "cli/test_demo.py",
     "cli/test_doctor.py",

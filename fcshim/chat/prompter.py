@@ -18,8 +18,6 @@ from fcshim.tools import PermissionDecision, PermissionRequest
 if TYPE_CHECKING:
     from fcshim.mcp.server_requests import ElicitationForm
 
-_EXCERPT = 500
-
 
 class InteractiveUser(Protocol):
     """A user at a terminal."""
@@ -52,7 +50,7 @@ class Prompter:
     async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
         question = text_of(messages[-1].content) if messages else ""
-        if self.user is None or not await self.user.confirm(f"a server asks the model: {question[:_EXCERPT]}"):
+        if self.user is None or not await self.user.confirm(f"a server asks the model: {question}"):
             raise ToolError("the user does not let servers ask the model")
         return await self._client.complete(messages, max_tokens=max_tokens, model=self._session.model)
 

@@ -6,7 +6,6 @@ turn.
 
 import asyncio
 import contextlib
-import json
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
@@ -17,16 +16,18 @@ import msgspec
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
+from fcshim.chat.question import describe_call, quote
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
-from fcshim.sanitize import sanitize
+from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionDecision, PermissionRequest
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ _DECISIONS = {
     "": PermissionDecision(allowed=False),
     "never": PermissionDecision(allowed=False, remember=True),
 }
-_EXCERPT = 1_000
-"""Characters of an argument that are shown; of the subject (a command, a path) all are."""
 
 
 class Terminal:
@@ -68,7 +67,7 @@ class Terminal:
             history=typed_lines, completer=completer, complete_while_typing=False
         )
         self._question_session: PromptSession[str] = PromptSession()
-        self._prompt_lock = asyncio.Lock()  # one question at a time
+        self._output_lock = asyncio.Lock()  # one question at a time, and no output beside it
         self._turn_task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -108,45 +107,49 @@ class Terminal:
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
-        """Ask the user whether a call may run; ctrl-C ends the turn."""
-        shown, whole = _shown_arguments(request)
-        hint = " (its server says that it only reads)" if request.traits.reads_only else ""
-        always = f"[a]lways ({request.scope}), never, " if whole else ""
-        answer = await self._read_line(
-            f"  run {request.name} {shown}{hint}?\n  [y]es, [n]o, {always}or what to do instead: "
-        )
-        if answer is None:
-            return PermissionDecision(allowed=False)
-        decision = _DECISIONS.get(answer.lower()) or PermissionDecision(
-            allowed=False, reason=f"The user refused: {answer}"
-        )
-        return decision if whole else msgspec.structs.replace(decision, remember=False)
+        """Ask the user whether a call may run, with all of it before their eyes; ctrl-C ends the turn."""
+        async with self._output_lock:
+            call = describe_call(request, self._view.width)
+            while True:
+                self._view.write_rows(call.rows)
+                always = "" if call.folded else f"[a]lways ({request.scope}), never, "
+                more = "[v]iew it whole, " if call.folded else ""
+                answer = await self._read_line(f"  run it? [y]es, [n]o, {more}{always}or what to do instead: ")
+                if not (call.folded and answer in ("v", "view")):
+                    return _decision(answer, remember=not call.folded)
+                call = describe_call(request, self._view.width, whole=True)
 
     async def confirm(self, action: str) -> bool:
         """Ask the user about an action other than a call."""
-        return await self._read_line(f"  {' '.join(action.split())}\n  let it? [y]es, [n]o: ") in ("y", "yes")
+        async with self._output_lock:
+            self._quote(action)
+            return await self._read_line("  let it? [y]es, [n]o: ") in ("y", "yes")
 
     async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
         """Ask the user to fill in a server's form."""
-        return await fill_form(form, self._read_line)
+        async with self._output_lock:
+            return await fill_form(form, self._read_line, self._quote)
 
-    async def _read_line(self, text: str) -> str | None:
-        """Ask for a line; return None if the user ends the turn instead."""
-        async with self._prompt_lock:
-            self._view.end_turn()
-            try:
-                with patch_stdout(raw=True):
-                    return (await self._question_session.prompt_async(sanitize(text))).strip()
-            except (KeyboardInterrupt, EOFError):
-                if self._turn_task is not None:
-                    self._turn_task.cancel()
-                return None
+    def _quote(self, text: str) -> None:
+        self._view.write_rows(quote(text, self._view.width))
+
+    async def _read_line(self, question: str) -> str | None:
+        """Ask for a line; return None if the user ends the turn instead. What was typed before does not count."""
+        clear_typeahead(self._question_session.input)
+        try:
+            with patch_stdout(raw=True):
+                return (await self._question_session.prompt_async(sanitize_line(question))).strip()
+        except (KeyboardInterrupt, EOFError):
+            if self._turn_task is not None:
+                self._turn_task.cancel()
+            return None
 
     async def _stream_turn(self, text: str) -> None:
         self._view.show_waiting()
         async with aclosing(self._conversation.send(text)) as events:
             async for event in events:
-                self._view.show(event)
+                async with self._output_lock:  # nothing is painted over a question
+                    self._view.show(event)
 
     async def _run_command(self, text: str) -> bool:
         try:
@@ -162,13 +165,10 @@ class Terminal:
         return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
 
 
-def _shown_arguments(request: PermissionRequest) -> tuple[str, bool]:
-    """Return the arguments as they are shown, and whether that is all of them: nobody can agree to what is hidden."""
-    subject = request.traits.subject
-    shown = {name: value if name == subject else _excerpt(value) for name, value in request.arguments.items()}
-    return json.dumps(shown, ensure_ascii=False), shown == dict(request.arguments)
-
-
-def _excerpt(value: JSON) -> JSON:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return value if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}… ({len(text) - _EXCERPT} more characters)"
+def _decision(answer: str | None, *, remember: bool) -> PermissionDecision:
+    """Return the decision of an answer; what was not shown whole is not remembered."""
+    if answer is None:
+        return PermissionDecision(allowed=False)
+    refusal = PermissionDecision(allowed=False, reason=f"The user refused: {answer}")
+    decision = _DECISIONS.get(answer.lower(), refusal)
+    return decision if remember else msgspec.structs.replace(decision, remember=False)

@@ -3,6 +3,8 @@
 Rule: text from outside always goes through `sanitize`; only a transient line, such as progress, is ever erased.
 """
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
@@ -72,6 +74,16 @@ class TerminalView:
     def write_line(self, text: str) -> None:
         """Print text of our own on lines of its own."""
         self._print_line(text)
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self._console.width
+
+    def write_rows(self, rows: Iterable[str]) -> None:
+        """Print rows that fit the terminal, each on a line of its own."""
+        for row in rows:
+            self._print_line(row)
 
     def show_full_result(self, number: int) -> None:
         """Print a whole result, by its number from 1."""

@@ -31,6 +31,7 @@ from fcshim.mcp.http_client import track_send
 from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import Pins
+from fcshim.mcp.server_requests import ElicitationCallback
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
@@ -130,7 +131,10 @@ class Connection:
         self.error = ""
         self.cache = ResultCache(server.cache, time.monotonic)
         self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
-        self._sampling, self._elicitation, self._logins = sampling, elicitation, logins
+        self._sampling, self._logins = sampling, logins
+        self._elicitation = (
+            elicitation.for_server(server.name) if isinstance(elicitation, ElicitationCallback) else elicitation
+        )
         slowest = MAX_DELAY_REMOTE if isinstance(server.transport, HttpTransport) else MAX_DELAY_PROCESS
         self._backoff = Backoff(slowest, random)
         self._state = ConnectionState.CONFIGURED

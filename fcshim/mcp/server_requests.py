@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
-from mcp.client.session import ClientRequestContext, ElicitationFnT, SamplingFnT
+from mcp.client.session import ClientRequestContext, SamplingFnT
 from mcp.types import (
     INVALID_REQUEST,
     CreateMessageRequestParams,
@@ -35,10 +35,11 @@ AskModel: TypeAlias = Callable[[tuple[Message, ...], int], Awaitable[Reply]]
 
 
 class ElicitationForm(msgspec.Struct, frozen=True):
-    """A server's question to the user: a message, and the JSON Schema of the answer."""
+    """A server's question to the user: a message, the JSON Schema of the answer, the server's configured name."""
 
     message: str
     schema: dict[str, JSON]
+    server: str = ""
 
 
 AskUser: TypeAlias = Callable[[ElicitationForm], Awaitable[Mapping[str, JSON] | None]]
@@ -71,21 +72,30 @@ def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
     return handle
 
 
-def elicitation_callback(ask: AskUser) -> ElicitationFnT:
-    """Return the SDK callback through which servers ask the user; it supports forms only."""
+class ElicitationCallback:
+    """The SDK's callback for forms; `for_server` makes one that names the server to the user."""
 
-    async def handle(
-        context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name
-        params: ElicitRequestParams,
-    ) -> ElicitResult | ErrorData:
+    def __init__(self, ask: AskUser, server: str = "") -> None:
+        self._ask = ask
+        self._server = server
+
+    def for_server(self, name: str) -> "ElicitationCallback":
+        """Return the callback of one server."""
+        return ElicitationCallback(self._ask, name)
+
+    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG002 - the SDK passes it by this name
+        """Answer a server's request."""
         if not isinstance(params, ElicitRequestFormParams):
             return ElicitResult(action="decline")
-        values = await ask(ElicitationForm(params.message, params.requested_schema))
+        values = await self._ask(ElicitationForm(params.message, params.requested_schema, self._server))
         if values is None:
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=dict(values))
 
-    return handle
+
+def elicitation_callback(ask: AskUser) -> ElicitationCallback:
+    """Return the SDK callback through which servers ask the user; it supports forms only."""
+    return ElicitationCallback(ask)
 
 
 def _message(message: SamplingMessage) -> Message:

@@ -21,6 +21,7 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.tools.base import AnyTool, Traits
+from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.rules import PermissionRule, judge
 from fcshim.tools.subjects import CommandSubject, PathSubject, Subject, TextSubject, UrlSubject
 
@@ -28,12 +29,16 @@ PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """A call that the user has to approve or refuse; `scope` says for which calls the decision can be remembered."""
+    """A call that the user has to approve or refuse.
+
+    `scope` says for which calls the decision can be remembered, `warnings` what the call risks, each as a verb phrase.
+    """
 
     name: str
     arguments: Mapping[str, JSON]
     traits: Traits
     scope: str = "this call"
+    warnings: tuple[str, ...] = ()
 
 
 class PermissionDecision(msgspec.Struct, frozen=True):
@@ -104,10 +109,19 @@ class Permissions:
                 return self._remembered[key]
             if self._ask is None:
                 return PermissionDecision(allowed=False, reason=_NO_USER_REFUSAL)
-            answer = await self._ask(PermissionRequest(name, arguments, traits, scope))
+            warnings = _warnings(traits, arguments)
+            answer = await self._ask(PermissionRequest(name, arguments, traits, scope, warnings))
             if answer.remember:
                 self._remembered[key] = answer
             return answer
+
+
+def _warnings(traits: Traits, arguments: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return what a command risks, as far as its words show it."""
+    if traits.subject_kind != "command":
+        return ()
+    risks = inspect_command(str(arguments.get(traits.subject, "")), traits.root or Path.cwd())
+    return (f"will be refused: {risks.refusal}", *risks.warnings) if risks.refusal else risks.warnings
 
 
 def _subject(traits: Traits, arguments: Mapping[str, JSON]) -> Subject:

@@ -16,8 +16,11 @@ import termios
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+import pyte
+
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 _TIMEOUT = 20.0
+_HEIGHT = 50
 _ESCAPE_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
 """What a terminal interprets instead of showing it."""
 _PROGRAM = """
@@ -31,8 +34,9 @@ sys.exit(main())
 class PseudoTerminal:
     """One command in a terminal of its own."""
 
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], master: int, width: int) -> None:
         self.process = process
+        self._width = width
         self.raw = b""
         self._master = master
         self._seen = 0
@@ -42,6 +46,14 @@ class PseudoTerminal:
     def output(self) -> str:
         """All output so far, without escape sequences."""
         return _ESCAPE_CODES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
+
+    @property
+    def rows(self) -> list[str]:
+        """What a terminal shows of all output, scrolled rows included: each row as the user sees it."""
+        screen = pyte.HistoryScreen(self._width, _HEIGHT, history=10_000)
+        pyte.ByteStream(screen).feed(self.raw)
+        gone = ["".join(row[at].data for at in range(self._width)) for row in screen.history.top]
+        return [row.rstrip() for row in (*gone, *screen.display)]
 
     def type(self, text: str) -> None:
         """Type text, without the return key."""
@@ -79,10 +91,10 @@ class PseudoTerminal:
 async def terminal(*arguments: str, state: Path, width: int = 200) -> AsyncIterator[PseudoTerminal]:
     """Run `fcshim` with these arguments in a terminal."""
     master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _HEIGHT, width, 0, 0))
     env = {**os.environ, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
     process = _start(arguments, slave, env)
-    shown = PseudoTerminal(process, master)
+    shown = PseudoTerminal(process, master, width)
     loop = asyncio.get_running_loop()
     loop.add_reader(master, shown.read)
     try:

@@ -23,7 +23,7 @@ def friendly():
 
 
 @contextlib.asynccontextmanager
-async def chatting(folder, *replies, servers=None, options=()):
+async def chatting(folder, *replies, servers=None, options=(), width=200):
     """Chat with an upstream that plays these replies; yield the terminal, at its prompt, and the upstream."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = list(options)
@@ -33,7 +33,7 @@ async def chatting(folder, *replies, servers=None, options=()):
         given += ["--mcp", str(file)]
     async with (
         scripted_upstream(*played) as upstream,
-        terminal("chat", upstream.url, "--model", "m", *given, state=folder) as screen,
+        terminal("chat", upstream.url, "--model", "m", *given, state=folder, width=width) as screen,
     ):
         await screen.expect(PROMPT)
         yield screen, upstream
@@ -110,7 +110,7 @@ async def test_a_call_that_may_do_harm_needs_approval(typed, learned, friendly, 
         await screen.expect("  ⎿ ")
         await screen.expect("Well.")
 
-    assert 'run mcp__f__fail {"message": "boom"}?' in asked
+    assert "  mcp__f__fail\n  │ message: boom\n  run it? " in asked
     assert learned in prompts(upstream)[1]
 
 
@@ -169,8 +169,8 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
 @pytest.mark.parametrize(
     ("name", "typed", "learned"),
     [
-        ("ask_user", [("answer it?", "y"), ("name (string):", "Ada")], "accept Ada"),
-        ("ask_user", [("answer it?", "y"), ("name (string):", ""), ("missing", "Bob")], "accept Bob"),
+        ("ask_user", [("the server f asks; answer it?", "y"), ("name (string):", "Ada")], "accept Ada"),
+        ("ask_user", [("answer it?", "y"), ("name (string):", ""), ("name is needed", "Bob")], "accept Bob"),
         ("ask_user", [("answer it?", "n")], "decline"),
         ("ask_model", [("let it?", "n")], "the user does not let servers ask the model"),
     ],
@@ -325,7 +325,7 @@ async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
         await screen.expect(PROMPT)
         screen.enter("call mcp__calc__add with first=19, second=23")
         await screen.expect('● mcp__calc__add {"first": 19, "second": 23}')
-        await screen.expect("(its server says that it only reads)?")
+        await screen.expect("(its server says that it only reads)")
         await screen.expect("what to do instead:")
         screen.enter("y")
         await screen.expect("  ⎿ 42")

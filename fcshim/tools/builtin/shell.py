@@ -10,8 +10,8 @@ from typing import Annotated
 from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
 from fcshim.tools.builtin.command import CommandResult, run_command
-from fcshim.tools.builtin.command_risks import inspect_command
 from fcshim.tools.builtin.workspace import Workspace
+from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.function import FunctionTool
 
 DEFAULT_SECONDS = 120.0
@@ -33,6 +33,7 @@ class Shell:
         traits = Traits(
             subject="command",
             subject_kind="command",
+            root=self._workspace.root,
             source="builtin:shell",
             parallel=False,
             timeout=self._seconds + 10,
