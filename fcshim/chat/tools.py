@@ -4,6 +4,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 """
 
 import os
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -48,7 +49,10 @@ async def open_registry(
     async with ToolHub(builtin, manager=manager) as hub:
         for status in manager.status():
             if status.changed_tools:
-                view.error(f"{status.name}: changed {', '.join(status.changed_tools)}; see: fcshim tools approve")
+                approve = shlex.join(["fcshim", "tools", "approve", status.name, "--mcp", servers])
+                view.error(
+                    f"{status.name}: changed {', '.join(status.changed_tools)}; to compare and approve: {approve}"
+                )
             elif status.error:
                 view.error(f"{status.name}: {status.error}")
         yield hub.registry

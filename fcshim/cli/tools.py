@@ -5,11 +5,13 @@ Rule: one item per line, so that scripts can read it; a server that fails is rep
 
 import argparse
 import asyncio
+import difflib
 import json
 import logging
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -17,6 +19,7 @@ import msgspec
 
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
+from fcshim.events import JSON
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
@@ -25,6 +28,7 @@ from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
+    from fcshim.mcp.pins import ToolChange
     from fcshim.mcp.tool import McpTool
     from fcshim.tools.base import ToolProgress
 
@@ -61,15 +65,18 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = _add_action(commands, "list", "list the tools: server and tool, one per line")
     listing.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
-    listing.add_argument("--verbose", action="store_true", help="also write descriptions and parameters")
+    listing.add_argument(
+        "--verbose", action="store_true", help="also write descriptions, parameters and withheld tools"
+    )
     calling = _add_action(commands, "call", "call a tool and write its result")
     calling.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
     calling.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments (-: stdin)")
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
     converting = _add_action(commands, "convert", "write the tools in the format of a provider's API")
     converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
-    approving = _add_action(commands, "approve", "accept the changed tools of a server")
+    approving = _add_action(commands, "approve", "show what a server changed of its tools, and accept it")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
+    approving.add_argument("--yes", action="store_true", help="accept without a question, as for scripts")
     logging_in = _add_action(commands, "login", "log in to a remote server whose settings require OAuth")
     logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
 
@@ -105,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _report_problems(manager)
+        withheld = {server.name: manager.connection(server.name).withheld() for server in servers}
     if arguments.json:
         write_data(json.dumps([_tool_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
         return code
@@ -112,6 +120,10 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
         write_line(f"{sanitize_line(tool.server)}\t{sanitize_line(tool.name)}")
         if arguments.verbose:
             _write_details(tool)
+    if arguments.verbose:
+        for server, reasons in withheld.items():
+            for name, reason in reasons.items():
+                write_line(f"{sanitize_line(server)}\t{sanitize_line(name)}\n    withheld: {sanitize_line(reason)}")
     return code
 
 
@@ -125,12 +137,47 @@ async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Names
 
 async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager([_server_named(servers, arguments)], arguments) as manager:
-        (status,) = manager.status()
-        manager.approve(arguments.server)
+        connection, (status,) = manager.connection(arguments.server), manager.status()
         if status.error:
             raise ToolError(f"{status.name}: {status.error}")
-    write_line(f"{arguments.server}: {', '.join(status.changed_tools) or 'nothing had changed'}")
+        changes, shown = connection.changes(), connection.listed_tools
+        for change in changes:
+            write_data("\n".join(map(sanitize_line, compare(change))))
+        if changes and not (arguments.yes or _confirms(arguments)):
+            return _FAILED
+        connection.approve(shown)
+    names = ", ".join(sanitize_line(change.name) for change in changes)
+    write_line(f"{arguments.server}: {f'approved {names}' if changes else 'nothing had changed'}")
     return _DONE
+
+
+def compare(change: "ToolChange") -> Iterator[str]:
+    """Yield the lines that differ between the approved definition of a tool and the one of now."""
+    after = _definition_lines(change.after)
+    if change.before is None:
+        yield f"{change.name}: the approved text was not kept; now it is:"
+        yield from after
+        return
+    titles = f"{change.name} (approved)", f"{change.name} (now)"
+    yield from difflib.unified_diff(_definition_lines(change.before), after, *titles, n=2, lineterm="")
+
+
+def _definition_lines(definition: JSON) -> list[str]:
+    """Return a definition as lines: every line of its description, then its fields as JSON."""
+    rest = {name: value for name, value in definition.items() if name != "description"}
+    about = str(definition.get("description", "")).split("\n")
+    return [*about, *json.dumps(rest, ensure_ascii=False, indent=2, sort_keys=True).split("\n")]
+
+
+def _confirms(arguments: argparse.Namespace) -> bool:
+    """Ask at a terminal; elsewhere say what to type."""
+    if sys.stdin.isatty():
+        sys.stderr.write("Approve? [y]es, [n]o: ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    again = shlex.join(["fcshim", "tools", "approve", "--mcp", arguments.mcp, arguments.server, "--yes"])
+    write_error(f"fcshim: nothing is approved yet; to approve what is shown: {again}")
+    return False
 
 
 async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
@@ -223,7 +270,8 @@ def _find_tool(manager: "Manager", name: str) -> "McpTool":
 
 def _server_problems(manager: "Manager") -> list[str]:
     return [
-        f"{each.name}: changed {', '.join(each.changed_tools)}; look at it and run: fcshim tools approve"
+        f"{each.name}: changed {', '.join(each.changed_tools)}; to compare and approve: "
+        f"fcshim tools approve {shlex.quote(each.name)} --mcp FILE"
         if each.changed_tools
         else f"{each.name}: {each.error or 'it is still connecting'}"
         for each in manager.status()

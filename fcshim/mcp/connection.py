@@ -13,7 +13,7 @@ table of transitions is complete; any other transition is a bug.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from fcshim.mcp.error_text import describe_error
 from fcshim.mcp.http_client import track_send
 from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
-from fcshim.mcp.pins import Pins
+from fcshim.mcp.pins import Pins, ToolChange
 from fcshim.mcp.server_requests import ElicitationCallback
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport
 from fcshim.tools.base import ToolProgress
@@ -149,6 +149,7 @@ class Connection:
         self._active_calls = 0
         self._tools: tuple[Tool, ...] = ()
         self._changed_tools: tuple[str, ...] = ()
+        self._left_out: Mapping[str, str] = {}
 
     @property
     def state(self) -> ConnectionState:
@@ -193,10 +194,28 @@ class Connection:
             lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
         )
 
-    def approve(self) -> None:
-        """Approve the server's tools as they are now."""
-        self._pins.approve(self.server, self._tools)
-        self._changed_tools = ()
+    @property
+    def listed_tools(self) -> tuple[Tool, ...]:
+        """The tools of the server's last list, approved or not."""
+        return self._tools
+
+    def changes(self) -> tuple[ToolChange, ...]:
+        """Return how the changed tools differ from the approved ones."""
+        return self._pins.changes(self.server, self._tools)
+
+    def withheld(self) -> dict[str, str]:
+        """Return why tools that the server lists are not offered, by their names."""
+        reasons = dict(self._left_out)
+        for tool in self._tools if self._changed_tools else ():
+            reasons[tool.name] = (
+                "its definition changed" if tool.name in self._changed_tools else "another tool changed"
+            )
+        return reasons
+
+    def approve(self, tools: Iterable[Tool] | None = None) -> None:
+        """Approve these definitions of the server's tools, by default those that it lists now."""
+        self._pins.approve(self.server, self._tools if tools is None else tools)
+        self._changed_tools = self._pins.check(self.server, self._tools)
         self._on_change()
 
     def recheck_pins(self) -> None:
@@ -292,6 +311,7 @@ class Connection:
         )
         async with client:
             self._on_open()
+            self._left_out = link.left_out
             self._set_tools(await list_tools(client))
             if self._scope is not None:
                 self._scope.deadline = math.inf

@@ -23,6 +23,9 @@ _LIMITS = ToolLimits(schema_bytes=256 * 1024, schema_depth=32)
 _MAX_TEXT = 64 * 1024
 """Characters of a name and a description; more would leave no space in a model's context."""
 
+_MAX_LEFT_OUT = 100
+"""Tools that are left out, of which the reason is kept."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -52,15 +55,16 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
-def repair_tool_list(result: dict[str, JSON]) -> None:
-    """Repair a `tools/list` result in place, so that the SDK accepts it.
+def repair_tool_list(result: dict[str, JSON], left_out: dict[str, str] | None = None) -> None:
+    """Repair a `tools/list` result in place, so that the SDK accepts it; tell in `left_out` why a tool is not in it.
 
     Some servers send a schema without a type (zod 4 behind an older converter writes `{"$schema": ...}` alone), for
     which the SDK rejects the whole list.
     """
     if not isinstance(result.get("tools"), list):
         return
-    tools = [tool for tool in result["tools"] if _is_valid_tool(tool)]
+    reasons = {} if left_out is None else left_out
+    tools = [tool for tool in result["tools"] if _is_offered(tool, reasons)]
     for tool in tools:
         tool["inputSchema"] = object_schema(tool.get("inputSchema"))
         output = tool.get("outputSchema")
@@ -69,19 +73,30 @@ def repair_tool_list(result: dict[str, JSON]) -> None:
     result["tools"] = tools
 
 
-def _is_valid_tool(tool: JSON) -> bool:
-    """Return whether a tool can be offered: its schema is within the limits and its text does not fill a prompt."""
+def _is_offered(tool: JSON, left_out: dict[str, str]) -> bool:
+    """Return whether a tool can be offered; if it cannot, log why and note it in `left_out`."""
+    reason = _reason_to_leave_out(tool)
+    if reason and isinstance(tool, dict):
+        name = str(tool.get("name"))[:100]
+        if len(left_out) < _MAX_LEFT_OUT:
+            left_out[name] = reason
+        logger.warning("a tool is left out: %s: %s", name, reason)
+    return not reason
+
+
+def _reason_to_leave_out(tool: JSON) -> str:
+    """Return why a tool cannot be offered: a schema beyond the limits, a text that fills a prompt; else nothing."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-        return False
-    size = len(tool["name"]) + len(str(tool.get("description", "")))
+        return "it has no name"
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        return "it runs as a task only, which is not supported"
     try:
         check_schema(tool.get("inputSchema"), tool["name"][:100], _LIMITS, param="inputSchema")
     except RequestError as error:
-        logger.warning("a tool is left out: %s", error.message)
-        return False
-    if size > _MAX_TEXT:
-        logger.warning("a tool is left out: name and description of %s have %d characters", tool["name"][:100], size)
-    return size <= _MAX_TEXT
+        return error.message
+    size = len(tool["name"]) + len(str(tool.get("description", "")))
+    return f"name and description have {size} characters, more than {_MAX_TEXT}" if size > _MAX_TEXT else ""
 
 
 def list_parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:

@@ -46,6 +46,8 @@ class Link:
         self, server: McpServerConfig, guard: ProcessGuard, logins: "OAuthLogins | None", *, on_open: Callable[[], None]
     ) -> None:
         self.lost = anyio.Event()
+        self.left_out: dict[str, str] = {}
+        """Why tools of the server's list are not offered, by their names."""
         self._server = server
         self._transport_config = server.transport
         self._logins = logins
@@ -82,7 +84,7 @@ class Link:
     async def _open_streams(self) -> AsyncIterator["TransportStreams"]:
         async with self._open_transport() as (read, write):
             self._on_open()
-            yield _ObservedStream(read, self.lost.set), write
+            yield _ObservedStream(read, self._repair, self.lost.set), write
 
     def _open_transport(self) -> "Transport":
         match self._transport_config:
@@ -146,23 +148,28 @@ class Link:
         logins = self._logins or OAuthLogins(default_login_folder(os.environ))
         return logins.auth(self._server, self._transport_config.url)
 
+    def _repair(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        """Repair a list of tools that the SDK would reject as a whole."""
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+            repair_tool_list(item.message.result, self.left_out)
+        return item
+
     def _on_session_lost(self) -> None:
         self._session_lost = True
         self.lost.set()
 
 
-def _repair_message(item: SessionMessage | Exception) -> SessionMessage | Exception:
-    """Repair a list of tools that the SDK would reject as a whole."""
-    if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
-        repair_tool_list(item.message.result)
-    return item
-
-
 class _ObservedStream:
-    """A stream of messages that reports its end."""
+    """A stream of messages that are repaired; it reports its end."""
 
-    def __init__(self, stream: "ReadStream[SessionMessage | Exception]", on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        stream: "ReadStream[SessionMessage | Exception]",
+        repair: Callable[[SessionMessage | Exception], SessionMessage | Exception],
+        on_end: Callable[[], None],
+    ) -> None:
         self._stream = stream
+        self._repair = repair
         self._on_end = on_end
 
     @property
@@ -172,7 +179,7 @@ class _ObservedStream:
 
     async def receive(self) -> SessionMessage | Exception:
         try:
-            return _repair_message(await self._stream.receive())
+            return self._repair(await self._stream.receive())
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._on_end()
             raise
@@ -185,7 +192,7 @@ class _ObservedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return _repair_message(await self._stream.__anext__())
+            return self._repair(await self._stream.__anext__())
         except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._on_end()
             raise

@@ -54,7 +54,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
             return self.error or "it is still connecting"
         if self.changed_tools:
             names = ", ".join(self.changed_tools)
-            return f"it changed what it says of {names}; look at it and run: fcshim tools approve"
+            return f"it changed what it says of {names}; to compare and approve: fcshim tools approve {self.name}"
         return "it offers none"
 
 
@@ -190,11 +190,15 @@ class Manager:
         connection = self._connection_for(name)
         return failed(f"There is no tool named {name}." if connection is None else connection.unavailable_message(name))
 
-    def approve(self, name: str) -> None:
-        """Approve the changed tools of a server. Raises `RequestError` for an unknown server."""
+    def connection(self, name: str) -> Connection:
+        """Return the connection of a server. Raises `RequestError` for an unknown one."""
         if name not in self._connections:
             raise RequestError(f"there is no MCP server named {name!r}")
-        self._connections[name].approve()
+        return self._connections[name]
+
+    def approve(self, name: str) -> None:
+        """Approve the changed tools of a server. Raises `RequestError` for an unknown server."""
+        self.connection(name).approve()
 
     def _connection_for(self, name: str) -> Connection | None:
         for server, connection in self._connections.items():

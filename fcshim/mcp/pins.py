@@ -1,4 +1,4 @@
-"""Digests of tool definitions, each pinned when the tool is first seen.
+"""Definitions of tools, each pinned when the tool is first seen.
 
 Rule: a server that changes a pinned definition is not used until the user approves; a new tool is pinned at once, and
 another program under the server's name starts without pins.
@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.mcp.settings import McpServerConfig
@@ -24,8 +26,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+_MAX_KEPT = 32 * 1024
+"""Characters of a definition that is kept for a comparison; of a longer one only the digest is, to bound the file."""
+
+
+class ToolChange(msgspec.Struct, frozen=True):
+    """A tool whose definition differs from the pinned one; `before` is None if only its digest was kept."""
+
+    name: str
+    before: JSON
+    after: JSON
+
+
 class Pins:
-    """The digests of the tools of every server, in a file if there is a path, else in memory.
+    """The definitions of the tools of every server, in a file if there is a path, else in memory.
 
     Other processes may write the file (`fcshim tools approve`): their entries take precedence. Raises `ConfigError` for
     a file that cannot be read: without it no change could be detected.
@@ -34,24 +48,37 @@ class Pins:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._file_state = _stat_file(path)
-        self._digests: dict[str, dict[str, str]] = _read_file(path) if path is not None else {}
+        self._pinned: dict[str, dict[str, JSON]] = _read_file(path) if path is not None else {}
 
     def check(self, server: McpServerConfig, tools: "Iterable[Tool]") -> tuple[str, ...]:
         """Return the names of the tools that have changed; if there are none, pin the new ones."""
         self._reload()
-        known = self._digests.setdefault(server.identity, {})
-        seen = {tool.name: digest(tool) for tool in tools}
-        changed = tuple(name for name, value in seen.items() if known.get(name, value) != value)
-        new = {name: value for name, value in seen.items() if name not in known}
+        known = self._pinned.setdefault(server.identity, {})
+        seen = {tool.name: definition(tool) for tool in tools}
+        changed = tuple(
+            name for name, value in seen.items() if name in known and _digest(known[name]) != _digest(value)
+        )
+        new = {name: _kept(value) for name, value in seen.items() if name not in known}
         if new and not changed:
             known.update(new)
             self._write()
         return changed
 
-    def approve(self, server: McpServerConfig, tools: "Iterable[Tool]") -> None:
-        """Pin the tools as they are now."""
+    def changes(self, server: McpServerConfig, tools: "Iterable[Tool]") -> tuple[ToolChange, ...]:
+        """Return what differs from the pinned definitions."""
         self._reload()
-        self._digests.setdefault(server.identity, {}).update({tool.name: digest(tool) for tool in tools})
+        known = self._pinned.get(server.identity, {})
+        seen = {tool.name: definition(tool) for tool in tools}
+        return tuple(
+            ToolChange(name, known[name] if isinstance(known[name], dict) else None, value)
+            for name, value in seen.items()
+            if name in known and _digest(known[name]) != _digest(value)
+        )
+
+    def approve(self, server: McpServerConfig, tools: "Iterable[Tool]") -> None:
+        """Pin these definitions."""
+        self._reload()
+        self._pinned.setdefault(server.identity, {}).update({tool.name: _kept(definition(tool)) for tool in tools})
         self._write()
 
     def _reload(self) -> None:
@@ -64,10 +91,8 @@ class Pins:
         except ConfigError as error:
             logger.warning("%s", error)
         else:
-            ours = self._digests
-            self._digests = {
-                server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}
-            }
+            ours = self._pinned
+            self._pinned = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
         self._file_state = state
 
     def _write(self) -> None:
@@ -82,7 +107,7 @@ class Pins:
     def _replace_file(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}")
-        new.write_text(json.dumps(self._digests, indent=1, sort_keys=True), encoding="utf-8")
+        new.write_text(json.dumps(self._pinned, indent=1, sort_keys=True), encoding="utf-8")
         new.replace(path)
         self._file_state = _stat_file(path)
 
@@ -93,10 +118,21 @@ def default_pin_file(env: Mapping[str, str]) -> Path:
     return Path(state) / "fcshim" / "mcp-pins.json"
 
 
-def digest(tool: "Tool") -> str:
-    """Return a digest of a tool's whole definition, except its icons and metadata."""
-    definition: JSON = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
-    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
+def definition(tool: "Tool") -> dict[str, JSON]:
+    """Return a tool's whole definition, except its icons and metadata."""
+    whole: dict[str, JSON] = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
+    return whole
+
+
+def _digest(pinned: JSON) -> str:
+    """Return the digest of a definition; one that was pinned by its digest alone is a string."""
+    if isinstance(pinned, str):
+        return pinned
+    return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(value: dict[str, JSON]) -> JSON:
+    return value if len(json.dumps(value)) <= _MAX_KEPT else _digest(value)
 
 
 def _stat_file(path: Path | None) -> tuple[int, int, int] | None:
@@ -108,7 +144,7 @@ def _stat_file(path: Path | None) -> tuple[int, int, int] | None:
     return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read_file(path: Path) -> dict[str, dict[str, str]]:
+def _read_file(path: Path) -> dict[str, dict[str, JSON]]:
     if not path.exists():
         return {}
     try:

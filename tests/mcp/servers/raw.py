@@ -46,7 +46,8 @@ def tools(request: dict) -> dict:
         return {"tools": [TOOL | {"name": "more"}, TOOL]}
     if MANNER == "odd-tools":
         bare, nameless = {"name": "bare", "inputSchema": {"$schema": "x"}}, {"inputSchema": {}}
-        return {"tools": [bare, nameless, 5, {"name": "none"}, TOOL | {"outputSchema": {"type": "array"}}]}
+        task = TOOL | {"name": "only_tasks", "execution": {"taskSupport": "required"}}
+        return {"tools": [bare, nameless, 5, {"name": "none"}, task, TOOL | {"outputSchema": {"type": "array"}}]}
     if MANNER == "described":
         return {"tools": [TOOL | {"description": Path(sys.argv[2]).read_text()}]}
     if MANNER == "no-tools":
