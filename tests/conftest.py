@@ -33,6 +33,7 @@ ENGINE_TESTS = (
     "mcp/test_http_hostile.py",
     "mcp/test_manager.py",
     "mcp/test_npm.py",
+    "mcp/test_older_servers.py",
     "mcp/test_server_requests.py",
     "mcp/test_tool.py",
     "server/test_run.py",

@@ -77,7 +77,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     approving = _add_action(commands, "approve", "show what a server changed of its tools, and accept it")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
     approving.add_argument("--yes", action="store_true", help="accept without a question, as for scripts")
-    logging_in = _add_action(commands, "login", "log in to a remote server whose settings require OAuth")
+    logging_in = _add_action(commands, "login", "log in to a remote server, by OAuth")
     logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
 
 
@@ -182,8 +182,8 @@ def _confirms(arguments: argparse.Namespace) -> bool:
 
 async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     server = _server_named(servers, arguments)
-    if not isinstance(server.transport, HttpTransport) or not server.transport.oauth:
-        raise ConfigError(f'{arguments.mcp}: {server.name} needs no login (its settings do not say "oauth": true)')
+    if not isinstance(server.transport, HttpTransport):
+        raise ConfigError(f"{arguments.mcp}: {server.name} needs no login: it is a program; expected one with a url")
 
     from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a slow import, after the file is checked
     from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415

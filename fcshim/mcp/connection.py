@@ -1,8 +1,9 @@
 """The connection to one server: connects, calls tools, reconnects.
 
 Rule: `run` drives the connection in one task; a failure of the server becomes a state and an error, never an exception.
-A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. The
-table of transitions is complete; any other transition is a bug.
+A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. What
+older servers expect is tried after a failure, and remembered once it works. The table of transitions is complete; any
+other transition is a bug.
 
     configured -> connecting -> initialising -> ready
                       ^              |            |
@@ -111,6 +112,18 @@ class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """Between two pings of an idle server."""
 
 
+class _Way(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to connect: over the older HTTP transport, with the handshake of the protocols before 2026."""
+
+    sse: bool
+    handshake: bool
+
+    @property
+    def name(self) -> str:
+        """The way's name in the file of pins; empty for the usual one."""
+        return " ".join(filter(None, ("sse" * self.sse, "handshake" * self.handshake)))
+
+
 class Connection:
     """The connection to one server. `run` it in a task; `close` ends that task."""
 
@@ -149,6 +162,10 @@ class Connection:
         self._active_calls = 0
         self._tools: tuple[Tool, ...] = ()
         self._changed_tools: tuple[str, ...] = ()
+        self._way = self._remembered_way()
+        self._was_ready = False  # in the current attempt
+        self._timed_out = False
+        self._last_link: Link | None = None
         self._left_out: Mapping[str, str] = {}
 
     @property
@@ -283,7 +300,20 @@ class Connection:
     async def _connect(self) -> None:
         """Connect, and stay until the connection is lost."""
         self._set_state(ConnectionState.CONNECTING)
-        link = Link(self.server, self._guard, self._logins, on_open=self._on_open)
+        first = error = await self._connect_in(self._way)
+        while (way := self._next_way()) is not None:
+            self._way = way
+            error = await self._connect_in(way)
+        if not self._was_ready:
+            error = first if self._way.sse else error  # of what the settings ask for
+            self._way = self._configured_way()
+        if not self._closing:
+            self.error = error
+
+    async def _connect_in(self, way: _Way) -> str:
+        """Connect in one way, and stay until the connection is lost; return why it ended."""
+        self._was_ready = False
+        self._last_link = link = Link(self.server, self._guard, self._logins, sse=way.sse, on_open=self._on_open)
         failure: BaseException = TimeoutError()
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
@@ -293,8 +323,29 @@ class Connection:
             failure = error
         finally:
             self._drop_link(link)
-        if not self._closing:
-            self.error = describe_error(failure, link.diagnostics())
+        self._timed_out = isinstance(failure, TimeoutError)
+        return describe_error(failure, link.diagnostics())
+
+    def _configured_way(self) -> _Way:
+        transport = self.server.transport
+        sse = isinstance(transport, HttpTransport) and transport.sse
+        return _Way(sse=sse, handshake=self.server.handshake)
+
+    def _remembered_way(self) -> _Way:
+        words, configured = self._pins.way(self.server).split(), self._configured_way()
+        http = isinstance(self.server.transport, HttpTransport)
+        return _Way(
+            sse=configured.sse or (http and "sse" in words), handshake=configured.handshake or "handshake" in words
+        )
+
+    def _next_way(self) -> _Way | None:
+        """Return the way to try after a failure: that of older servers, first the transport, then the handshake."""
+        link, way = self._last_link, self._way
+        if link is None or self._was_ready or self._closing or self._timed_out:
+            return None  # a server that does not answer gets the handshake in the same attempt
+        if link.wants_sse:
+            return msgspec.structs.replace(way, sse=True)
+        return msgspec.structs.replace(way, handshake=True) if link.opened and not way.handshake else None
 
     async def _hold_connection(self, link: Link) -> None:
         watch = ConnectionMonitor(
@@ -306,7 +357,7 @@ class Connection:
             message_handler=watch.on_message,
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
-            mode="legacy" if self.server.handshake else "auto",
+            mode="legacy" if self._way.handshake else "auto",
             cache=None,  # a list that is read again after a change must not come from the SDK's cache
         )
         async with client:
@@ -316,6 +367,8 @@ class Connection:
             if self._scope is not None:
                 self._scope.deadline = math.inf
             self._client, self._link, self.error = client, link, ""
+            self._was_ready = True
+            self._pins.remember_way(self.server, self._way.name)
             self._set_state(ConnectionState.READY)
             ready_since = self._now()
             await watch.run(client)

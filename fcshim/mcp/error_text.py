@@ -8,6 +8,8 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from pydantic import ValidationError
 
+_SAYS_NOTHING = frozenset({"Connection closed", "Not Found", "Server returned an error response"})
+"""Messages of the SDK that stand for a cause which the diagnostics name."""
 _LIMIT = 600
 """Characters: enough for the last lines of a traceback."""
 
@@ -20,12 +22,14 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
             what = f"there is no {filename}"
         case PermissionError(filename=filename) if filename:
             what = f"no permission to run {filename}"
+        case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
+            what = "it answered 401: it needs a login (fcshim tools login) or a key in its headers"
         case httpx2.HTTPStatusError():
-            what = f"the server answered {cause.response.status_code}"
+            what = f"it answered {cause.response.status_code}"
         case OAuthFlowError():
             what = f"it needs a login ({cause}); run: fcshim tools login"
         case MCPError():
-            what = cause.message
+            what = "" if diagnostics and cause.message in _SAYS_NOTHING else cause.message
         case ValidationError():
             first, *_ = cause.errors()
             what = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -33,7 +37,13 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
             what = "it timed out"
         case _:
             what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
-    return "; ".join(filter(None, (what[:_LIMIT], diagnostics[-_LIMIT:])))
+    return "; ".join(filter(None, (_one_line(what), _one_line(diagnostics))))
+
+
+def _one_line(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LIMIT else f"{line[: _LIMIT - 1]}…"
 
 
 def root_cause(error: BaseException) -> BaseException:

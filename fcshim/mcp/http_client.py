@@ -48,6 +48,19 @@ def track_send() -> Iterator[SendStatus]:
         _CURRENT_SEND.reset(token)
 
 
+class PostOutcomes:
+    """What a server answered to POST requests: whether it took any, and the status of the last that it refused."""
+
+    def __init__(self) -> None:
+        self.accepted = False
+        self.refused_with = 0
+
+    def add(self, status: int) -> None:
+        """Note one status."""
+        self.accepted = self.accepted or status < 400
+        self.refused_with = status if status >= 400 else self.refused_with
+
+
 class McpHttpClient(httpx2.AsyncClient):
     """Turns a broken connection into an error response, where the SDK would end the whole session.
 
@@ -55,11 +68,17 @@ class McpHttpClient(httpx2.AsyncClient):
     """
 
     def __init__(
-        self, headers: Mapping[str, str], *, auth: httpx2.Auth | None, on_session_lost: Callable[[], None]
+        self,
+        headers: Mapping[str, str],
+        *,
+        auth: httpx2.Auth | None,
+        on_session_lost: Callable[[], None],
+        outcomes: PostOutcomes,
     ) -> None:
         plain = {"Accept-Encoding": "identity"}
         super().__init__(headers=plain | dict(headers), auth=auth, timeout=_TIMEOUT)
         self._on_session_lost = on_session_lost
+        self._outcomes = outcomes
 
     async def send(self, request: httpx2.Request, **options: JSON) -> httpx2.Response:
         """Send a request; a POST always gets a response."""
@@ -72,6 +91,8 @@ class McpHttpClient(httpx2.AsyncClient):
             if request.method != "POST":
                 raise
             return _error_response(request, f"the server cannot be reached: {error}", data=UNREACHABLE)
+        if request.method == "POST":
+            self._outcomes.add(response.status_code)
         if response.headers.get("content-encoding", "").lower() not in _UNCOMPRESSED:
             await response.aclose()
             return _error_response(request, "the answer is packed, which was not asked for")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 import httpx2
+import msgspec
 from mcp import MCPError, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -24,9 +25,16 @@ from mcp.types import JSONRPCResponse
 
 from fcshim.events import JSON
 from fcshim.mcp.definitions import repair_tool_list
-from fcshim.mcp.http_client import McpHttpClient, SendStatus
+from fcshim.mcp.http_client import McpHttpClient, PostOutcomes, SendStatus
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
-from fcshim.mcp.settings import HttpTransport, InProcessTransport, McpServerConfig, NpmTransport, StdioTransport
+from fcshim.mcp.settings import (
+    HttpTransport,
+    InProcessTransport,
+    McpServerConfig,
+    NpmTransport,
+    ServerTransport,
+    StdioTransport,
+)
 from fcshim.mcp.stdio_transport import ServerProcess, open_stdio
 from fcshim.tools.process_guard import ProcessGuard
 
@@ -37,19 +45,31 @@ if TYPE_CHECKING:
     from fcshim.mcp.logins import OAuthLogins
 
 _NPX_ARGS = ("--yes", "--")
+_NO_POST = (400, 404, 405, 406, 415, 501)
+"""Statuses after which MCP says to try the older transport."""
+_STDERR_EXCERPT = 500
+"""Characters of a program's standard error in a message: the last lines of a traceback."""
 
 
 class Link:
     """One connection to a server, from its opening to its loss."""
 
     def __init__(
-        self, server: McpServerConfig, guard: ProcessGuard, logins: "OAuthLogins | None", *, on_open: Callable[[], None]
+        self,
+        server: McpServerConfig,
+        guard: ProcessGuard,
+        logins: "OAuthLogins | None",
+        *,
+        sse: bool = False,
+        on_open: Callable[[], None],
     ) -> None:
         self.lost = anyio.Event()
+        self.opened = False
         self.left_out: dict[str, str] = {}
         """Why tools of the server's list are not offered, by their names."""
         self._server = server
-        self._transport_config = server.transport
+        self._transport_config = _with_sse(server.transport) if sse else server.transport
+        self._posts = PostOutcomes()
         self._logins = logins
         self._guard = guard
         self._on_open = on_open
@@ -71,18 +91,27 @@ class Link:
         http = isinstance(self._transport_config, HttpTransport)
         return (http and not send_status.started) or error.data == self._not_sent_token or self._session_lost
 
+    @property
+    def wants_sse(self) -> bool:
+        """Whether the URL takes no POST at all, as one of the older HTTP transport."""
+        http = isinstance(self._transport_config, HttpTransport) and not self._transport_config.sse
+        return http and not self._posts.accepted and self._posts.refused_with in _NO_POST
+
     def diagnostics(self) -> str:
-        """Return how a program ended and what it wrote to standard error; empty for other transports."""
+        """Return how a program ended and what it wrote to standard error, or what status a server answered."""
         if self._process is None:
-            return ""
+            return "" if self._posts.accepted else _status_text(self._posts.refused_with)
         code = self._process.child.process.returncode
         by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
         ended = "" if by_us else f"it ended with code {code}"
-        return "; ".join(filter(None, (ended, self._process.stderr_tail and f"it wrote: {self._process.stderr_tail}")))
+        wrote = " ".join(self._process.stderr_tail.split())
+        excerpt = wrote if len(wrote) <= _STDERR_EXCERPT else f"…{wrote[-_STDERR_EXCERPT:]}"
+        return "; ".join(filter(None, (ended, excerpt and f"it wrote: {excerpt}")))
 
     @contextlib.asynccontextmanager
     async def _open_streams(self) -> AsyncIterator["TransportStreams"]:
         async with self._open_transport() as (read, write):
+            self.opened = True
             self._on_open()
             yield _ObservedStream(read, self._repair, self.lost.set), write
 
@@ -137,15 +166,17 @@ class Link:
         return make
 
     def _http_client(self, headers: Mapping[str, str]) -> McpHttpClient:
-        return McpHttpClient(headers, auth=self._auth(), on_session_lost=self._on_session_lost)
+        return McpHttpClient(headers, auth=self._auth(), on_session_lost=self._on_session_lost, outcomes=self._posts)
 
     def _auth(self) -> httpx2.Auth | None:
-        """Return the OAuth handler if the settings ask for one; few do, so its module is imported here."""
-        if not isinstance(self._transport_config, HttpTransport) or not self._transport_config.oauth:
+        """Return the OAuth handler if the settings ask for one, or the user has logged in; its module is slow."""
+        if not isinstance(self._transport_config, HttpTransport):
             return None
         from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415
 
         logins = self._logins or OAuthLogins(default_login_folder(os.environ))
+        if not (self._transport_config.oauth or logins.has_login(self._server)):
+            return None
         return logins.auth(self._server, self._transport_config.url)
 
     def _repair(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
@@ -157,6 +188,16 @@ class Link:
     def _on_session_lost(self) -> None:
         self._session_lost = True
         self.lost.set()
+
+
+def _with_sse(transport: ServerTransport) -> ServerTransport:
+    return msgspec.structs.replace(transport, sse=True) if isinstance(transport, HttpTransport) else transport
+
+
+def _status_text(status: int) -> str:
+    if status in (401, 403):
+        return f"it answered {status}: it needs a login (fcshim tools login) or a key in its headers"
+    return f"it answered {status}" if status else ""
 
 
 class _ObservedStream:

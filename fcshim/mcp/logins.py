@@ -37,6 +37,10 @@ class OAuthLogins:
         self._folder = folder
         self._show = show
 
+    def has_login(self, server: McpServerConfig) -> bool:
+        """Return whether the user has logged in to the server, or is about to."""
+        return self._show is not None or (self._folder / f"{server.identity}.json").exists()
+
     def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:
         """Return the handler that adds the server's token to requests. Raises `OAuthFlowError` without a login."""
         client = server.transport.oauth_client if isinstance(server.transport, HttpTransport) else None

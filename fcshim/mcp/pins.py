@@ -30,6 +30,10 @@ _MAX_KEPT = 32 * 1024
 """Characters of a definition that is kept for a comparison; of a longer one only the digest is, to bound the file."""
 
 
+_WAYS = "ways"
+"""The member of the file that has the servers' ways; the others are named by digests."""
+
+
 class ToolChange(msgspec.Struct, frozen=True):
     """A tool whose definition differs from the pinned one; `before` is None if only its digest was kept."""
 
@@ -80,6 +84,17 @@ class Pins:
         self._reload()
         self._pinned.setdefault(server.identity, {}).update({tool.name: _kept(definition(tool)) for tool in tools})
         self._write()
+
+    def way(self, server: McpServerConfig) -> str:
+        """Return the name of the way in which the server was last reached; empty for the usual one."""
+        return str(self._pinned.get(_WAYS, {}).get(server.identity, ""))
+
+    def remember_way(self, server: McpServerConfig, way: str) -> None:
+        """Remember in which way the server is reached: to find it out again would cost ten seconds at each start."""
+        if way != self.way(server):
+            self._reload()
+            self._pinned.setdefault(_WAYS, {})[server.identity] = way
+            self._write()
 
     def _reload(self) -> None:
         """Merge what another process wrote. A file that cannot be read any more changes nothing."""

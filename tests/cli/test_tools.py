@@ -197,11 +197,11 @@ def test_approving_an_unknown_server_exits_with_code_2(tools):
     assert "there is no server 'two' (there are: one)" in done.err
 
 
-def test_a_login_to_a_server_without_oauth_is_rejected(tools):
-    done = tools("login", "one", servers={"one": {"url": "http://127.0.0.1:1/mcp"}})
+def test_a_login_to_a_program_is_rejected(tools):
+    done = tools("login", "one", servers={"one": raw("good")})
 
     assert 2 == done.code
-    assert 'one needs no login (its settings do not say "oauth": true)' in done.err
+    assert "one needs no login: it is a program" in done.err
 
 
 def test_a_login_to_an_unreachable_server_is_a_failure(tools):

@@ -106,6 +106,8 @@ def answer(request: dict) -> None:
             call(request)
         case "ping" if MANNER != "deaf":
             write(id=request["id"], result={})
+        case "server/discover" if MANNER == "crashes-at-discover":
+            sys.exit("ValidationError: server/discover")
         case "server/discover":
             write(id=request["id"], error={"code": -32601, "message": "Method not found"})
 
@@ -116,6 +118,9 @@ def main() -> None:
         time.sleep(0.5)
     if MANNER == "dead":
         sys.exit("no key was given")
+    if MANNER == "crashes-at-discover":
+        with Path(sys.argv[2]).open("a") as file:
+            file.write("start\n")
     if MANNER == "silent-stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if MANNER in ("silent", "silent-stubborn"):
