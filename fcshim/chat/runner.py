@@ -4,7 +4,6 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 """
 
 import os
-import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,13 +30,11 @@ from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import ConfigError
-from fcshim.mcp.tool_names import PREFIX, server_prefix
+from fcshim.mcp.tool_names import full_rule
 from fcshim.messages import SystemMessage, TextPart
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionRule, Permissions, parse_rules
 from fcshim.tools.permission import PermissionMode
-
-_QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
 
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,15 +170,9 @@ def _new_id() -> str:
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
     return (
-        *parse_rules("allow", map(_full_rule_name, settings.allow)),
-        *parse_rules("deny", map(_full_rule_name, settings.deny)),
+        *parse_rules("allow", map(full_rule, settings.allow)),
+        *parse_rules("deny", map(full_rule, settings.deny)),
     )
-
-
-def _full_rule_name(rule: str) -> str:
-    """Replace `server:tool` by the name that the model has for the tool."""
-    match = _QUALIFIED_RULE.fullmatch(rule)
-    return rule if match is None else PREFIX + server_prefix(match[1]) + match[2]
 
 
 @asynccontextmanager

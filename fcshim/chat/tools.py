@@ -35,6 +35,9 @@ async def open_registry(
         yield Registry(builtin)
         return
     listed = load_servers(servers, os.environ)
+    for server in listed:
+        if server.warning:
+            view.note(f"{server.name}: {server.warning}")
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415

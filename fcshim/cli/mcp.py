@@ -1,6 +1,7 @@
 """`fcshim mcp`: the tools of fcshim, and those of other servers, as one MCP server.
 
-Rule: no user is present to give permission, so only tools that are safe, or that `--allow` names, are offered and run.
+Rule: no user is present to give permission, so only tools that read, or that `--allow` names, are offered and run. An
+option without effect is an error.
 """
 
 import argparse
@@ -16,28 +17,44 @@ from typing import TYPE_CHECKING
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.tool_names import full_rule
 from fcshim.sanitize import configure_logging
 from fcshim.tools.rules import PermissionRule, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
+    from fcshim.tools import PermissionDecision, PermissionRequest
     from fcshim.tools.base import AnyTool
     from fcshim.tools.builtin import SearchService
+
+_NEEDS = {
+    "outside": ("root",),
+    "commands": ("root",),
+    "search": ("root",),
+    "private": ("root", "skills"),
+    "skill_index": ("skills",),
+    "pins": ("mcp",),
+    "host": ("http",),
+    "port": ("http",),
+    "api_key": ("http",),
+}
+"""Options, and those of which one must be there for them to have an effect."""
+_DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
 _DESCRIPTION = """\
 Serve tools to other programs, over the Model Context Protocol: fcshim's own (files, search,
 commands, the web, skills), those of a folder of Python files, and those of other servers.
 
-No user is asked before a call, so only safe tools (those that only read) run, and those that
---allow names.
+No user is asked before a call, so only tools run that read (a server's by its own word), and
+those that --allow names.
 """
 
 _EPILOG = """\
 examples:
   fcshim mcp --root ~/project                              over stdio, for an MCP host
   fcshim mcp --root . --allow Write --allow Edit --allow 'Bash(git *)'
-  fcshim mcp --root . --mcp servers.json --allow 'mcp__files__*' --http --port 8182
+  fcshim mcp --root . --mcp servers.json --allow 'files:write_*' --http --port 8182
   fcshim mcp --tools tools/ --only 'get_*'                 only your own functions
 
 in a desktop client's file:
@@ -64,14 +81,14 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--search", metavar="SERVICE", help="tavily, jina (key in FCSHIM_SEARCH_KEY), or searxng's URL")
     what.add_argument("--private", action="store_true", help="let WebFetch load from this machine and private networks")
     may = parser.add_argument_group("which of them run")
-    may.add_argument("--allow", action="append", default=[], metavar="RULE", help="Write, mcp__files__*, Bash(git *)")
+    may.add_argument("--allow", action="append", default=[], metavar="RULE", help="Write, files:write_*, Bash(git *)")
     may.add_argument("--deny", action="append", default=[], metavar="RULE", help="what does not run; overrides --allow")
     may.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
     may.add_argument("--only", action="append", default=[], metavar="PATTERN", help="offer only these")
     how = parser.add_argument_group("how they are served")
     how.add_argument("--http", action="store_true", help="over streamable HTTP, at /mcp, instead of stdio")
-    how.add_argument("--host", default="127.0.0.1", metavar="H", help="address (default: %(default)s)")
-    how.add_argument("--port", type=int, default=8182, metavar="P", help="port (default: %(default)s)")
+    how.add_argument("--host", default=_DEFAULTS["host"], metavar="H", help="address (default: %(default)s)")
+    how.add_argument("--port", type=int, default=_DEFAULTS["port"], metavar="P", help="port (default: %(default)s)")
     how.add_argument("--api-key", metavar="KEY", help="key that clients must send [FCSHIM_MCP_KEY]")
 
 
@@ -79,7 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until the client disconnects or the process is stopped. Raises `ConfigError`."""
     from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
 
-    rules = (*parse_rules("allow", arguments.allow), *parse_rules("deny", arguments.deny))
+    _check_effects(arguments)
+    rules = (
+        *parse_rules("allow", map(full_rule, arguments.allow)),
+        *parse_rules("deny", map(full_rule, arguments.deny)),
+    )
     builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
     if not (builtin or custom or servers):
@@ -97,10 +118,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_effects(arguments: argparse.Namespace) -> None:
+    """Refuse options that would have no effect: their user would believe that they had one. Raises `ConfigError`."""
+    given = vars(arguments)
+    for option, needed in _NEEDS.items():
+        if given[option] not in (None, False, _DEFAULTS.get(option)) and not any(given[name] for name in needed):
+            wanted = " or ".join(f"--{name.replace('_', '-')}" for name in needed)
+            raise ConfigError(f"--{option.replace('_', '-')} has no effect without {wanted}")
+
+
 async def _serve(hub: "ToolHub", rules: Iterable[PermissionRule], arguments: argparse.Namespace) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, tuple(rules), arguments.only)
+    gateway = _gateway(hub, tuple(rules), [full_rule(pattern) for pattern in arguments.only])
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -124,17 +154,31 @@ def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str])
 
     def visible(tool: "AnyTool") -> bool:
         name, traits = tool.definition.name, tool.traits
-        allowed = any(rule.verdict == "allow" and fnmatch.fnmatchcase(name, rule.name) for rule in rules)
-        may = traits.sensitivity == "safe" or traits.allowed or allowed
+        named = [rule for rule in rules if fnmatch.fnmatchcase(name, rule.name)]
+        if any(rule.verdict == "deny" and rule.subject is None for rule in named):
+            return False
+        may = traits.sensitivity == "safe" or traits.allowed or traits.reads_only or any(map(_allows, named))
         return may and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
 
-    tools = Executor(hub.registry, permissions=Permissions(rules=rules))
+    tools = Executor(hub.registry, permissions=Permissions(rules=rules, ask=_decide))
     started = asyncio.get_running_loop().time()
 
     async def wait_servers() -> None:
         await hub.wait_servers(max(0, started + _LIST_WAIT - asyncio.get_running_loop().time()))
 
     return Gateway(tools, visible=visible, before_list=wait_servers)
+
+
+def _allows(rule: PermissionRule) -> bool:
+    return rule.verdict == "allow"
+
+
+async def _decide(request: "PermissionRequest") -> "PermissionDecision":
+    """Let tools run whose server declares that they only read, as `serve` does; there is nobody to ask."""
+    from fcshim.tools import PermissionDecision  # noqa: PLC0415
+
+    reads = request.traits.reads_only
+    return PermissionDecision(allowed=reads, reason="" if reads else "It needs permission, and there is nobody to ask.")
 
 
 def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:

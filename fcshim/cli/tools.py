@@ -93,6 +93,9 @@ def _add_action(
 def run(arguments: argparse.Namespace) -> int:
     """Run the action and return its exit code. Raises `FcshimError`."""
     servers = load_servers(arguments.mcp, os.environ)
+    for server in servers:
+        if server.warning:
+            write_error(f"fcshim: {server.name}: warning: {sanitize_line(server.warning)}")
     for name in ("mcp", "fcshim.mcp"):  # their failures are written to stderr below, in one line each
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False

@@ -1,15 +1,15 @@
 """The servers file: `{"mcpServers": {name: {...}}}`, as desktop clients write it.
 
 Rule: every error names the file, the server, the field and what was expected; `${VAR}` and `${VAR:-default}` are
-replaced from the environment in every string. Fields of other clients are ignored, unless they look like a misspelt
-field of ours.
+replaced from the environment in every string, and a variable that is not set disables its server only. Fields of other
+clients are ignored, unless they look like a misspelt field of ours.
 """
 
 import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ from fcshim.mcp.settings import (
     OAuthClient,
     ServerTransport,
     StdioTransport,
+    UnusableTransport,
 )
 
 TYPE_ALIASES = {
@@ -72,6 +73,7 @@ _EXACT_PACKAGE = re.compile(
     r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
 )
 """A package with its exact version: a later version may be hostile, as postmark-mcp 1.0.16 was."""
+_PACKAGE_RUNNERS = ("npx", "bunx", "uvx")
 _SIZE_LIMIT = 2**20
 """Bytes of a servers file; hundreds of servers take some ten thousand."""
 
@@ -113,6 +115,7 @@ class _ServerFields:
         if not isinstance(fields, dict):
             raise self._error(None, "an object of fields", fields)
         self._fields: dict[str, JSON] = fields
+        self._unset: list[str] = []
 
     def read_server(self) -> McpServerConfig | None:
         """Return the server; None if it is disabled, whatever its other fields are."""
@@ -120,14 +123,21 @@ class _ServerFields:
         if not enabled or self._read_typed("disabled", bool, "true or false", default=False):
             return None
         self._check_field_names()
-        return McpServerConfig(
+        transport = self._read_transport()
+        server = McpServerConfig(
             name=self._name,
-            transport=self._read_transport(),
+            transport=transport,
+            warning=_version_warning(transport),
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),
         )
+        if not self._unset:
+            return server
+        names = ", ".join(dict.fromkeys(self._unset))
+        reason = f"its settings need the environment variable {names}, which is not set"
+        return msgspec.structs.replace(server, transport=UnusableTransport(reason=reason))
 
     def _read_transport(self) -> ServerTransport:
         match self._read_type():
@@ -168,12 +178,14 @@ class _ServerFields:
 
     def _read_package(self) -> str:
         package = self._read_string("package", "an npm package")
-        if not _EXACT_PACKAGE.fullmatch(package):
+        if not self._unset and not _EXACT_PACKAGE.fullmatch(package):
             raise self._error("package", "a package with its exact version, like @scope/name@1.2.3", package)
         return package
 
     def _read_url(self) -> str:
         url = self._read_string("url", "an http or https URL")
+        if self._unset:
+            return url
         try:
             parts = urlsplit(url)
             valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -214,7 +226,9 @@ class _ServerFields:
         value = self._fields[field]
         if not isinstance(value, str) or not value:
             raise self._error(field, f"{expected}, as a string", value)
-        expanded = self._expand(value, field)
+        expanded = self._expand(value)
+        if self._unset:
+            return value
         if not expanded or "\0" in expanded:
             raise self._error(field, f"{expected}; {value!r} expands to an empty text or to one with a NUL")
         return expanded
@@ -223,13 +237,13 @@ class _ServerFields:
         values = self._fields.get(field, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise self._error(field, "a list of strings", values)
-        return tuple(self._expand(value, f"{field}[{at}]") for at, value in enumerate(values))
+        return tuple(map(self._expand, values))
 
     def _read_string_map(self, field: str) -> dict[str, str]:
         values = self._fields.get(field, {})
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise self._error(field, "an object of strings", list(values) if isinstance(values, dict) else values)
-        return {key: self._expand(value, f"{field}.{key}") for key, value in values.items()}
+        return {key: self._expand(value) for key, value in values.items()}
 
     def _read_seconds(self, field: str, default: float, *, zero: bool = False) -> float:
         value = self._fields.get(field, default)
@@ -244,19 +258,16 @@ class _ServerFields:
             raise self._error(field, expected, value)
         return value
 
-    def _expand(self, text: str, field: str) -> str:
-        return _VARIABLE.sub(self._variable_lookup(field), text)
-
-    def _variable_lookup(self, field: str) -> Callable[[re.Match[str]], str]:
+    def _expand(self, text: str) -> str:
         def value(found: re.Match[str]) -> str:
             name, default = found[1], found[2]
             if name in self._env:
                 return self._env[name]
             if default is None:
-                raise self._error(field, f"the environment variable {name}, which is not set")
-            return default
+                self._unset.append(name)  # it disables this server only
+            return default or ""
 
-        return value
+        return _VARIABLE.sub(value, text)
 
     def _check_field_names(self) -> None:
         for field in self._fields:
@@ -269,6 +280,16 @@ class _ServerFields:
     def _error(self, field: str | None, expected: str, got: JSON = msgspec.UNSET) -> ConfigError:
         place = f"{self._where}: mcpServers.{self._name}" + (f".{field}" if field else "")
         return ConfigError(f"{place}: expected {expected}" + ("" if got is msgspec.UNSET else f", got {_excerpt(got)}"))
+
+
+def _version_warning(transport: ServerTransport) -> str:
+    """Return a warning for a program that loads the newest version of a package at each start."""
+    if not isinstance(transport, StdioTransport) or transport.command not in _PACKAGE_RUNNERS:
+        return ""
+    package = next((each for each in transport.args if not each.startswith("-")), "")
+    if not package or re.search(r".[@=]=?v?[0-9]", package):
+        return ""
+    return f"{transport.command} loads whatever version of {package} is the newest; name one: {package}@1.2.3"
 
 
 def _excerpt(value: JSON) -> str:

@@ -33,7 +33,7 @@ from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import Pins, ToolChange
 from fcshim.mcp.server_requests import ElicitationCallback
-from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport
+from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport, UnusableTransport
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
 
@@ -191,6 +191,9 @@ class Connection:
     async def run(self) -> None:
         """Connect, and reconnect after each loss, until `close`."""
         try:
+            if isinstance(self.server.transport, UnusableTransport):
+                self.error = self.server.transport.reason
+                return
             while not self._closing:
                 await self._connect()
                 if not self._closing:

@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
+from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.mcp.definitions import repair_tool_list
 from fcshim.mcp.http_client import McpHttpClient, PostOutcomes, SendStatus
@@ -34,6 +35,7 @@ from fcshim.mcp.settings import (
     NpmTransport,
     ServerTransport,
     StdioTransport,
+    UnusableTransport,
 )
 from fcshim.mcp.stdio_transport import ServerProcess, open_stdio
 from fcshim.tools.process_guard import ProcessGuard
@@ -127,6 +129,8 @@ class Link:
                 return self._open_streamable_http(url, headers)
             case InProcessTransport():
                 raise AssertionError("a server in this process has no transport")
+            case UnusableTransport(reason=reason):
+                raise ConfigError(reason)
 
     def _open_program(
         self, command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None

@@ -122,6 +122,9 @@ class Manager:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._timeouts.start):
                 await asyncio.gather(*(connection.wait_first_attempt() for connection in self._connections.values()))
+        for connection in self._connections.values():
+            if connection.server.warning:
+                logger.warning("%s: %s", connection.server.name, connection.server.warning)
         for status in self.status():
             if status.state is ConnectionState.READY and status.tools:
                 logger.info("%s: %d tools", status.name, status.tools)

@@ -77,7 +77,13 @@ class InProcessTransport(msgspec.Struct, frozen=True, kw_only=True):
     server: JSON
 
 
-ServerTransport: TypeAlias = StdioTransport | NpmTransport | HttpTransport | InProcessTransport
+class UnusableTransport(msgspec.Struct, frozen=True, kw_only=True):
+    """A server whose settings need something that is not there, such as an environment variable."""
+
+    reason: str
+
+
+ServerTransport: TypeAlias = StdioTransport | NpmTransport | HttpTransport | InProcessTransport | UnusableTransport
 
 
 class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +98,9 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     handshake: bool = False
     """Use the protocol before 2026 without probing first, for servers that ignore the probe or fail at it."""
 
+    warning: str = ""
+    """What the user should know of the settings."""
+
     @property
     def identity(self) -> str:
         """A digest of the name and of the program or URL: another program under the same name is another server."""
@@ -104,4 +113,6 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
                 parts = ("sse" if sse else "http", url)
             case InProcessTransport():
                 parts = ("in-process",)
+            case UnusableTransport():
+                parts = ("unusable",)
         return hashlib.sha256("\0".join((self.name, *parts)).encode()).hexdigest()

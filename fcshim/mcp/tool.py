@@ -63,13 +63,14 @@ def _part(block: ContentBlock) -> Part:
 
 
 def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
-    """Return whether a text repeats the value, as MCP asks of servers: twice would waste the model's context."""
-    return any(isinstance(part, TextPart) and _text_equals(part.text, value) for part in parts)
+    """Return whether the text repeats the value, as MCP asks of servers: twice would waste the model's context."""
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return any(_text_equals(text, value) for text in (*texts, "\n".join(texts)))
 
 
 def _text_equals(text: str, value: JSON) -> bool:
-    # Servers made with the SDK wrap a result that is not an object in `{"result": ...}`.
-    unwrapped = value.get("result") if isinstance(value, dict) and list(value) == ["result"] else value
+    # Servers wrap a result that is not an object: `{"result": ...}` in Python, `{"content": ...}` and others elsewhere.
+    unwrapped = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if text == unwrapped:
         return True
     try:

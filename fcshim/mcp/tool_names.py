@@ -13,6 +13,7 @@ _MAX_NAME = 64
 """Characters of a name that OpenAI, Anthropic and Gemini all accept."""
 _MAX_SERVER_PART = 24
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
 _VALID_SERVER = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
 
 
@@ -40,6 +41,12 @@ def qualified_name(server: str, tool: str) -> str:
 def all_names(server: str, tool: str) -> tuple[str, str, str]:
     """Return every name of a tool, the model's first."""
     return full_name(server, tool), qualified_name(server, tool), direct_name(server, tool)
+
+
+def full_rule(rule: str) -> str:
+    """Replace `server:tool` in a permission rule by the name that the model has for the tool."""
+    match = _QUALIFIED_RULE.fullmatch(rule)
+    return rule if match is None else PREFIX + server_prefix(match[1]) + match[2]
 
 
 def _server_part(server: str) -> str:

@@ -86,13 +86,20 @@ async def test_tools_of_other_servers_are_offered_and_run(root, tmp_path):
     transport = stdio_transport("friendly")
     file = tmp_path / "servers.json"
     file.write_text(f'{{"mcpServers": {{"f": {{"command": "{transport.command}", "args": ["{transport.args[0]}"]}}}}}}')
-    async with mcp_client("--mcp", file, "--pins", tmp_path / "pins", "--allow", "mcp__f__a[d_]*") as servers:
+    pins = ("--pins", tmp_path / "pins")
+    async with mcp_client("--mcp", file, *pins) as servers:
         await eventually(lambda: names(servers), seconds=15)
-        offered = names(servers)
+        reading = names(servers)
         result = await servers.call("me:mcp__f__add", {"a": 1, "b": 2})
+    async with mcp_client("--mcp", file, *pins, "--allow", "f:a_*", "--deny", "f:add") as servers:
+        await eventually(lambda: names(servers), seconds=15)
+        allowed = names(servers)
+        separator = await servers.call("me:mcp__f__a__b", {})
 
-    assert {"mcp__f__add", "mcp__f__a__b"} == offered
+    assert {"mcp__f__add"} == reading
     assert "3" == result.text
+    assert {"mcp__f__a__b"} == allowed
+    assert "found" == separator.text
 
 
 @pytest.mark.security
@@ -159,6 +166,12 @@ def test_ctrl_c_ends_it(root):
         (("--root", "/", "--allow", "Bash("), "is no rule"),
         (("--root", "/", "--search", "altavista"), "--search: expected tavily"),
         (("--root", "/", "--search", "tavily"), "tavily: expected a key"),
+        (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),
+        (("--mcp", "/nothing.json", "--outside"), "--outside has no effect without --root"),
+        (("--mcp", "/nothing.json", "--private"), "--private has no effect without --root or --skills"),
+        (("--root", "/", "--skill-index", "http://x"), "--skill-index has no effect without --skills"),
+        (("--root", "/", "--pins", "x"), "--pins has no effect without --mcp"),
+        (("--root", "/", "--port", "1"), "--port has no effect without --http"),
         (("--mcp", "/nothing.json"), "/nothing.json: No such file"),
         (("--root", "/", "--http", "--host", "0.0.0.0"), "expected an API key"),
     ],

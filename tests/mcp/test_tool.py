@@ -1,6 +1,11 @@
 """Servers' tools in a registry, called as a model calls them."""
 
+import pytest
+from mcp.types import CallToolResult, TextContent
+
 from fcshim.events import ToolCallEnd
+from fcshim.mcp.tool import to_tool_result
+from fcshim.messages import TextPart
 from fcshim.tools import Executor, Permissions, Registry
 from tests.mcp.server_programs import manager, server
 
@@ -56,3 +61,24 @@ async def test_results_of_read_only_tools_are_cached_if_configured():
 
         assert first is second
         assert await fresh.call({"a": 1, "b": 2}) is not await fresh.call({"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "shown"),
+    [
+        (["hello"], {"content": "hello"}, "hello"),
+        (["5"], {"result": 5}, "5"),
+        (["a", "b"], {"lines": "a\nb"}, "a\nb"),
+        (['{"a": 1}'], {"a": 1}, '{"a": 1}'),
+        (["[1]"], {"items": [1]}, "[1]"),
+        (["one thing"], {"count": 1}, 'one thing\n{"count": 1}'),
+        (["hello"], {"content": "hello", "more": True}, 'hello\n{"content": "hello", "more": true}'),
+        ([], {"a": 1}, '{"a": 1}'),
+    ],
+)
+def test_a_structured_result_is_not_given_twice(texts, structured, shown):
+    blocks = [TextContent(type="text", text=text) for text in texts]
+    result = to_tool_result(CallToolResult(content=blocks, structured_content=structured))
+
+    assert (TextPart(shown),) == result.content
+    assert structured == result.structured
