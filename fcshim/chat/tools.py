@@ -48,6 +48,7 @@ async def open_registry(
         pins=Pins(Path(pins) if pins else default_pin_file(os.environ)),
         sampling=sampling_callback(prompter.sample),
         elicitation=elicitation_callback(prompter.elicit),
+        roots=(Path(root),) if root else (),
     )
     async with ToolHub(builtin, manager=manager) as hub:
         for status in manager.status():

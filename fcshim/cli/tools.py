@@ -23,8 +23,10 @@ from fcshim.events import JSON
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
+from fcshim.messages import AssistantMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
+from fcshim.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
@@ -43,6 +45,8 @@ examples:
   fcshim tools list --mcp servers.json                       server and tool, one a line
   fcshim tools call --mcp servers.json files:read_file '{"path": "a.txt"}'
   fcshim tools convert --mcp servers.json --to anthropic     the tools in a provider's format
+  fcshim tools resources --mcp servers.json                  server, address, name; with SERVER:URI its contents
+  fcshim tools prompts --mcp servers.json docs:review path=a.py
   fcshim tools approve --mcp servers.json files              after a server changed its tools
   fcshim tools login --mcp servers.json far                  for a server with "oauth": true
 
@@ -74,6 +78,12 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
     converting = _add_action(commands, "convert", "write the tools in the format of a provider's API")
     converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
+    resources = _add_action(commands, "resources", "list the resources of the servers, or write the contents of one")
+    resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the one to read")
+    prompts = _add_action(commands, "prompts", "list the prompts of the servers, or write the messages of one")
+    prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the one to get")
+    prompts.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
+    prompts.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
     approving = _add_action(commands, "approve", "show what a server changed of its tools, and accept it")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
     approving.add_argument("--yes", action="store_true", help="accept without a question, as for scripts")
@@ -99,17 +109,16 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("mcp", "fcshim.mcp"):  # their failures are written to stderr below, in one line each
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    match arguments.action:
-        case "list":
-            return asyncio.run(_list(servers, arguments))
-        case "convert":
-            return asyncio.run(_convert(servers, arguments))
-        case "approve":
-            return asyncio.run(_approve(servers, arguments))
-        case "login":
-            return asyncio.run(_login(servers, arguments))
-        case _:
-            return asyncio.run(_call(servers, arguments))
+    actions = {
+        "list": _list,
+        "resources": _resources,
+        "prompts": _prompts,
+        "convert": _convert,
+        "approve": _approve,
+        "login": _login,
+        "call": _call,
+    }
+    return asyncio.run(actions[arguments.action](servers, arguments))
 
 
 async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
@@ -128,6 +137,52 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
             for name, reason in reasons.items():
                 write_line(f"{sanitize_line(server)}\t{sanitize_line(name)}\n    withheld: {sanitize_line(reason)}")
     return code
+
+
+async def _resources(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
+    server, _, uri = (arguments.name or "").partition(":")
+    async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
+        from fcshim.mcp.resources import ServerOffers, resource_bytes  # noqa: PLC0415 - needs the SDK
+
+        offers = ServerOffers(manager)
+        if arguments.name:
+            for contents in await offers.read(server, uri):
+                sys.stdout.buffer.write(resource_bytes(contents))
+            return _DONE
+        for name in manager.servers_with("resources"):
+            for each in await offers.resources(name):
+                write_line("\t".join(map(sanitize_line, (name, each.uri, each.name))))
+        return _report_problems(manager)
+
+
+async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
+    server, _, name = (arguments.name or "").partition(":")
+    async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
+        from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK
+
+        offers = ServerOffers(manager)
+        if arguments.complete:
+            argument, _, value = arguments.complete.partition("=")
+            for proposal in await offers.complete(server, name, argument, value):
+                write_line(sanitize_line(proposal))
+            return _DONE
+        if arguments.name:
+            for message in await offers.get_prompt(server, name, _values(arguments.values)):
+                role = "assistant" if isinstance(message, AssistantMessage) else "user"
+                write_data(f"{role}: {ToolResult(message.content).flat_text}")
+            return _DONE
+        for each in await offers.all_prompts():
+            named = " ".join(name if needed else f"[{name}]" for name, needed in each.arguments.items())
+            write_line("\t".join(map(sanitize_line, (each.server, each.name, named, each.description))))
+        return _report_problems(manager)
+
+
+def _values(words: Sequence[str]) -> dict[str, str]:
+    """Return the arguments of a prompt. Raises `ConfigError` for a word that is not NAME=VALUE."""
+    for word in words:
+        if "=" not in word:
+            raise ConfigError(f"expected NAME=VALUE, got {word!r}")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:

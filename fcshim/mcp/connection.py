@@ -14,15 +14,17 @@ other transition is a bug.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import msgspec
 from mcp import Client, MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ListRootsResult, Root, Tool
+from pydantic import FileUrl, ValidationError
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
@@ -38,10 +40,12 @@ from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
 
 if TYPE_CHECKING:
-    from mcp.client.session import ElicitationFnT, SamplingFnT
+    from mcp.client.session import ClientRequestContext, ElicitationFnT, ListRootsFnT, SamplingFnT
     from mcp.shared.dispatcher import ProgressFnT
 
     from fcshim.mcp.logins import OAuthLogins
+
+T = TypeVar("T")
 
 FIRST_DELAY = 0.1
 """Seconds before the second attempt."""
@@ -139,12 +143,14 @@ class Connection:
         sampling: "SamplingFnT | None" = None,
         elicitation: "ElicitationFnT | None" = None,
         logins: "OAuthLogins | None" = None,
+        roots: Sequence[Path] = (),
     ) -> None:
         self.server = server
         self.error = ""
+        self.has_resources = False
         self.cache = ResultCache(server.cache, time.monotonic)
         self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
-        self._sampling, self._logins = sampling, logins
+        self._sampling, self._logins, self._roots = sampling, logins, roots
         self._elicitation = (
             elicitation.for_server(server.name) if isinstance(elicitation, ElicitationCallback) else elicitation
         )
@@ -266,6 +272,23 @@ class Connection:
         finally:
             self._active_calls -= 1
 
+    async def request(self, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Send a request that only reads, within the server's timeout. Raises `ToolError` and `MCPError`."""
+        self._active_calls += 1
+        try:
+            async with asyncio.timeout(self.server.timeout):
+                client, _ = await self._wait_connected()
+                return await send(client)
+        except TimeoutError:
+            raise ToolError(f"{self.server.name} gave no answer within {self.server.timeout:g} seconds") from None
+        finally:
+            self._active_calls -= 1
+
+    def has(self, capability: str) -> bool:
+        """Return whether the connected server declares a capability: `resources`, `prompts`, `completions`."""
+        client = self._client
+        return client is not None and getattr(client.server_capabilities, capability, None) is not None
+
     async def _call(self, tool: str, arguments: dict[str, JSON], listener: "ProgressFnT | None") -> CallToolResult:
         for attempt in range(1, _MAX_SENDS + 1):
             client, link = await self._wait_connected()
@@ -360,6 +383,7 @@ class Connection:
             message_handler=watch.on_message,
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
+            list_roots_callback=_roots_callback(self._roots) if self._roots else None,
             mode="legacy" if self._way.handshake else "auto",
             cache=None,  # a list that is read again after a change must not come from the SDK's cache
         )
@@ -367,6 +391,7 @@ class Connection:
             self._on_open()
             self._left_out = link.left_out
             self._set_tools(await list_tools(client))
+            self.has_resources = await _lists_resources(client)
             if self._scope is not None:
                 self._scope.deadline = math.inf
             self._client, self._link, self.error = client, link, ""
@@ -422,6 +447,28 @@ class Connection:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+async def _lists_resources(client: Client) -> bool:
+    """Return whether the server lists any resource or template."""
+    if client.server_capabilities.resources is None:
+        return False
+    try:
+        return bool((await client.list_resources()).resources) or bool(
+            (await client.list_resource_templates()).resource_templates
+        )
+    except (MCPError, ValidationError):
+        return False
+
+
+def _roots_callback(roots: Sequence[Path]) -> "ListRootsFnT":
+    """Return the SDK callback that tells servers in which folders the user works."""
+    listed = [Root(uri=FileUrl(folder.resolve().as_uri()), name=folder.name or str(folder)) for folder in roots]
+
+    async def handle(context: "ClientRequestContext") -> ListRootsResult:  # noqa: ARG001 - the SDK passes it by this name
+        return ListRootsResult(roots=listed)
+
+    return handle
 
 
 def _progress_callback(report: Callable[[ToolProgress], None] | None) -> "ProgressFnT | None":

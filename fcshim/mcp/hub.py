@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from fcshim.mcp.manager import Manager
+from fcshim.mcp.resources import ServerOffers
 from fcshim.tools import AnyTool, Registry
 from fcshim.tools.builtin import CustomTools
 
@@ -86,7 +87,7 @@ class ToolHub:
 
     def _on_servers_changed(self) -> None:
         assert self._manager is not None
-        self._replace_source(MCP_SOURCE, self._manager.tools())
+        self._replace_source(MCP_SOURCE, (*self._manager.tools(), *ServerOffers(self._manager).tools()))
 
     async def _poll_custom(self, custom: CustomTools) -> None:
         while True:

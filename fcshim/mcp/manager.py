@@ -9,6 +9,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -63,7 +64,8 @@ class Manager:
 
     `pins` hold the approved definitions of tools. `on_change` is called when tools are added, removed or changed.
     `sampling` and `elicitation` are the SDK's callbacks for servers that ask the model or the user. `logins` hold the
-    tokens of remote servers, by default those of `fcshim tools login`. Raises `ConfigError` for two servers with one
+    tokens of remote servers, by default those of `fcshim tools login`. `roots` are the folders in which the user works,
+    which servers may ask for. Raises `ConfigError` for two servers with one
     name.
     """
 
@@ -77,6 +79,7 @@ class Manager:
         sampling: "SamplingFnT | None" = None,
         elicitation: "ElicitationFnT | None" = None,
         logins: "OAuthLogins | None" = None,
+        roots: Sequence[Path] = (),
         random: Callable[[], float] = random.random,
     ) -> None:
         self._guard = ProcessGuard()
@@ -99,6 +102,7 @@ class Manager:
                 sampling=sampling,
                 elicitation=elicitation,
                 logins=logins,
+                roots=roots,
             )
 
     async def __aenter__(self) -> Self:
@@ -192,6 +196,10 @@ class Manager:
             return await tool.call(arguments, context)
         connection = self._connection_for(name)
         return failed(f"There is no tool named {name}." if connection is None else connection.unavailable_message(name))
+
+    def servers_with(self, capability: str) -> list[str]:
+        """Return the names of the connected servers with a capability, such as `resources` or `prompts`."""
+        return [name for name, connection in self._connections.items() if connection.has(capability)]
 
     def connection(self, name: str) -> Connection:
         """Return the connection of a server. Raises `RequestError` for an unknown one."""

@@ -10,23 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from mcp import MCPError
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
+from mcp.types import CallToolResult
 from mcp.types import Tool as ServerTool
 from pydantic import ValidationError
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.mcp.connection import Connection
+from fcshim.mcp.content import to_parts
 from fcshim.mcp.definitions import define_tool
 from fcshim.messages import Content, MediaPart, Part, TextPart, Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
@@ -37,29 +28,12 @@ _NO_MESSAGE = "The tool failed and did not say why."
 
 def to_tool_result(result: CallToolResult) -> ToolResult:
     """Convert a server's result; adjacent texts are joined by a line feed."""
-    parts = [_part(block) for block in result.content]
+    parts: list[Part] = list(to_parts(result.content))
     if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
         parts.append(TextPart(_json(result.structured_content)))
     if result.is_error and not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
         parts = [TextPart(_NO_MESSAGE)]
     return ToolResult(_join_texts(parts), is_error=result.is_error, structured=result.structured_content)
-
-
-def _part(block: ContentBlock) -> Part:
-    match block:
-        case TextContent(text=text):
-            return TextPart(text)
-        case ImageContent() | AudioContent():
-            return MediaPart(block.mime_type, data=block.data)
-        case ResourceLink():
-            fields = [f"[Resource: {block.uri}]", block.title or block.name, block.description or ""]
-            return TextPart(" ".join(filter(None, fields)))
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return TextPart(f"[Resource: {resource.uri}]\n{resource.text}")
-        case EmbeddedResource(resource=BlobResourceContents() as resource):
-            return TextPart(f"[Resource: {resource.uri}]")
-        case other:
-            return TextPart(_json(other.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
 def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
