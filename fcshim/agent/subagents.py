@@ -6,16 +6,19 @@ docstrings of the tools are their descriptions for models.
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from fcshim.agent.loop import DEFAULT_MAX_ROUNDS
 from fcshim.agent.run import Agent, ReplyStream
-from fcshim.errors import FcshimError, ToolError
+from fcshim.errors import ConfigError, FcshimError, ToolError
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.tools import Executor, FunctionTool, Permissions, Registry, Traits
+from fcshim.tools.front_matter import read_front_matter
 from fcshim.tools.permission import PermissionMode
 
 AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], ReplyStream]
@@ -29,6 +32,9 @@ _MAX_KEPT = 100
 """Runs whose status is kept; beyond that the oldest finished ones are forgotten."""
 _MODES_BY_PERMISSION: tuple[PermissionMode, ...] = ("read_only", "ask", "accept_edits", "allow")
 """From the narrowest permission to the widest."""
+_MAX_PROFILES = 100
+_PROFILE_SIZE = 64 * 1024
+"""Characters of a profile, which is part of each request of its agent."""
 _NAMES = ("spawn_agent", "subagent_list", "subagent_status")
 
 
@@ -38,6 +44,23 @@ class SubAgentProfile(msgspec.Struct, frozen=True):
     system: str = ""
     tools: tuple[str, ...] = ()
     model: str | None = None
+
+
+def load_profiles(folder: Path) -> dict[str, SubAgentProfile]:
+    """Read the profiles of a folder: `NAME.md` with the system message, `tools` and `model` in its front matter.
+
+    Raises `ConfigError` if it is no folder.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: not a folder; expected one with NAME.md files that describe agents")
+    return {file.stem: _read_profile(file) for file in sorted(folder.glob("*.md"))[:_MAX_PROFILES]}
+
+
+def _read_profile(file: Path) -> SubAgentProfile:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        fields, system = read_front_matter(opened.read(_PROFILE_SIZE))
+    tools = tuple(filter(None, re.split(r"[\s,]+", fields.get("tools", "").strip("[]"))))
+    return SubAgentProfile(system.strip(), tools, fields.get("model") or None)
 
 
 class _SubAgentRun(msgspec.Struct):
@@ -72,8 +95,14 @@ class SubAgents:
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
         safe = Traits(sensitivity="safe", reads_only=True, source="builtin:agents")
+        spawn = FunctionTool(
+            self.spawn_agent, traits=Traits(source="builtin:agents", subject="prompt", timeout=3_600.0)
+        )
+        if self._profiles:
+            kinds = f"{spawn.definition.description}\n\nKinds of agents: {', '.join(self._profiles)}."
+            spawn.definition = msgspec.structs.replace(spawn.definition, description=kinds)
         return [
-            FunctionTool(self.spawn_agent, traits=Traits(source="builtin:agents", subject="prompt", timeout=3_600.0)),
+            spawn,
             FunctionTool(self.subagent_list, traits=safe),
             FunctionTool(self.subagent_status, traits=safe),
         ]
@@ -100,7 +129,7 @@ class SubAgents:
             permissionMode: what it may do; at most what you may
             tools: names of tools that it gets, besides those of servers
         """
-        profile = self._profile(agent)
+        profile = self.profile(agent)
         if sum(run.state == "running" for run in self._runs.values()) >= MAX_RUNNING:
             raise ToolError(f"{MAX_RUNNING} sub-agents are running already; wait for one.")
         executor = Executor(
@@ -138,7 +167,8 @@ class SubAgents:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _profile(self, name: str | None) -> SubAgentProfile:
+    def profile(self, name: str | None) -> SubAgentProfile:
+        """Return a kind of agent; None is the ordinary one. Raises `ToolError` for an unknown one."""
         if name is None:
             return SubAgentProfile()
         if name not in self._profiles:

@@ -11,6 +11,7 @@ from typing import TypeAlias, get_args
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
 from fcshim.tools import Traits
 from fcshim.tools.permission import PermissionMode
@@ -31,7 +32,10 @@ _Handler: TypeAlias = Callable[[str], Awaitable[None]]
 class SlashCommands:
     """The commands of one conversation."""
 
-    def __init__(self, conversation: ChatConversation, view: TerminalView, store: SessionStore) -> None:
+    def __init__(
+        self, conversation: ChatConversation, view: TerminalView, store: SessionStore, user: UserCommands
+    ) -> None:
+        self._user = user
         self._conversation = conversation
         self._view = view
         self._store = store
@@ -52,7 +56,7 @@ class SlashCommands:
         if name in ("quit", "exit"):
             return False
         if name not in self._handlers:
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            near = difflib.get_close_matches(name, [*COMMANDS, *await self._user.list()], n=1)
             raise ConfigError(f"there is no /{name}" + (f", did you mean /{near[0]}?" if near else "; /help lists all"))
         await self._handlers[name](rest.strip())
         return True
@@ -60,6 +64,8 @@ class SlashCommands:
     async def _help(self, _: str) -> None:
         for name, about in COMMANDS.items():
             self._view.write_line(f"  /{name:<8} {about}")
+        for name, about in (await self._user.list()).items():
+            self._view.write_line(f"  /{name} {about}")
         self._view.write_line("  ctrl-C     ends the turn")
 
     async def _tools(self, _: str) -> None:

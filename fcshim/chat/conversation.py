@@ -4,7 +4,7 @@ Rule: an interrupted turn leaves a conversation that can be continued: complete 
 question that got no reply at all is removed.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
@@ -12,7 +12,7 @@ from fcshim.chat.session import ChatSession
 from fcshim.client import Client, EventStream
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage
-from fcshim.tools import Executor, Permissions, Registry
+from fcshim.tools import Executor, PermissionRule, Permissions, Registry
 
 
 class ChatConversation:
@@ -27,13 +27,20 @@ class ChatConversation:
         self.client = client
         self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
 
-    async def send(self, text: str) -> AsyncGenerator[AgentEvent, None]:
-        """Send a message of the user's; yield all events until the model has answered.
+    async def send(
+        self, given: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Send a message of the user's, or several; yield all events until the model has answered.
+
+        With `allowed`, only calls that these rules allow can run in this turn.
 
         Raises `UpstreamError`, and `ModelOutputError` if the model does not stop calling tools.
         """
         before = self.session.messages
-        with_question = self.session.messages = (*before, UserMessage((TextPart(text),)))
+        asked = (UserMessage((TextPart(given),)),) if isinstance(given, str) else tuple(given)
+        with_question = self.session.messages = (*before, *asked)
+        if allowed is not None:
+            self.permissions.restrict(allowed)
         unfinished: list[str] = []
         try:
             async with aclosing(self._agent.run(with_question)) as events:
@@ -45,6 +52,7 @@ class ChatConversation:
                         unfinished.clear()
                     yield event
         finally:
+            self.permissions.lift_restrictions()
             if unfinished:
                 self.session.messages += (AssistantMessage((TextPart("".join(unfinished)),)),)
             elif self.session.messages is with_question:

@@ -4,6 +4,7 @@ Rule: stdout has the model's text alone, or JSON alone; everything else goes to 
 """
 
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
@@ -16,11 +17,11 @@ from fcshim.events import Text, Usage, total_usage
 from fcshim.sanitize import sanitize
 
 
-async def print_text(conversation: ChatConversation, prompt: str, view: TerminalView) -> None:
+async def print_text(sent: AsyncGenerator[AgentEvent, None], view: TerminalView) -> None:
     """Stream the model's text to stdout, and everything else to the terminal. Raises `FcshimError`."""
     clean = sanitize if sys.stdout.isatty() else str
     last = "\n"
-    async with aclosing(conversation.send(prompt)) as events:
+    async with aclosing(sent) as events:
         async for event in events:
             view.show(event)
             if isinstance(event, Text):
@@ -35,7 +36,7 @@ async def print_text(conversation: ChatConversation, prompt: str, view: Terminal
                 last = "\n"
 
 
-async def print_json(conversation: ChatConversation, prompt: str) -> None:
+async def print_json(conversation: ChatConversation, sent: AsyncGenerator[AgentEvent, None]) -> None:
     """Write every event as a line; the last one has the answer. Raises `FcshimError`, after a line with it."""
     session = conversation.session
     _write_json(
@@ -44,7 +45,7 @@ async def print_json(conversation: ChatConversation, prompt: str) -> None:
     usages: list[Usage | None] = []
     answer: str | None = None
     try:
-        async with aclosing(conversation.send(prompt)) as events:
+        async with aclosing(sent) as events:
             async for event in events:
                 _write_json(_json_event(event))
                 if isinstance(event, Usage):

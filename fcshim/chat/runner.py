@@ -24,14 +24,15 @@ from fcshim.chat.session import (
     make_private_folder,
 )
 from fcshim.chat.terminal_view import TerminalView
-from fcshim.chat.tools import open_registry, register_agents
+from fcshim.chat.tools import ToolFolders, load_agent_profiles, open_registry, register_agents
+from fcshim.chat.user_commands import Turn, UserCommands
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import ConfigError
 from fcshim.mcp.tool_names import full_rule
-from fcshim.messages import SystemMessage, TextPart
+from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionRule, Permissions, parse_rules
 from fcshim.tools.permission import PermissionMode
@@ -49,6 +50,10 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     mcp: str | None = None
     pins: str | None = None
     root: str | None = None
+    custom: str | None = None
+    skills: str | None = None
+    commands: str | None = None
+    profiles: str | None = None
     agents: bool = False
     mode: PermissionMode = "ask"
     allow: Sequence[str] = ()
@@ -77,32 +82,38 @@ async def run_chat(settings: ChatSettings) -> None:
         client = await stack.enter_async_context(_open_client(session.url, settings))
         door = Prompter(client, session)
         permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
-        tools = open_registry(settings.root, settings.mcp, settings.pins, door, view)
-        registry = await stack.enter_async_context(tools)
-        if settings.agents:
+        folders = msgspec.convert(settings, ToolFolders, from_attributes=True)
+        profiles = load_agent_profiles(folders)
+        tools = open_registry(folders, settings.mcp, settings.pins, door, view, permissions)
+        registry, commands = await stack.enter_async_context(tools)
+        if settings.agents or profiles:
             others = register_agents(
                 client,
                 registry,
-                lambda mode: Permissions(mode, rules=rules, ask=door.ask),
+                lambda mode: Permissions(mode, rules=rules, ask=door.ask, restrictions=permissions.restrictions),
                 lambda: permissions.mode,
                 lambda: session.model,
+                profiles,
             )
             await stack.enter_async_context(others)
         conversation = ChatConversation(client, registry, permissions, session, max_rounds=settings.max_rounds)
         if settings.prompt is None:
-            await _run_interactive(conversation, view, store, save, door, history=settings.save)
+            await _run_interactive(conversation, view, store, save, door, commands, history=settings.save)
         else:
             try:
-                await _run_once(conversation, settings.prompt, view, as_json=settings.json)
+                turn = await commands.find(settings.prompt) if settings.prompt.startswith("/") else None
+                turn = turn or Turn((UserMessage((TextPart(settings.prompt),)),))
+                await _run_once(conversation, turn, view, as_json=settings.json)
             finally:
                 save()
 
 
-async def _run_once(conversation: ChatConversation, prompt: str, view: TerminalView, *, as_json: bool) -> None:
+async def _run_once(conversation: ChatConversation, turn: Turn, view: TerminalView, *, as_json: bool) -> None:
+    events = conversation.send(turn.messages, turn.allowed)
     if as_json:
-        await print_json(conversation, prompt)
+        await print_json(conversation, events)
     else:
-        await print_text(conversation, prompt, view)
+        await print_text(events, view)
 
 
 async def _run_interactive(
@@ -111,6 +122,7 @@ async def _run_interactive(
     store: SessionStore,
     save: Callable[[], None],
     prompter: Prompter,
+    commands: UserCommands,
     *,
     history: bool,
 ) -> None:
@@ -120,7 +132,7 @@ async def _run_interactive(
     if file is not None:
         make_private_folder(file.parent)
         make_private_file(file)  # prompt-toolkit would let everybody read it
-    terminal = Terminal(conversation, view, store=store, save=save, history=file)
+    terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=commands)
     prompter.user = terminal
     view.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
     await terminal.run()

@@ -25,8 +25,10 @@ from fcshim.chat.elicitation import fill_form
 from fcshim.chat.question import describe_call, quote
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.user_commands import Turn, UserCommands
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
+from fcshim.messages import TextPart, UserMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionDecision, PermissionRequest
 
@@ -43,6 +45,8 @@ _DECISIONS = {
     "": PermissionDecision(allowed=False),
     "never": PermissionDecision(allowed=False, remember=True),
 }
+_LISTING_SECONDS = 3.0
+"""Seconds before the first prompt to learn which prompts servers have; later they only lack completion."""
 
 
 class Terminal:
@@ -56,13 +60,16 @@ class Terminal:
         store: SessionStore,
         save: Callable[[], None],
         history: Path | None,
+        commands: UserCommands,
     ) -> None:
+        self._user_commands = commands
         self._conversation = conversation
         self._view = view
         self._save = save
-        self._commands = SlashCommands(conversation, view, store)
+        self._commands = SlashCommands(conversation, view, store, commands)
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
-        completer: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
+        self._command_names = [f"/{name}" for name in COMMANDS]  # the user's are added when they are known
+        completer: Completer = WordCompleter(self._command_names, sentence=True)
         self._prompt_session: PromptSession[str] = PromptSession(
             history=typed_lines, completer=completer, complete_while_typing=False
         )
@@ -72,6 +79,9 @@ class Terminal:
 
     async def run(self) -> None:
         """Read lines and run turns until the user leaves."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LISTING_SECONDS):
+                self._command_names += [f"/{name}" for name in await self._user_commands.list()]
         while True:
             try:
                 text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
@@ -85,7 +95,7 @@ class Terminal:
             elif text:
                 await self.run_turn(text)
 
-    async def run_turn(self, text: str) -> None:
+    async def run_turn(self, text: str | Turn) -> None:
         """Run one turn; ctrl-C ends it."""
         loop = asyncio.get_running_loop()
         self._turn_task = loop.create_task(self._stream_turn(text))
@@ -144,16 +154,21 @@ class Terminal:
                 self._turn_task.cancel()
             return None
 
-    async def _stream_turn(self, text: str) -> None:
+    async def _stream_turn(self, given: str | Turn) -> None:
         self._view.show_waiting()
-        async with aclosing(self._conversation.send(text)) as events:
+        turn = Turn((UserMessage((TextPart(given),)),)) if isinstance(given, str) else given
+        async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question
                     self._view.show(event)
 
     async def _run_command(self, text: str) -> bool:
         try:
-            return await self._commands.run(text)
+            name = text[1:].partition(" ")[0]
+            turn = None if name in (*COMMANDS, "exit") else await self._user_commands.find(text)
+            if turn is None:
+                return await self._commands.run(text)
+            await self.run_turn(turn)
         except FcshimError as error:
             self._view.error(error.message)
         except OSError as error:

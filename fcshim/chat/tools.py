@@ -5,18 +5,24 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from fcshim.agent import Agent, Sessions, SubAgents
+from fcshim.agent.run import AskModel, ReplyStream
+from fcshim.agent.subagents import AskNamedModel, SubAgentProfile, load_profiles
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
+from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
-from fcshim.messages import Message, Tool
+from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
-from fcshim.tools.builtin import Control, Files, Search, Shell, Web, Workspace
+from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
 from fcshim.tools.permission import PermissionMode
 
 _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
@@ -25,14 +31,38 @@ _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
 PermissionsFactory = Callable[[PermissionMode], Permissions]
 
 
+class ToolFolders(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders that give a conversation tools: its workspace, Python files, skills, slash commands, agents."""
+
+    root: str | None = None
+    custom: str | None = None
+    skills: str | None = None
+    commands: str | None = None
+    profiles: str | None = None
+
+
 @asynccontextmanager
 async def open_registry(
-    root: str | None, servers: str | None, pins: str | None, prompter: Prompter, view: TerminalView
-) -> AsyncIterator[Registry]:
+    folders: ToolFolders,
+    servers: str | None,
+    pins: str | None,
+    prompter: Prompter,
+    view: TerminalView,
+    permissions: Permissions,
+) -> AsyncIterator[tuple[Registry, UserCommands]]:
     """Start the servers; show those that did not start. Raises `ConfigError`."""
-    builtin = _builtin_tools(root)
+    root = folders.root
+    builtin = _builtin_tools(folders, prompter, permissions)
+    commands = _existing_folder(folders.commands)
+    custom = CustomTools(Path(folders.custom)) if folders.custom else None
+    if servers is None and custom is None:
+        yield Registry(builtin), UserCommands(commands, None)
+        return
     if servers is None:
-        yield Registry(builtin)
+        from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
+
+        async with ToolHub(builtin, custom=custom) as hub:
+            yield hub.registry, UserCommands(commands, None)
         return
     listed = load_servers(servers, os.environ)
     for server in listed:
@@ -41,6 +71,7 @@ async def open_registry(
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
+    from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415
     from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - slow; errors in the file come first
 
     manager = Manager(
@@ -50,7 +81,7 @@ async def open_registry(
         elicitation=elicitation_callback(prompter.elicit),
         roots=(Path(root),) if root else (),
     )
-    async with ToolHub(builtin, manager=manager) as hub:
+    async with ToolHub(builtin, custom=custom, manager=manager) as hub:
         for status in manager.status():
             if status.changed_tools:
                 approve = shlex.join(["fcshim", "tools", "approve", status.name, "--mcp", servers])
@@ -59,7 +90,7 @@ async def open_registry(
                 )
             elif status.error:
                 view.error(f"{status.name}: {status.error}")
-        yield hub.registry
+        yield hub.registry, UserCommands(commands, lambda: ServerOffers(manager))
 
 
 @asynccontextmanager
@@ -69,17 +100,20 @@ async def register_agents(
     permissions: PermissionsFactory,
     mode: Callable[[], PermissionMode],
     model: Callable[[], str],
+    profiles: Mapping[str, SubAgentProfile],
 ) -> AsyncIterator[None]:
     """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
     def ask(messages: tuple[Message, ...], tools: tuple[Tool, ...], named: str | None = None) -> EventStream:
         return client.stream(messages, tools, model=named or model())
 
-    def session_agent(_: str | None) -> Agent:
+    def session_agent(kind: str | None) -> Agent:
+        profile = agents.profile(kind)
         given = Registry(tool for tool in registry if not tool.traits.source.startswith(_AGENT_SOURCES))
-        return Agent(ask, Executor(given, permissions=permissions(mode())))
+        offered = given.create_inherited(profile.tools) if profile.tools else given
+        return Agent(_asking(ask, profile), Executor(offered, permissions=permissions(mode())))
 
-    agents = SubAgents(ask, registry, permissions=permissions, mode=mode)
+    agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles)
     sessions = Sessions(session_agent)
     registry.register_all([*agents.tools(), *sessions.tools()])
     async with AsyncExitStack() as stack:
@@ -88,14 +122,37 @@ async def register_agents(
         yield
 
 
-def _builtin_tools(root: str | None) -> list[AnyTool]:
-    if root is None:
-        return []
-    workspace = Workspace(root)
-    return [
-        *Files(workspace).tools(),
-        *Search(workspace).tools(),
-        *Shell(workspace).tools(),
-        *Web().tools(),
-        *Control().tools(),
-    ]
+def load_agent_profiles(folders: ToolFolders) -> dict[str, SubAgentProfile]:
+    """Read the kinds of agents that the user describes. Raises `ConfigError`."""
+    return load_profiles(Path(folders.profiles)) if folders.profiles else {}
+
+
+def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
+    """Return how a session's agent asks: with its profile's system message and model."""
+    system = (SystemMessage((TextPart(profile.system),)),) if profile.system else ()
+
+    def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> ReplyStream:
+        return ask((*system, *messages), tools, profile.model)
+
+    return asking
+
+
+def _builtin_tools(folders: ToolFolders, prompter: Prompter, permissions: Permissions) -> list[AnyTool]:
+    tools: list[AnyTool] = []
+    if folders.root is not None:
+        workspace = Workspace(folders.root)
+        tools += [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
+        tools += Web(summarise=prompter.summarise).tools()
+    commands = _existing_folder(folders.commands)
+    if folders.root is not None or commands is not None:
+        tools += Control(commands=commands, restrict=permissions.restrict).tools()
+    if folders.skills is not None:
+        tools += Skills(Path(folders.skills)).tools()
+    return tools
+
+
+def _existing_folder(name: str | None) -> Path | None:
+    """Return a folder; None for none. Raises `ConfigError` if it does not exist."""
+    if name is not None and not Path(name).is_dir():
+        raise ConfigError(f"{name}: not a folder; expected one with NAME.md files of commands")
+    return None if name is None else Path(name)

@@ -56,6 +56,10 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     tools.add_argument(
         "--root", metavar="DIR", help="folder for fcshim's own tools: Read, Write, Edit, Grep, Bash, ..."
     )
+    tools.add_argument("--custom", metavar="DIR", help="folder of Python files whose functions are tools")
+    tools.add_argument("--skills", metavar="DIR", help="folder of skills")
+    tools.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
+    tools.add_argument("--profiles", metavar="DIR", help="folder of kinds of agents (NAME.md); includes --agents")
     tools.add_argument("--agents", action="store_true", help="let the model start other agents and sessions")
     tools.add_argument(
         "--mode", choices=get_args(PermissionMode), default="ask", help="permission mode (default: %(default)s)"

@@ -25,8 +25,9 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
     `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
-    `allowed`: the operator lets it run. `timeout`: seconds per call, instead of the executor's. `source`: where the
-    tool comes from. `subject`: the parameter that permission rules match, read as `subject_kind` says, a path from the
+    `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result take
+    the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
+    match, read as `subject_kind` says, a path from the
     folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold for this tool too. `parallel` false:
     it never runs beside another tool that is not parallel.
     """
@@ -35,6 +36,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     reads_only: bool = False
     allowed: bool = False
     timeout: float | None = None
+    max_output: int | None = None
     source: str = ""
     subject: str = ""
     subject_kind: SubjectKind = "text"

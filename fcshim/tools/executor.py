@@ -65,7 +65,7 @@ class Executor:
     """Runs the calls of a set of tools, with permissions, limits and timeouts.
 
     Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output` is in
-    characters per result, `timeout` in seconds per call (None for no limit); a tool's own timeout takes precedence.
+    characters per result, `timeout` in seconds per call (None for no limit); a tool's own limits take precedence.
     Without `permissions` every call runs. Raises `ConfigError` for a function that cannot be a tool, for two tools with
     one name, and for `max_parallel` below 1.
     """
@@ -90,8 +90,9 @@ class Executor:
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
-        """The definitions that the model gets, in the order of the tools."""
-        return self.registry.definitions
+        """The definitions that the model gets, in the order of the tools; those that may not run now are left out."""
+        may = self._permissions
+        return tuple(tool.definition for tool in self.registry if may is None or may.offers(tool))
 
     def extended(self, tool: AnyTool) -> "Executor":
         """Return an executor with one more tool, and the same limits, which both share."""
@@ -120,7 +121,10 @@ class Executor:
     async def call(self, call: ToolCallEnd, listener: CallListener = _ignore) -> ToolResult:
         """Run one call; return its result, truncated to `max_output`. A failure is a result with `is_error`."""
         result = await self._check_and_run(call, listener)
-        return msgspec.structs.replace(result, content=_truncate(result.content, self._max_output))
+        tool = self.registry.get(call.tool_call_name)
+        own = None if tool is None else tool.traits.max_output
+        limit = self._max_output if own is None else own
+        return msgspec.structs.replace(result, content=_truncate(result.content, limit, keep_end=result.is_error))
 
     async def _check_and_run(self, call: ToolCallEnd, listener: CallListener) -> ToolResult:
         if call.error is not None:
@@ -163,8 +167,11 @@ def _invalid_call_message(error: CallError) -> str:
     return f"The call was not executed ({error.kind}): {error.message}\nIt was written so: {error.raw}"
 
 
-def _truncate(content: Content, limit: int) -> Content:
-    """Keep the first `limit` characters of text over all parts, and every media part."""
+def _truncate(content: Content, limit: int, *, keep_end: bool) -> Content:
+    """Keep the first `limit` characters of text over all parts, and every media part.
+
+    Of a failure the end is kept too: it says why.
+    """
     kept: list[Part] = []
     for part in content:
         if not isinstance(part, TextPart):
@@ -172,6 +179,10 @@ def _truncate(content: Content, limit: int) -> Content:
         elif len(part.text) <= limit:
             kept.append(part)
             limit -= len(part.text)
+        elif keep_end and limit:
+            end = limit * 3 // 4
+            kept.append(TextPart(f"{part.text[: limit - end]}{_TRUNCATION_NOTE}\n{part.text[-end:]}"))
+            limit = 0
         else:
             kept.append(TextPart(part.text[:limit] + _TRUNCATION_NOTE))
             limit = 0

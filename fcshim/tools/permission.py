@@ -12,6 +12,7 @@ the user. Without a user to ask, the call is refused. A decision is remembered f
 """
 
 import asyncio
+import fnmatch
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
@@ -51,7 +52,11 @@ class PermissionDecision(msgspec.Struct, frozen=True):
 
 AskPermission: TypeAlias = Callable[[PermissionRequest], Awaitable[PermissionDecision]]
 
+Restrictions: TypeAlias = tuple[tuple[PermissionRule, ...], ...]
+"""Lists of rules; a call runs only if each list allows it. Sub-agents get those of their parent."""
+
 _READ_ONLY_REFUSAL = "The tools are read-only now: plan, and say what you would do."
+_RESTRICTED_REFUSAL = "The command that the user gave allows other tools only."
 _NO_USER_REFUSAL = "It needs permission, and there is nobody to ask."
 _USER_REFUSAL = "The user refused."
 
@@ -60,13 +65,34 @@ class Permissions:
     """Decides about the calls of one conversation; `ask` is called for one call at a time."""
 
     def __init__(
-        self, mode: PermissionMode = "ask", *, rules: Iterable[PermissionRule] = (), ask: AskPermission | None = None
+        self,
+        mode: PermissionMode = "ask",
+        *,
+        rules: Iterable[PermissionRule] = (),
+        ask: AskPermission | None = None,
+        restrictions: Restrictions = (),
     ) -> None:
         self.mode = mode
         self._rules = tuple(rules)
         self._ask = ask
         self._remembered: dict[tuple[str, str], PermissionDecision] = {}
         self._ask_lock = asyncio.Lock()
+        self.restrictions = restrictions
+
+    def restrict(self, rules: Iterable[PermissionRule]) -> None:
+        """Allow only calls that these rules allow, until `lift_restrictions`; earlier restrictions stay too."""
+        self.restrictions = (*self.restrictions, tuple(rules))
+
+    def lift_restrictions(self) -> None:
+        """Forget all restrictions."""
+        self.restrictions = ()
+
+    def offers(self, tool: AnyTool) -> bool:
+        """Return whether any call of a tool could run: what cannot is not offered to the model."""
+        name, traits = tool.definition.name, tool.traits
+        if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
+            return False
+        return all(any(fnmatch.fnmatchcase(name, rule.name) for rule in rules) for rules in self.restrictions)
 
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Return why the call may not run, for the model; None if it may."""
@@ -76,6 +102,8 @@ class Permissions:
             return f"A rule of the user forbids {name} here."
         if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
             return _READ_ONLY_REFUSAL
+        if any(judge(rules, (name,), _subject(traits, arguments)) != "allow" for rules in self.restrictions):
+            return _RESTRICTED_REFUSAL
         if verdict != "ask" and (verdict == "allow" or self._runs_unasked(traits)):
             return None
         # A question that a rule asked for, or about one command, is about these arguments alone.

@@ -91,7 +91,6 @@ async def test_every_event_is_a_line_of_json_with_the_answer_last(friendly, tmp_
         (("--allow", "mcp__f__*"), True),
         (("--mode", "allow"), True),
         (("--mode", "allow", "--deny", "f:fail"), False),
-        (("--mode", "read_only", "--allow", "f:fail"), False),
     ],
 )
 async def test_the_user_is_not_asked(options, runs, friendly, tmp_path):

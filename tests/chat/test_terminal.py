@@ -225,19 +225,6 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
     assert 1 == len(upstream.requests)
 
 
-async def test_plan_mode_refuses_tools_that_act(friendly, tmp_path):
-    async with chatting(tmp_path, FAIL, "A plan.", servers=friendly) as (screen, upstream):
-        screen.enter("/plan")
-        await screen.expect("plan ›")
-        screen.enter("Go")
-        await screen.expect("A plan.")
-        await screen.expect("plan ›")
-        screen.enter("/plan")
-        await screen.expect("\n›")
-
-    assert "The tools are read-only now" in prompts(upstream)[1]
-
-
 async def test_the_commands(friendly, tmp_path):
     async with chatting(tmp_path, model_list("m", "other"), "Hello.", servers=friendly) as (screen, upstream):
         screen.enter("/help")

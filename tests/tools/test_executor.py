@@ -179,9 +179,20 @@ async def test_a_long_error_is_cut_and_keeps_its_hint():
     """Requirement 35."""
 
     def flood():
-        raise ToolError("x" * 60_000)
+        raise ToolError("x" * 60_000 + "FATAL\n(exit code 3)")
 
-    assert text_of(await result_of(call("flood"), flood)).endswith("x\n(truncated)")
+    text = text_of(await result_of(call("flood"), flood))
+
+    assert "x\n(truncated)\nx" in text
+    assert text.endswith("FATAL\n(exit code 3)")
+    assert 50 * 1024 + len("\n(truncated)\n") == len(text)
+
+
+async def test_a_tool_s_own_limit_holds_for_what_the_model_sees():
+    """Requirement 40: Read gives 128 KB, which is more than other tools may."""
+    tool = FunctionTool(lambda: "x" * 60_000, name="flood", traits=Traits(max_output=70_000))
+
+    assert 60_000 == len(text_of(await result_of(call("flood"), tool)))
 
 
 async def test_pictures_are_kept():

@@ -216,6 +216,8 @@ class _AnthropicMessageReader:
                 "block must have a corresponding `tool_use` block in the previous message.",
                 param=f"{path}.tool_use_id",
             )
+        if "result" in block and "content" not in block:
+            raise RequestError(f"{path}.result: a tool_result has its result in `content`", param=f"{path}.result")
         found: dict[str, None] = {}
         content = read_content(block.get("content"), path, found)
         loads = tuple(name for name in found if name not in self.loaded_tools)

@@ -1,7 +1,7 @@
 """Runs a command to its end or its time limit.
 
 Rule: the command leads its own process group, which is killed when the command exits, times out or is cancelled, and
-when we die. Only the beginning of the output is kept, but all of it is read, so that the command never blocks on a full
+when we die. Only so much of the output is kept, but all of it is read, so that the command never blocks on a full
 pipe.
 """
 
@@ -22,11 +22,12 @@ _KILL_SECONDS = 2.0
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """A command's exit code (None after a timeout) and the beginning of its output."""
+    """A command's exit code (None after a timeout), the beginning of its output, and its end if it is truncated."""
 
     code: int | None
     output: bytes
     truncated: bool
+    end: bytes = b""
 
 
 async def run_command(
@@ -35,16 +36,20 @@ async def run_command(
     cwd: Path,
     seconds: float,
     max_output: int,
+    keep_end: bool = False,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
 ) -> CommandResult:
-    """Run a command, standard error merged into standard output. Raises `OSError` if it cannot be started."""
+    """Run a command, standard error merged into standard output. Raises `OSError` if it cannot be started.
+
+    With `keep_end`, three quarters of a long output are from its end.
+    """
     async with ProcessGuard() as guard:
         mark = guard.new_mark()
         full_env = dict(os.environ if env is None else env) | mark_environment(mark)
         child = await start_child(command, cwd=cwd, env=full_env, stderr=STDOUT)
         guard.add_group(child.group_id)
-        output = _OutputBuffer(max_output)
+        output = _OutputBuffer(max_output, max_output * 3 // 4 if keep_end else 0)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
@@ -52,25 +57,34 @@ async def run_command(
                     group.create_task(output.read(child))
                     await child.exited.wait()
             code = child.process.returncode
-            return CommandResult(code, bytes(output.kept), truncated=output.size > len(output.kept))
+            return output.result(code)
         finally:
             await _kill(child, mark)
             guard.remove_group(child.group_id)
 
 
 class _OutputBuffer:
-    """Keeps the beginning of a command's output, and counts all of it."""
+    """Keeps the beginning and the end of a command's output, and counts all of it."""
 
-    def __init__(self, limit: int) -> None:
-        self.kept = bytearray()
-        self.size = 0
-        self._limit = limit
+    def __init__(self, limit: int, end: int) -> None:
+        self._start, self._end = bytearray(), bytearray()
+        self._size = 0
+        self._limit, self._end_limit = limit - end, end
+
+    def result(self, code: int | None) -> CommandResult:
+        """Return the result; output that fits is whole in `output`."""
+        if self._size <= self._limit + self._end_limit:
+            return CommandResult(code, bytes(self._start + self._end), truncated=False)
+        return CommandResult(code, bytes(self._start), truncated=True, end=bytes(self._end))
 
     async def read(self, child: ChildProcess) -> None:
         assert child.process.stdout is not None
         while data := await child.process.stdout.read(_READ_SIZE):
-            self.size += len(data)
-            self.kept += data[: self._limit - len(self.kept)]
+            self._size += len(data)
+            room = self._limit - len(self._start)
+            self._start += data[:room]
+            self._end += data[room:] if self._end_limit else b""
+            del self._end[: max(0, len(self._end) - self._end_limit)]
 
 
 async def _write_stdin(child: ChildProcess, data: bytes) -> None:

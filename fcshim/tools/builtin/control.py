@@ -11,26 +11,61 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from fcshim.errors import ToolError
+import msgspec
+
+from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.base import Traits
 from fcshim.tools.builtin.command import run_command
+from fcshim.tools.front_matter import read_front_matter
 from fcshim.tools.function import FunctionTool
+from fcshim.tools.rules import PermissionRule, parse_rules
 
 _NOTIFY_SECONDS = 5.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ALLOWED_TOOLS = re.compile(r"^allowed-tools:(.*)$", re.MULTILINE)
 _SIZE_LIMIT = 64 * 1024
 
 Notifier: TypeAlias = Callable[[str, str], Awaitable[None]]
 """Shows a notification: (title, body)."""
 
 
-class Control:
-    """Notify and slash_command; `notifier` defaults to the desktop's, `commands` is the folder of command texts."""
+Restrict: TypeAlias = Callable[[tuple[PermissionRule, ...]], None]
+"""Allows only the calls that these rules allow, until the end of the turn."""
 
-    def __init__(self, *, notifier: Notifier | None = None, commands: Path | None = None) -> None:
+
+class SlashCommand(msgspec.Struct, frozen=True):
+    """A command's text; `allowed`: what its `allowed-tools` says, None for all tools."""
+
+    name: str
+    text: str
+    description: str = ""
+    allowed: str | None = None
+
+    def fill(self, args: str) -> str:
+        """Return the text with the arguments in the place of `$ARGUMENTS`, else at its end."""
+        return self.text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in self.text else f"{self.text}\n{args}".rstrip()
+
+    @property
+    def rules(self) -> tuple[PermissionRule, ...]:
+        """The rules of `allowed-tools`: `Read, Bash(git add:*)`. Raises `ToolError` for what is no rule."""
+        listed = re.findall(r"[^\s,()]+(?:\([^)]*\))?", (self.allowed or "").strip("[]"))
+        try:
+            return parse_rules("allow", (each.replace(":*)", " *)") for each in listed))
+        except ConfigError as error:
+            raise ToolError(f"/{self.name}: allowed-tools: {error.message}") from error
+
+
+class Control:
+    """Notify and slash_command; `notifier` defaults to the desktop's, `commands` is the folder of command texts.
+
+    With `restrict`, a command's `allowed-tools` are enforced, not only told to the model.
+    """
+
+    def __init__(
+        self, *, notifier: Notifier | None = None, commands: Path | None = None, restrict: Restrict | None = None
+    ) -> None:
         self._notifier = notifier or notify_desktop
         self._commands = commands
+        self._restrict = restrict
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
@@ -52,26 +87,29 @@ class Control:
             command: its name
             args: what stands behind it
         """
-        head, text = _split_front_matter(await asyncio.to_thread(self._read_command, command.removeprefix("/")))
-        filled = text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in text else f"{text}\n{args}".rstrip()
-        allowed = _ALLOWED_TOOLS.search(head)
-        return f"{filled}\n(Use only these tools: {allowed[1].strip()})" if allowed else filled
-
-    def _read_command(self, name: str) -> str:
         assert self._commands is not None
-        file = self._commands / f"{name}.md"
-        if not _NAME.fullmatch(name) or not file.is_file():
-            known = ", ".join(sorted(each.stem for each in self._commands.glob("*.md"))) or "none"
-            raise ToolError(f"There is no command /{name[:64]}. There are: {known}.")
-        return file.read_text(encoding="utf-8", errors="replace")[:_SIZE_LIMIT]
+        found = await asyncio.to_thread(load_command, self._commands, command.removeprefix("/"))
+        filled = found.fill(args)
+        if found.allowed is None:
+            return filled
+        if self._restrict is not None:
+            self._restrict(found.rules)
+        return f"{filled}\n(Use only these tools: {found.allowed})"
 
 
-def _split_front_matter(text: str) -> tuple[str, str]:
-    """Split a command's file into its front matter, between lines of `---`, and the command."""
-    if not text.startswith("---\n") or "\n---\n" not in text:
-        return "", text
-    head, _, rest = text[4:].partition("\n---\n")
-    return head, rest.lstrip("\n")
+def load_command(folder: Path, name: str) -> SlashCommand:
+    """Read a command of a folder. Raises `ToolError` if there is none."""
+    file = folder / f"{name}.md"
+    if not _NAME.fullmatch(name) or not file.is_file():
+        known = ", ".join(command_names(folder)) or "none"
+        raise ToolError(f"There is no command /{name[:64]}. There are: {known}.")
+    fields, text = read_front_matter(file.read_text(encoding="utf-8", errors="replace")[:_SIZE_LIMIT])
+    return SlashCommand(name, text, fields.get("description", ""), fields.get("allowed-tools"))
+
+
+def command_names(folder: Path) -> list[str]:
+    """Return the names of a folder's commands."""
+    return sorted(each.stem for each in folder.glob("*.md") if _NAME.fullmatch(each.stem))
 
 
 async def notify_desktop(title: str, body: str) -> None:

@@ -22,7 +22,9 @@ from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
 
 READ_LIMIT = 128 * 1024
-"""Characters of one read: more than any model reads well; the executor truncates at less."""
+"""Characters of one read: more than any model reads well."""
+_HINT_SIZE = 1_000
+"""Characters that a hint beside them may take."""
 FILE_LIMIT = 10 * 2**20
 """Bytes of a file; a larger one can only be read in parts, and not be edited."""
 _IMAGE_LIMIT = 5 * 2**20
@@ -42,7 +44,9 @@ class Files:
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
         path = Traits(subject="path", subject_kind="path", root=self._workspace.root, source="builtin:files")
-        reads = msgspec.structs.replace(path, sensitivity="safe", reads_only=True, ruled_as=("Read",))
+        reads = msgspec.structs.replace(
+            path, sensitivity="safe", reads_only=True, ruled_as=("Read",), max_output=READ_LIMIT + _HINT_SIZE
+        )
         writes = msgspec.structs.replace(path, sensitivity="edit", parallel=False, ruled_as=("Write", "Edit"))
         return [
             FunctionTool(self.read, name="Read", traits=reads),

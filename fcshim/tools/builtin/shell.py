@@ -16,7 +16,9 @@ from fcshim.tools.function import FunctionTool
 
 DEFAULT_SECONDS = 120.0
 OUTPUT_LIMIT = 100 * 1024
-"""Bytes of output that are kept."""
+"""Bytes of output that are kept: a quarter from its beginning, the rest from its end, which says how it went."""
+_NOTES_SIZE = 10_000
+"""Characters that warnings and notes beside them may take."""
 
 
 class Shell:
@@ -37,6 +39,7 @@ class Shell:
             source="builtin:shell",
             parallel=False,
             timeout=self._seconds + 10,
+            max_output=OUTPUT_LIMIT + _NOTES_SIZE,
         )
         return [FunctionTool(self.bash, name="Bash", traits=traits)]
 
@@ -51,6 +54,7 @@ class Shell:
                 cwd=self._workspace.root,
                 seconds=self._seconds,
                 max_output=OUTPUT_LIMIT,
+                keep_end=True,
                 env=_environment(),
             )
         except (OSError, ValueError) as error:
@@ -63,7 +67,8 @@ class Shell:
     def _format_output(self, result: CommandResult) -> str:
         output = result.output.decode(errors="replace").rstrip("\n")
         if result.truncated:
-            output += f"\n(truncated: only the first {OUTPUT_LIMIT} bytes are shown)"
+            end = result.end.decode(errors="replace").rstrip("\n")
+            output += f"\n(truncated: the middle of the output, beyond {OUTPUT_LIMIT} bytes, is left out)\n{end}"
         match result.code:
             case None:
                 return f"{output}\n(stopped after {self._seconds:g} seconds)".lstrip("\n")

@@ -1,11 +1,14 @@
 """Bash. Requirement 41."""
 
 import asyncio
+import json
 import os
 
 import pytest
 
-from fcshim.tools.builtin import Shell, Workspace
+from fcshim.events import ToolCallEnd
+from fcshim.tools import Executor
+from fcshim.tools.builtin import Files, Shell, Workspace
 from fcshim.tools.commands.risks import inspect_command
 from tests.mcp.server_programs import eventually, is_running
 from tests.tools.builtin.tool_calls import error_text, result_text
@@ -26,10 +29,30 @@ async def test_output_and_errors_come_together_with_the_exit_code(tools):
 
 
 async def test_output_is_truncated_at_100_kilobytes(tools):
-    text = await result_text(tools, "Bash", command="head -c 5000000 /dev/zero | tr '\\0' x")
+    text = await result_text(tools, "Bash", command="echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo FATAL")
 
-    assert text.endswith("x\n(truncated: only the first 102400 bytes are shown)")
-    assert len(text) < 102_400 + 100
+    assert text.startswith("begin\nxxx")
+    assert "x\n(truncated: the middle of the output, beyond 102400 bytes, is left out)\nx" in text
+    assert text.endswith("FATAL")
+    assert len(text) < 102_400 + 200
+
+
+async def test_a_command_that_fails_after_much_output_tells_the_model_why(tmp_path):
+    command = "head -c 5000000 /dev/zero | tr '\\0' x; echo FATAL; exit 3"
+    call = ToolCallEnd("call_0", "Bash", json.dumps({"command": command}), 0)
+    (message,) = await Executor(Shell(Workspace(tmp_path)).tools()).execute([call])
+
+    assert "xFATAL\n(exit code 3)\n[Analyze the error above" in message.content[0].text
+
+
+async def test_what_a_read_gives_reaches_the_model_with_its_hint(tmp_path):
+    """Requirement 40."""
+    (tmp_path / "long.txt").write_text("a line of text\n" * 20_000)
+    call = ToolCallEnd("call_0", "Read", '{"path": "long.txt"}', 0)
+    (message,) = await Executor(Files(Workspace(tmp_path)).tools()).execute([call])
+
+    assert 128 * 1024 < len(message.content[0].text) < 129 * 1024
+    assert message.content[0].text.endswith("read more of long.txt with offset and limit)")
 
 
 async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path):
