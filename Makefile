@@ -13,7 +13,7 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-clients clients-table test-xgrammar record-response-templates \
+.PHONY: help demo test test-engine test-security test-clients clients-table test-mcp test-xgrammar record-response-templates \
 	coverage check docs bench fuzz wheel clean
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
+	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
@@ -57,6 +58,10 @@ test-clients: $(VENV)/dev.stamp
 # The last results as the table of docs/agents.md.
 clients-table:
 	$(BIN)/python -m tests.clients.results
+
+test-mcp: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.registry.environments
+	$(BIN)/python -m pytest tests/registry $(ARGS)
 
 test-xgrammar: $(VENV)-xgrammar/stamp
 	$(VENV)-xgrammar/bin/python -m pytest tests/constrain/test_xgrammar.py $(ARGS)

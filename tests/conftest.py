@@ -38,6 +38,7 @@ ENGINE_TESTS = (
     "mcp/test_resources.py",
     "mcp/test_server_requests.py",
     "mcp/test_tool.py",
+    "registry/",
     "server/test_run.py",
     "server/test_server_tools",
     "clients/test_agents.py",

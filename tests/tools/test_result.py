@@ -1,4 +1,4 @@
-"""Tool results."""
+"""Tool results. Requirement 14."""
 
 import datetime as dt
 from dataclasses import dataclass
