@@ -51,6 +51,7 @@ _FIELDS = (
     "cwd",
     "url",
     "headers",
+    "oauth",
     "enabled",
     "timeout",
     "allow",

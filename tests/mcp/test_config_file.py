@@ -1,12 +1,14 @@
 """The servers file."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from fcshim.errors import ConfigError
 from fcshim.mcp import HttpTransport, Manager, McpServerConfig, NpmTransport, StdioTransport, load_servers
-from fcshim.mcp.config_file import read_servers
+from fcshim.mcp.config_file import _FIELDS, _OTHER_CLIENT_FIELDS, TYPE_ALIASES, read_servers
 from fcshim.mcp.settings import OAuthClient
 
 ENV = {"HOME": "/home/me", "TOKEN": "s3cret"}
@@ -213,3 +215,12 @@ def test_a_package_without_a_version_runs_with_a_warning(command, args, warns):
 
     assert StdioTransport(command=command, args=tuple(args)) == server.transport
     assert warns == ("loads whatever version" in server.warning)
+
+
+def test_the_reference_describes_every_key():
+    reference = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    keys = reference.partition("## Every key of a server")[2].partition("\n## ")[0]
+
+    known = {*_FIELDS, *_OTHER_CLIENT_FIELDS, "oauth", *TYPE_ALIASES.values()}
+
+    assert known - {"disabled"} <= set(re.findall(r"`([a-zA-Z]+)`", keys))
