@@ -7,6 +7,7 @@ turn.
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -31,6 +32,9 @@ from fcshim.events import JSON
 from fcshim.messages import TextPart, UserMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionDecision, PermissionRequest
+
+if sys.platform != "win32":
+    import termios
 
 if TYPE_CHECKING:
     from fcshim.mcp.server_requests import ElicitationForm
@@ -145,7 +149,7 @@ class Terminal:
 
     async def _read_line(self, question: str) -> str | None:
         """Ask for a line; return None if the user ends the turn instead. What was typed before does not count."""
-        clear_typeahead(self._question_session.input)
+        self._discard_typed()
         try:
             with patch_stdout(raw=True):
                 return (await self._question_session.prompt_async(sanitize_line(question))).strip()
@@ -153,6 +157,13 @@ class Terminal:
             if self._turn_task is not None:
                 self._turn_task.cancel()
             return None
+
+    def _discard_typed(self) -> None:
+        """Forget what was typed before the question was there: nobody agrees to what they have not seen."""
+        clear_typeahead(self._question_session.input)
+        if sys.platform != "win32":
+            with contextlib.suppress(termios.error, OSError, ValueError):
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     async def _stream_turn(self, given: str | Turn) -> None:
         self._view.show_waiting()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from mcp import MCPError
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, ToolAnnotations
 from mcp.types import Tool as ServerTool
 from pydantic import ValidationError
 
@@ -67,6 +67,17 @@ def _join_texts(parts: Iterable[Part]) -> Content:
     return tuple(joined)
 
 
+def _hint_warnings(hints: ToolAnnotations | None) -> tuple[str, ...]:
+    """Return what a server itself says that its tool may do. Silence says nothing: few servers annotate their tools."""
+    if hints is None or hints.read_only_hint:
+        return ()
+    said = {
+        "may delete or overwrite something, as its server says": hints.destructive_hint,
+        "reaches beyond this machine, as its server says": hints.open_world_hint,
+    }
+    return tuple(warning for warning, true in said.items() if true)
+
+
 class McpTool:
     """A tool of an MCP server; `server` is the server's name, `name` the tool's name there."""
 
@@ -87,6 +98,7 @@ class McpTool:
             allowed=any(fnmatch.fnmatchcase(self.name, pattern) for pattern in settings.allow),
             timeout=settings.timeout,
             source=f"mcp:{self.server}",
+            warnings=_hint_warnings(hints),
         )
 
     def with_name(self, name: str) -> "McpTool":

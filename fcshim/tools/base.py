@@ -29,7 +29,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
     match, read as `subject_kind` says, a path from the
     folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold for this tool too. `parallel` false:
-    it never runs beside another tool that is not parallel.
+    it never runs beside another tool that is not parallel. `warnings`: what every call risks, as verb phrases.
     """
 
     sensitivity: Sensitivity = "ask"
@@ -43,6 +43,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     root: Path | None = None
     ruled_as: tuple[str, ...] = ()
     parallel: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 class ToolProgress(msgspec.Struct, frozen=True):

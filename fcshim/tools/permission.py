@@ -145,9 +145,9 @@ class Permissions:
 
 
 def _warnings(traits: Traits, arguments: Mapping[str, JSON]) -> tuple[str, ...]:
-    """Return what a command risks, as far as its words show it."""
+    """Return what a call risks: by its tool, and for a command as far as its words show it."""
     if traits.subject_kind != "command":
-        return ()
+        return traits.warnings
     risks = inspect_command(str(arguments.get(traits.subject, "")), traits.root or Path.cwd())
     return (f"will be refused: {risks.refusal}", *risks.warnings) if risks.refusal else risks.warnings
 

@@ -1,9 +1,11 @@
 """The question before a call, as a terminal shows it: whole, behind a bar, warnings first, nothing painted over it."""
 
+import asyncio
 import contextlib
 
 import pytest
 
+from tests.chat.pseudo_terminal import ENTER
 from tests.chat.test_terminal import chatting
 from tests.mcp.server_programs import serve_over_http
 from tests.server.mcp_proxy import call_text, prompts, stdio_server
@@ -115,3 +117,29 @@ async def test_a_server_s_question_is_quoted_whole(tmp_path):
 
     assert 60 == "".join(row[4:] for row in rows).replace(" ", "").count("Who?")
     assert "  │   run it? [y]es" in rows
+
+
+async def test_what_was_typed_before_a_question_is_no_answer(tmp_path):
+    call = call_text("Bash", command="touch made")
+    async with chatting(tmp_path, call, "Well.", options=["--root", str(tmp_path)]) as (screen, upstream):
+        screen.type("Go" + ENTER + "y" + ENTER)
+        await screen.expect(ASKED)
+        await asyncio.sleep(0.3)
+        ran = (tmp_path / "made").exists()
+        screen.enter("n")
+        await screen.expect("Well.")
+
+    assert not ran
+    assert "The user refused" in prompts(upstream)[1]
+
+
+async def test_what_a_server_says_of_its_tool_stands_before_the_answer(tmp_path):
+    servers = {"l": stdio_server("library")}
+    async with chatting(tmp_path, call_text("mcp__l__burn"), "Well.", servers=servers) as (screen, _):
+        screen.enter("Go")
+        await screen.expect(ASKED)
+        rows = shown_call(screen)
+        screen.enter("n")
+        await screen.expect("Well.")
+
+    assert "  ⚠ it may delete or overwrite something, as its server says" in rows

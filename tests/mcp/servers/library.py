@@ -1,7 +1,7 @@
 """A server made with the SDK that has resources, a prompt with a completion, and a tool that asks for the roots."""
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import Completion
+from mcp.types import Completion, ToolAnnotations
 
 server = MCPServer("library")
 
@@ -40,6 +40,12 @@ async def complete(ref, argument, context):
 async def where(ctx: Context) -> str:
     """Tell the roots of the client."""
     return " ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+@server.tool(annotations=ToolAnnotations(destructive_hint=True))
+def burn() -> str:
+    """Burn the books."""
+    return "burnt"
 
 
 if __name__ == "__main__":
