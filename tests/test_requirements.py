@@ -16,8 +16,7 @@ from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.codecs.openai_chat import OPENAI_CHAT, OpenAIChat
 from fcshim.errors import RequestError
-from fcshim.events import Stop, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.ids import id_source
+from fcshim.events import Stop, ToolCallChunk, ToolCallEnd, ToolCallStart, id_source
 from fcshim.messages import (
     AssistantMessage,
     Request,
