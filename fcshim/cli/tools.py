@@ -31,6 +31,7 @@ from fcshim.tools.result import ToolResult
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
     from fcshim.mcp.pins import ToolChange
+    from fcshim.mcp.resources import ServerOffers
     from fcshim.mcp.tool import McpTool
     from fcshim.tools.base import ToolProgress
 
@@ -80,6 +81,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
     resources = _add_action(commands, "resources", "list the resources of the servers, or write the contents of one")
     resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the one to read")
+    resources.add_argument("--watch", action="store_true", help="write it again each time it changes")
     prompts = _add_action(commands, "prompts", "list the prompts of the servers, or write the messages of one")
     prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the one to get")
     prompts.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
@@ -142,17 +144,30 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
 async def _resources(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     server, _, uri = (arguments.name or "").partition(":")
     async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
-        from fcshim.mcp.resources import ServerOffers, resource_bytes  # noqa: PLC0415 - needs the SDK
+        from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK
 
         offers = ServerOffers(manager)
+        if arguments.watch and not arguments.name:
+            raise ConfigError("--watch has no effect without SERVER:URI")
         if arguments.name:
-            for contents in await offers.read(server, uri):
-                sys.stdout.buffer.write(resource_bytes(contents))
+            await _write_resource(offers, server, uri)
+            if arguments.watch:
+                async for _ in offers.updates(server, uri):
+                    write_error(f"fcshim: {sanitize_line(uri)} has changed")
+                    await _write_resource(offers, server, uri)
             return _DONE
         for name in manager.servers_with("resources"):
             for each in await offers.resources(name):
                 write_line("\t".join(map(sanitize_line, (name, each.uri, each.name))))
         return _report_problems(manager)
+
+
+async def _write_resource(offers: "ServerOffers", server: str, uri: str) -> None:
+    from fcshim.mcp.resources import resource_bytes  # noqa: PLC0415 - needs the SDK, which the manager has imported
+
+    for contents in await offers.read(server, uri):
+        sys.stdout.buffer.write(resource_bytes(contents))
+    sys.stdout.buffer.flush()
 
 
 async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:

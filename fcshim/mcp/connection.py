@@ -14,7 +14,8 @@ other transition is a bug.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ import anyio
 import msgspec
 from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ListRootsResult, Root, Tool
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl, ValidationError
 
 from fcshim.errors import ToolError
@@ -171,6 +173,7 @@ class Connection:
         self._way = self._remembered_way()
         self._was_ready = False  # in the current attempt
         self._timed_out = False
+        self._resource_changes: dict[str, asyncio.Event] = {}
         self._last_link: Link | None = None
         self._left_out: Mapping[str, str] = {}
 
@@ -284,6 +287,28 @@ class Connection:
         finally:
             self._active_calls -= 1
 
+    async def resource_updates(self, uri: str) -> AsyncIterator[None]:
+        """Subscribe to a resource; yield each time it changes. Raises `ToolError` and `MCPError`."""
+        client, _ = await self._wait_connected()
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            async with client.listen(resource_subscriptions=[uri]) as subscription:
+                async for _ in subscription:
+                    yield
+            return
+        changed = self._resource_changes.setdefault(uri, asyncio.Event())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the SDK calls the subscriptions of the protocols before 2026 deprecated
+            subscribed = client.session.subscribe_resource(uri)
+        await subscribed
+        while True:
+            await changed.wait()
+            changed.clear()
+            yield
+
+    def _on_resource(self, uri: str) -> None:
+        if uri in self._resource_changes:
+            self._resource_changes[uri].set()
+
     def has(self, capability: str) -> bool:
         """Return whether the connected server declares a capability: `resources`, `prompts`, `completions`."""
         client = self._client
@@ -375,7 +400,11 @@ class Connection:
 
     async def _hold_connection(self, link: Link) -> None:
         watch = ConnectionMonitor(
-            link, set_tools=self._set_tools, is_busy=lambda: self._active_calls > 0, ping_interval=self._timeouts.ping
+            link,
+            set_tools=self._set_tools,
+            is_busy=lambda: self._active_calls > 0,
+            ping_interval=self._timeouts.ping,
+            on_resource=self._on_resource,
         )
         client = Client(
             link.target,

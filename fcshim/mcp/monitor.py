@@ -10,7 +10,13 @@ from collections.abc import Callable
 import anyio
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
+from mcp.types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    ResourceUpdatedNotification,
+    Tool,
+    ToolListChangedNotification,
+)
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from fcshim.errors import ToolError
@@ -39,7 +45,9 @@ class ConnectionMonitor:
         set_tools: Callable[[tuple[Tool, ...]], None],
         is_busy: Callable[[], bool],
         ping_interval: float,
+        on_resource: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._on_resource = on_resource
         self._link, self._set_tools, self._is_busy, self._ping_interval = link, set_tools, is_busy, ping_interval
         self._tools_changed = anyio.Event()
 
@@ -47,6 +55,8 @@ class ConnectionMonitor:
         """Handle a message that the server sent without a request."""
         if isinstance(message, ToolListChangedNotification):
             self._tools_changed.set()
+        elif isinstance(message, ResourceUpdatedNotification):
+            self._on_resource(str(message.params.uri))
 
     async def run(self, client: Client) -> None:
         """Run until the connection is lost."""

@@ -98,6 +98,14 @@ class ServerOffers:
         """Return the contents of a resource."""
         return list((await self._request(server, lambda client: client.read_resource(uri))).contents)
 
+    async def updates(self, server: str, uri: str) -> AsyncIterator[None]:
+        """Subscribe to a resource; yield each time it changes."""
+        try:
+            async for _ in self._manager.connection(server).resource_updates(uri):
+                yield
+        except MCPError as error:
+            raise ToolError(f"The MCP server {server} failed: {error.message or error.code}") from error
+
     async def prompts(self, server: str) -> list[ServerPrompt]:
         """Return the prompts of a server."""
         if server not in self._servers("prompts"):

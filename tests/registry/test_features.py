@@ -1,5 +1,6 @@
 """What the servers offer beside plain calls: every kind of content, resources, prompts, questions, older protocols."""
 
+import asyncio
 import base64
 
 import pytest
@@ -151,3 +152,14 @@ async def test_parts_are_texts_and_media(everything):
         result = await servers.call("e:echo", {"message": "pear"})
 
     assert (TextPart("Echo: pear"),) == result.content
+
+
+async def test_a_resource_that_changes_is_told_of(everything):
+    uri = "demo://resource/dynamic/text/1"
+    async with manager(everything) as servers, asyncio.timeout(60):
+        updates = ServerOffers(servers).updates("e", uri)
+        first = asyncio.ensure_future(anext(updates))
+        await asyncio.sleep(0.5)  # the server tells of changes to those who have subscribed before
+        await servers.call("e:toggle-subscriber-updates", {})
+        await first
+        await updates.aclose()
