@@ -209,3 +209,33 @@ def test_a_login_to_an_unreachable_server_is_a_failure(tools):
 
     assert 1 == done.code
     assert "fcshim: one: the server cannot be reached" in done.err
+
+
+def library():
+    transport = stdio_transport("library")
+    return {"l": {"command": transport.command, "args": list(transport.args)}}
+
+
+def test_resources_are_listed_and_written(tools):
+    listed = tools("resources", servers=library())
+    read = tools("resources", "l:book://one", servers=library())
+    missing = tools("resources", "l:book://none", servers=library())
+    useless = tools("resources", "--watch", servers=library())
+
+    assert "l\tbook://one\tbook\n" in listed.out
+    assert "Once upon a time" == read.out
+    assert 1 == missing.code
+    assert "The MCP server l failed" in missing.err
+    assert "--watch has no effect without SERVER:URI" in useless.err
+
+
+def test_prompts_are_listed_filled_and_completed(tools):
+    listed = tools("prompts", servers=library())
+    filled = tools("prompts", "l:review", "path=a.py", "depth=thorough", servers=library())
+    proposed = tools("prompts", "l:review", "--complete", "depth=th", servers=library())
+    wrong = tools("prompts", "l:review", "a.py", servers=library())
+
+    assert "l\treview\tpath [depth]\tReview a file.\n" == listed.out
+    assert "user: Review a.py, thorough.\n" == filled.out
+    assert "thorough\n" == proposed.out
+    assert "expected NAME=VALUE, got 'a.py'" in wrong.err
