@@ -22,6 +22,7 @@ from fcshim.sanitize import configure_logging
 from fcshim.tools.rules import PermissionRule, parse_rules
 
 if TYPE_CHECKING:
+    from fcshim.mcp.forwarding import ClientForwarding
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
     from fcshim.tools import PermissionDecision, PermissionRequest
@@ -107,14 +108,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")
 
+    from fcshim.mcp.forwarding import ClientForwarding  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
-    manager = Manager(servers, pins=Pins(pin_file)) if servers else None
-    hub = ToolHub(builtin, custom=custom, manager=manager, background=True)
-    asyncio.run(_serve(hub, rules, arguments))
+    forwarding = ClientForwarding()
+    manager = Manager(servers, pins=Pins(pin_file), sampling=forwarding.sample, elicitation=forwarding.elicit)
+    hub = ToolHub(builtin, custom=custom, manager=manager if servers else None, background=True)
+    asyncio.run(_serve(hub, forwarding, rules, arguments))
     return 0
 
 
@@ -127,10 +130,12 @@ def _check_effects(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without {wanted}")
 
 
-async def _serve(hub: "ToolHub", rules: Iterable[PermissionRule], arguments: argparse.Namespace) -> None:
+async def _serve(
+    hub: "ToolHub", forwarding: "ClientForwarding", rules: Iterable[PermissionRule], arguments: argparse.Namespace
+) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, tuple(rules), [full_rule(pattern) for pattern in arguments.only])
+    gateway = _gateway(hub, forwarding, tuple(rules), [full_rule(pattern) for pattern in arguments.only])
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -148,7 +153,9 @@ async def _serve(hub: "ToolHub", rules: Iterable[PermissionRule], arguments: arg
             await serve_stdio(gateway)
 
 
-def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str]) -> "Gateway":
+def _gateway(
+    hub: "ToolHub", forwarding: "ClientForwarding", rules: tuple[PermissionRule, ...], only: list[str]
+) -> "Gateway":
     from fcshim.mcp.gateway import Gateway  # noqa: PLC0415
     from fcshim.tools import Executor, Permissions  # noqa: PLC0415
 
@@ -166,7 +173,7 @@ def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str])
     async def wait_servers() -> None:
         await hub.wait_servers(max(0, started + _LIST_WAIT - asyncio.get_running_loop().time()))
 
-    return Gateway(tools, visible=visible, before_list=wait_servers)
+    return Gateway(tools, visible=visible, before_list=wait_servers, forwarding=forwarding)
 
 
 def _allows(rule: PermissionRule) -> bool:

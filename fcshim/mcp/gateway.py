@@ -33,6 +33,7 @@ from mcp.types import Tool as ServerTool
 
 from fcshim.events import JSON, ToolCallEnd
 from fcshim.mcp.definitions import object_schema
+from fcshim.mcp.forwarding import ClientForwarding
 from fcshim.messages import Part, TextPart
 from fcshim.tools import AnyTool, CallEvent, CallProgressed, Executor, ToolResult
 
@@ -47,7 +48,8 @@ async def _list_at_once() -> None:
 class Gateway:
     """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object.
 
-    Tools are listed once `before_list` has returned.
+    Tools are listed once `before_list` has returned. `forwarding` learns which calls run, so that servers
+    behind the gateway can ask its client.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class Gateway:
         visible: ToolFilter = lambda _: True,
         name: str = "fcshim",
         before_list: Callable[[], Awaitable[None]] = _list_at_once,
+        forwarding: ClientForwarding | None = None,
     ) -> None:
+        self._forwarding = forwarding or ClientForwarding()
         self._tools = tools
         self._visible = visible
         self._before_list = before_list
@@ -98,6 +102,11 @@ class Gateway:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name!r:.200}")
         arguments = json.dumps(params.arguments or {})
         call = ToolCallEnd(str(context.request_id), params.name, arguments, 0)
+        stdio = context.request is None
+        with self._forwarding.during_call(context.session, context.request_id, stdio=stdio):
+            return _to_mcp_result(await self._run(context, call))
+
+    async def _run(self, context: GatewayContext, call: ToolCallEnd) -> ToolResult:
         async with asyncio.TaskGroup() as group:
 
             def report_progress(event: CallEvent) -> None:
@@ -105,7 +114,7 @@ class Gateway:
                     done = event.progress
                     group.create_task(context.session.report_progress(done.done, done.total, done.message or None))
 
-            return _to_mcp_result(await self._tools.call(call, report_progress))
+            return await self._tools.call(call, report_progress)
 
     def _input_schema(self, name: str) -> dict[str, JSON] | None:
         tool = self._tools.registry.get(name)

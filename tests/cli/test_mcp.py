@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
+from fcshim.mcp.server_requests import elicitation_callback, sampling_callback
+from fcshim.reply import Reply
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
@@ -17,15 +19,12 @@ from tests.mcp.server_programs import _wait, eventually, manager, stdio_transpor
 READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
 
 
-def mcp_client(*arguments, name="me"):
+def mcp_client(*arguments, name="me", handshake=False, **callbacks):
     """Return a manager that starts `fcshim mcp` over stdio."""
     program, *rest = COMMAND
     env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    return manager(
-        McpServerConfig(
-            name=name, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env)
-        )
-    )
+    transport = StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env)
+    return manager(McpServerConfig(name=name, transport=transport, handshake=handshake), **callbacks)
 
 
 @contextlib.contextmanager
@@ -206,3 +205,30 @@ async def test_a_hung_server_delays_no_answer_and_a_slow_ones_tools_come_later(r
         await eventually(lambda: "mcp__slow__work" in names(servers), seconds=60)
 
     assert first == READ_ONLY_TOOLS
+
+
+async def test_servers_behind_it_ask_the_client_s_model_and_user(tmp_path):
+    """Over the protocols before 2026, in which servers send requests."""
+    transport = stdio_transport("friendly")
+    settings = {"command": transport.command, "args": list(transport.args), "handshake": True, "allow": ["ask_*"]}
+    (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"f": settings}}))
+
+    async def answer(messages, max_tokens):
+        return Reply(text="It is me.", stop_reason="complete")
+
+    async def fill(form):
+        return {"name": "Ada"}
+
+    options = ("--mcp", tmp_path / "servers.json", "--pins", tmp_path / "pins")
+    callbacks = {"sampling": sampling_callback(answer), "elicitation": elicitation_callback(fill)}
+    async with mcp_client(*options, handshake=True, **callbacks) as servers:
+        await eventually(lambda: "mcp__f__ask_user" in names(servers), seconds=15)
+        model = await servers.call("me:mcp__f__ask_model", {"question": "Who?"})
+        user = await servers.call("me:mcp__f__ask_user", {"question": "Who?"})
+    async with mcp_client(*options, handshake=True) as servers:
+        await eventually(lambda: "mcp__f__ask_user" in names(servers), seconds=15)
+        refused = await servers.call("me:mcp__f__ask_model", {"question": "Who?"})
+
+    assert "It is me. (endTurn)" == model.text
+    assert "accept Ada" == user.text
+    assert "does not let servers ask its model" in refused.text

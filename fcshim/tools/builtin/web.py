@@ -39,9 +39,11 @@ class Web:
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
+        # Without a summariser nobody answers a prompt, so the model is not offered one.
+        load = self.load if self._summarise is None else self.fetch
         return [
             FunctionTool(
-                self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url", subject_kind="url")
+                load, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url", subject_kind="url")
             ),
             FunctionTool(self.search, name="WebSearch", traits=msgspec.structs.replace(traits, subject="query")),
         ]
@@ -61,6 +63,15 @@ class Web:
         if self._summarise is None or (len(text) <= SUMMARY_THRESHOLD and prompt is None):
             return text or "(the page has no text)"
         return await self._summarise(prompt or _DEFAULT_PROMPT, text[:_MAX_SUMMARY_INPUT])
+
+    async def load(
+        self,
+        url: Annotated[str, "http or https"],
+        *,
+        raw: Annotated[bool, "the page as it is, instead of its article as Markdown"] = False,
+    ) -> str:
+        """Load a web page and give its article as Markdown."""
+        return await self.fetch(url, raw=raw)
 
     async def search(self, query: str, count: Annotated[int, "how many results, up to 20"] = 5) -> str:
         """Search the web; gives titles, addresses and excerpts."""

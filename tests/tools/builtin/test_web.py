@@ -304,3 +304,13 @@ def test_a_service_needs_its_key_or_address():
         SearchService("tavily")
     with pytest.raises(ConfigError, match="the address"):
         SearchService("searxng")
+
+
+def test_a_prompt_is_offered_only_where_it_is_answered():
+    async def summarise(question, text):
+        return question + text
+
+    plain, summing = (Web(**settings).tools()[0].definition for settings in ({}, {"summarise": summarise}))
+
+    assert {"url", "raw"} == plain.parameters["properties"].keys()
+    assert {"url", "prompt", "raw"} == summing.parameters["properties"].keys()

@@ -1,0 +1,109 @@
+"""Forwards requests of the servers behind a gateway (to the model, to the user) to the gateway's client.
+
+Rule: a server's request reaches a client only while a call of that one client is running, and only if the client offers
+what is asked for; whether its model or its user answers, the client decides.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Awaitable, Iterator
+from typing import TypeVar
+
+from mcp import MCPError
+from mcp.client.session import ClientRequestContext
+from mcp.server.session import ServerSession
+from mcp.types import (
+    INVALID_REQUEST,
+    ClientCapabilities,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitationCapability,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+    RequestId,
+    SamplingCapability,
+)
+
+_Result = TypeVar("_Result")
+
+
+class ClientForwarding:
+    """The calls that run for a gateway's clients, and the SDK's callbacks for the servers behind it."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[ServerSession, RequestId | None, bool]] = []
+
+    @contextlib.contextmanager
+    def during_call(self, session: ServerSession, request_id: RequestId | None, *, stdio: bool) -> Iterator[None]:
+        """Note that a call of a client runs; `stdio`: its client is the only one."""
+        call = (session, request_id, stdio)
+        self._calls.append(call)
+        try:
+            yield
+        finally:
+            self._calls.remove(call)
+
+    async def sample(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by this name
+        params: CreateMessageRequestParams,
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
+        """Have the client's model answer."""
+        found = self._caller(ClientCapabilities(sampling=SamplingCapability()))
+        if found is None:
+            return _refusal("model")
+        session, request_id = found
+        with _without_deprecations():
+            asked = session.create_message(
+                params.messages,
+                max_tokens=params.max_tokens,
+                system_prompt=params.system_prompt,
+                temperature=params.temperature,
+                stop_sequences=params.stop_sequences,
+                related_request_id=request_id,
+            )
+        return await _answer(asked)
+
+    async def elicit(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by this name
+        params: ElicitRequestParams,
+    ) -> ElicitResult | ErrorData:
+        """Have the client's user fill in a form."""
+        found = self._caller(ClientCapabilities(elicitation=ElicitationCapability()))
+        if found is None or not isinstance(params, ElicitRequestFormParams):
+            return _refusal("user")
+        session, request_id = found
+        with _without_deprecations():
+            asked = session.elicit_form(params.message, params.requested_schema, related_request_id=request_id)
+        return await _answer(asked)
+
+    def _caller(self, capability: ClientCapabilities) -> tuple[ServerSession, RequestId | None] | None:
+        """Return the client whose call must have caused a server's request; None if that is not certain."""
+        if not self._calls or not (len(self._calls) == 1 or all(stdio for _, _, stdio in self._calls)):
+            return None
+        session, request_id, _ = self._calls[-1]
+        able = session.can_send_request and session.check_client_capability(capability)
+        return (session, request_id) if able else None
+
+
+def _refusal(whom: str) -> ErrorData:
+    return ErrorData(code=INVALID_REQUEST, message=f"the client of fcshim mcp does not let servers ask its {whom}")
+
+
+async def _answer(asked: Awaitable[_Result]) -> _Result | ErrorData:
+    try:
+        return await asked
+    except MCPError as error:
+        return error.error
+
+
+@contextlib.contextmanager
+def _without_deprecations() -> Iterator[None]:
+    """The SDK calls these requests deprecated; clients of the protocols before 2026 answer no others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
