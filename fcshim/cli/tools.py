@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
+from fcshim.chat.question import visible
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
@@ -215,7 +216,7 @@ async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Names
             raise ToolError(f"{status.name}: {status.error}")
         changes, shown = connection.changes(), connection.listed_tools
         for change in changes:
-            write_data("\n".join(map(sanitize_line, compare(change))))
+            write_data("\n".join(map(visible, compare(change))))
         if changes and not (arguments.yes or _confirms(arguments)):
             return _FAILED
         connection.approve(shown)

@@ -12,6 +12,7 @@ other transition is a bug.
 """
 
 import asyncio
+import contextlib
 import math
 import time
 import warnings
@@ -101,6 +102,8 @@ _STABLE_SECONDS = 10.0
 """Seconds that a connection must last before its loss resets the delay to the next attempt."""
 _MAX_SENDS = 3
 """Times that a call is sent that the server provably did not get."""
+_RESOURCES_SECONDS = 3.0
+"""Seconds to learn whether a server has resources; its tools do not wait longer for that."""
 _PACKAGE_CONNECT_SECONDS = 60.0
 """Seconds to connect if a package may have to be downloaded first."""
 
@@ -419,8 +422,9 @@ class Connection:
         async with client:
             self._on_open()
             self._left_out = link.left_out
-            self._set_tools(await list_tools(client))
+            tools = await list_tools(client)
             self.has_resources = await _lists_resources(client)
+            self._set_tools(tools)
             if self._scope is not None:
                 self._scope.deadline = math.inf
             self._client, self._link, self.error = client, link, ""
@@ -482,12 +486,11 @@ async def _lists_resources(client: Client) -> bool:
     """Return whether the server lists any resource or template."""
     if client.server_capabilities.resources is None:
         return False
-    try:
+    with anyio.move_on_after(_RESOURCES_SECONDS), contextlib.suppress(MCPError, ValidationError):
         return bool((await client.list_resources()).resources) or bool(
             (await client.list_resource_templates()).resource_templates
         )
-    except (MCPError, ValidationError):
-        return False
+    return False
 
 
 def _roots_callback(roots: Sequence[Path]) -> "ListRootsFnT":

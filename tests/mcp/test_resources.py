@@ -71,3 +71,8 @@ async def test_a_server_may_ask_for_the_roots(tmp_path, library):
         result = await servers.call("l:where", {})
 
     assert tmp_path.resolve().as_uri() == result.text
+
+
+async def test_a_server_that_never_lists_its_resources_keeps_its_tools():
+    async with manager(server("raw", "silent-resources")) as servers:
+        assert not (await servers.call("f:work", {})).is_error

@@ -98,7 +98,8 @@ def answer(request: dict) -> None:
     match request["method"]:
         case "initialize":
             version, info = request["params"]["protocolVersion"], {"name": "raw", "version": "1"}
-            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            able = {"tools": {}, "resources": {}} if MANNER == "silent-resources" else {"tools": {}}
+            result = {"protocolVersion": version, "capabilities": able, "serverInfo": info}
             write(id=request["id"], result=result)
         case "tools/list":
             write(id=request["id"], result=tools(request))
