@@ -33,7 +33,6 @@ from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionReques
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
-    from fcshim.mcp.tool import McpTool
     from fcshim.server.web_tools import WebTool
     from fcshim.tools.builtin.websearch import SearchService
 
@@ -129,14 +128,21 @@ class ServerTools:
         """Return the request without tools that nobody can run. Raises `RequestError` if that leaves nothing."""
         return self._provider_tools.apply(request)
 
-    async def _mcp_tools(self, connection: ClientConnection) -> "list[McpTool] | None":
-        """Return the tools of the selected servers, None where there are no servers."""
+    async def _mcp_tools(self, connection: ClientConnection) -> list[AnyTool] | None:
+        """Return the tools of the selected servers, and those that read resources; None where there are no servers."""
         manager, selection = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
         if manager is None or not selection.enabled:
             return None
         if self._starting is not None:
             await asyncio.wait([self._starting])
-        return list(manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected))
+        offered: list[AnyTool] = [
+            *manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected)
+        ]
+        if selection.mode == "auto":  # they reach every server
+            from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK, which the manager has imported
+
+            offered += ServerOffers(manager).tools()
+        return offered
 
     def _executed_provider_tools(self, request: Request) -> list[ProviderTool]:
         """Return the provider's tools that run here; a function of the client takes the place of one of its name."""

@@ -170,7 +170,11 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
     ("name", "typed", "learned"),
     [
         ("ask_user", [("the server f asks; answer it?", "y"), ("name (string):", "Ada")], "accept Ada"),
-        ("ask_user", [("answer it?", "y"), ("name (string):", ""), ("name is needed", "Bob")], "accept Bob"),
+        (
+            "ask_user",
+            [("answer it?", "y"), ("name (string):", ""), ("is needed\n  name (string):", "Bob")],
+            "accept Bob",
+        ),
         ("ask_user", [("answer it?", "n")], "decline"),
         ("ask_model", [("let it?", "n")], "the user does not let servers ask the model"),
     ],

@@ -19,6 +19,7 @@ from tests.server.proxy import (
     CHAT,
     chat_body,
     http_client,
+    post_chat,
     post_request,
     raw_connection,
     stream_documents,
@@ -412,3 +413,14 @@ async def test_shutdown_ends_a_reply_whose_tool_is_running(tmp_path):
     last = stream_documents(await asked)[-1]
 
     assert "the proxy is shutting down" == last["error"]["message"]
+
+
+async def test_the_model_reads_the_resources_of_servers(tmp_path):
+    call = call_text("ReadMcpResource", server="l", uri="book://one")
+    servers = {"l": stdio_server("library")}
+    async with proxy_with_servers(tmp_path, servers, call, "Read.", "Hello.") as (url, upstream):
+        await post_chat(url, stream=False, tools=False)
+        await post_chat(url, stream=False, tools=False, headers={"x-fcshim-mcp": "l"})
+
+    assert "Once upon a time" in prompts(upstream)[1]
+    assert "ReadMcpResource" not in prompts(upstream)[2]
