@@ -64,7 +64,7 @@ async def test_the_log_says_why_a_server_has_no_tools(tmp_path, caplog):
     await run_once(tmp_path, {"empty": raw_server("no-tools"), "dead": raw_server("dead")})
 
     assert "f: 1 tools" in caplog.text
-    assert "f: 0 tools: it changed what it says of work; look at it and run: fcshim tools approve" in caplog.text
+    assert "f: 0 tools: it changed what it says of work; to compare and approve: fcshim tools approve f" in caplog.text
     assert "empty: 0 tools: it offers none" in caplog.text
     assert "dead: 0 tools: " in caplog.text
     assert "no key was given" in caplog.text
