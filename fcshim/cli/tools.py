@@ -50,7 +50,7 @@ examples:
   fcshim tools resources --mcp servers.json                  server, address, name; with SERVER:URI its contents
   fcshim tools prompts --mcp servers.json docs:review path=a.py
   fcshim tools approve --mcp servers.json files              after a server changed its tools
-  fcshim tools login --mcp servers.json far                  for a server with "oauth": true
+  fcshim tools login --mcp servers.json far                  for a remote server that needs it
 
 servers.json:
   {"mcpServers": {

@@ -212,7 +212,7 @@ class _ServerFields:
         if "client_id" not in named:
             return None
         values = {
-            name: self._expand(value, f"oauth.{name}") if isinstance(value, str) else value
+            name: self._expand(value) if isinstance(value, str) else value
             for name, value in named.items()
             if name in _OAUTH_FIELDS
         }
