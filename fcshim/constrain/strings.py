@@ -210,7 +210,8 @@ class StringSyntax:
             f"{self.name}-key-rest",
             lambda: Repeat(self._unit(rules, "any", ()), 0, _MAX_KEY_LENGTH - 1, "characters"),
         )
-        return self.quoted(self._differing(rules, sorted(set(names)), 0, rest))
+        key = self.quoted(self._differing(rules, sorted(set(names)), 0, rest))
+        return rules.share(key, f"{self.name}-{len(rules.rules)}-key")
 
     def _differing(self, rules: Rules, names: list[str], at: int, rest: Expression) -> Expression:
         """Admit what may follow the first `at` characters, which the sorted `names` share, of another text."""

@@ -175,7 +175,9 @@ def test_work_is_linear_in_the_prefix(piece: str, bounded: bool) -> None:
     assert grammar is not None
     sizes = [2_048, 16_384]
     opening = '<function_call>\n{"name": "f", "arguments": {"text": "'
-    works = [steps(lambda size=size: derivative(grammar, opening + piece * (size // len(piece)))) for size in sizes]
+    works = [
+        steps(lambda size=size: derivative(grammar, opening + piece * (size // len(piece))), "line") for size in sizes
+    ]
     slope = math.log(works[1] / works[0]) / math.log(sizes[1] / sizes[0])
 
     assert slope < 1.1, works
