@@ -38,7 +38,7 @@ class ContentCache:
         """Return the result with this key, or None."""
         found = self._newer.get(key)
         if found is None:
-            found = self._older.get(key)
+            found = self._older.get(key) if self._older else None
             if found is None:
                 return None
             self._put(key, *found)
@@ -53,9 +53,10 @@ class ContentCache:
             return
         if self._size + size > self._limit:
             self._older, self._newer, self._size = self._newer, {}, 0
-        if key not in self._newer:
-            self._size += size
+        count = len(self._newer)
         self._newer[key] = result, size
+        if len(self._newer) > count:
+            self._size += size
 
 
 def json_key(value: object) -> bytes | None:

@@ -97,6 +97,8 @@ class PlainMarker:
     so it begins with one."""
     literal: str = ""
     """What a text must contain, escaped or not, to have this marker: it is found 50 times faster than the pattern."""
+    near: str = ""
+    """The pattern of what must follow the literal, where that is common: one search judges all markers that have it."""
 
     def pattern(self) -> str:
         """Return the pattern of the head with its underscores."""
@@ -114,9 +116,9 @@ class PlainMarker:
         return rf"{first}{partial}\Z"
 
 
-def _if_json_follows(head: str, tail: str) -> PlainMarker:
+def _if_json_follows(head: str, tail: str, *, literal: str, near: str = "") -> PlainMarker:
     """Return a marker that is too common to escape unless an array, object or fence follows it."""
-    return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?", literal=tail)
+    return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?", literal=literal, near=near)
 
 
 def _literal_marker(marker: str) -> PlainMarker:
@@ -128,35 +130,32 @@ def _literal_marker(marker: str) -> PlainMarker:
 
 _BUNDLED = (
     # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
-    PlainMarker("A", "ction[ _]Input:", literal="Input:"),
-    _if_json_follows("A", "ction:"),
-    PlainMarker("O", "bservation:", literal="bservation:"),
-    _if_json_follows("f", "unctools"),
-    _if_json_follows("f", "unction call"),
-    PlainMarker("t", r"o=functions\.", literal="o=functions."),
+    PlainMarker("A", "ction[ _]Input:", literal="tion", near="[ _]Input:"),
+    _if_json_follows("A", "ction:", literal="tion", near=":(?<=ction:)"),
+    PlainMarker("O", "bservation:", literal="tion", near=":(?<=bservation:)"),
+    _if_json_follows("f", "unctools", literal="unctools"),
+    _if_json_follows("f", "unction call", literal="tion", near=" call(?<=unction call)"),
+    PlainMarker("t", r"o=functions\.", literal="tion", near=r"s\.(?<=o=functions\.)"),
     # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
-    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", in_text="(?:>(?<!>>)>*>)", literal=">>"),
-    PlainMarker("```", "tool_code", literal="tool_c"),
-    PlainMarker("```", "tool_call", literal="tool_c"),
+    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", in_text="(?:>(?<!>>)>*>)", literal=">", near=">[>_]"),
+    PlainMarker("```", "tool_code", literal="`", near="_*tool_c"),
+    PlainMarker("```", "tool_call", literal="`", near="_*tool_c"),
     # Qwen-Agent.
     *(PlainMarker("✿", f"{word}✿", literal="✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
     # Control tokens of MiniMax and Gemma 4.
     PlainMarker(r"\[", r"e~\[", literal="~"),
-    PlainMarker("<", r"turn\|>", literal="turn|>"),
+    PlainMarker("<", r"turn\|>", literal="|", near=r">(?<=turn\|>)"),
 )
 
 
-_COMMON_PARTS = ("tion", "tool", "|", ">")
-"""Parts of several literals, or a single character, which is found in no time: most texts have few of them."""
-
-
-def _by_common_part(literals: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Group literals by the common part that they contain; one without any is its own group."""
-    groups: dict[str, list[str]] = {}
-    for literal in literals:
-        part = next((part for part in _COMMON_PARTS if part in literal), literal)
-        groups.setdefault(part, []).append(literal)
-    return tuple((part, tuple(dict.fromkeys(members))) for part, members in groups.items())
+def _searches(markers: Iterable[PlainMarker]) -> Iterator[tuple[str, Callable[[str], object]]]:
+    """Yield each literal that is common, with the search for what follows it in any of the markers."""
+    near: dict[str, list[str]] = {}
+    for marker in markers:
+        if marker.near:
+            near.setdefault(marker.literal, []).append(marker.near)
+    for literal, patterns in near.items():
+        yield literal, re.compile(f"{re.escape(literal)}(?:{'|'.join(dict.fromkeys(patterns))})").search
 
 
 class PlainMarkers:
@@ -167,7 +166,8 @@ class PlainMarkers:
 
     def __init__(self, added: Iterable[str] = ()) -> None:
         markers = tuple(dict.fromkeys((*_BUNDLED, *(marker for marker in map(_literal_marker, added) if marker.tail))))
-        self._literals = _by_common_part(marker.literal for marker in markers)
+        self._literals = tuple(dict.fromkeys(marker.literal for marker in markers if not marker.near))
+        self._searches = tuple(_searches(markers))
         self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
         self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
         self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
@@ -188,8 +188,10 @@ class PlainMarkers:
 
     def may_occur_in(self, text: str) -> bool:
         """Return false only if the text contains no marker, escaped or not."""
-        found = [literals for part, literals in self._literals if part in text]
-        return bool(found) and any(literal in text for literals in found for literal in literals)
+        for literal in self._literals:
+            if literal in text:
+                return True
+        return any(literal in text and search(text) for literal, search in self._searches)
 
     def pending(self, text: str) -> PendingTail | None:
         """Return the tail that may still become an escaped marker."""

@@ -8,6 +8,7 @@ ways is rejected: dot segments, however they are encoded, backslashes and contro
 
 import asyncio
 import contextlib
+import functools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
 from typing import TypeAlias
@@ -37,6 +38,7 @@ class RequestPath(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+@functools.lru_cache(maxsize=32)  # a server has few paths, and a client may send long ones
 def normalize_path(raw: bytes) -> RequestPath:
     """Normalise a path: no empty segments, one way of percent-encoding."""
     text = raw.decode("latin-1")

@@ -8,6 +8,7 @@ lost.
 import asyncio
 import contextlib
 import contextvars
+import functools
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from types import TracebackType
@@ -209,7 +210,9 @@ class Upstream:
         # The waits for the reply are limited by `Deadline`, with one timer for each reply.
         timeouts = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
         extensions = {"timeout": timeouts}
-        return httpx.Request(method, self._full_url(path), headers=all_headers, content=content, extensions=extensions)
+        full = self._full_url(path)
+        url = full if "?" in full else _parsed_url(full)  # a query may hold a key, which must not be kept
+        return httpx.Request(method, url, headers=all_headers, content=content, extensions=extensions)
 
     def _full_url(self, path: str) -> str:
         return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
@@ -228,6 +231,11 @@ def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
     """Return the header that carries a key to this kind of upstream."""
     name, prefix = kind.key_header
     return name, prefix + key
+
+
+@functools.lru_cache(maxsize=32)  # parsing takes half of the time of making a request
+def _parsed_url(url: str) -> httpx.URL:
+    return httpx.URL(url)
 
 
 async def _split_body(content: bytes) -> AsyncIterator[bytes]:

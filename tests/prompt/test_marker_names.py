@@ -48,6 +48,26 @@ def test_escaping_with_the_prefilter_is_escaping_without_it(text: str) -> None:
     assert restored == BUNDLED._unescape_tags(text, len(text))
 
 
+PLAIN_PIECES = [
+    *("A", "O", "f", "t", "_", " ", "\n", "\\n", "[", "{", "`", "```", ">", ">>", "✿", "<", "x"),
+    *("ction:", "ction Input:", "ction_Input:", "bservation:", "unctools", "unction call", "o=functions."),
+    *("tool_code", "tool_call", "FUNCTION✿", "e~[", "~", "turn|>", "|"),
+]
+PLAIN_TEXTS = st.lists(st.sampled_from(PLAIN_PIECES), max_size=9).map("".join)
+
+
+@example("A_ction_Input:")
+@example("```_tool_code")
+@example(">>_>x")
+@given(PLAIN_TEXTS)
+def test_a_text_that_is_not_searched_has_no_plain_marker(text: str) -> None:
+    plain = PlainMarkers()
+    escaped = plain._marker_re.sub(lambda found: f"{found[0]}_", text)
+
+    assert escaped == plain.escape(text)
+    assert text == plain.unescape(escaped)
+
+
 @given(st.lists(TEXTS, max_size=4))
 def test_one_search_of_several_texts_finds_what_is_escaped_in_any_of_them(texts: list[str]) -> None:
     if not BUNDLED.may_change(texts):
@@ -63,7 +83,8 @@ def test_the_tags_of_a_custom_dialect_may_occur(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b", "x[0]", "<td>a &amp; b</td>", "if (a <b && c> d)", "\\n<div class='a'>", "[1, 2]"]
+    "text",
+    ["a < b", "x[0]", "<td>a &amp; b</td>", "if (a <b && c> d)", "\\n<div class='a'>", "[1, 2]", "cin >> x", "Option:"],
 )
 def test_common_text_has_no_marker(text: str) -> None:
     assert not BUNDLED.may_change([text])

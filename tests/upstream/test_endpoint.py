@@ -10,6 +10,7 @@ from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
+from fcshim.upstream.endpoint import _parsed_url
 from tests.scripted import ROLE, text_chunk
 from tests.server.raw_upstream import (
     SSE_HEAD,
@@ -180,6 +181,17 @@ async def test_the_connection_of_a_complete_body_is_reused():
 
     assert 3 == len(server.requests)
     assert 1 == len(ports)
+
+
+async def test_an_address_is_parsed_once_and_not_kept_where_it_may_hold_a_key():
+    async with raw_upstream(fixed_reply(200, b"{}")) as server, Upstream(server.url) as upstream:
+        before = _parsed_url.cache_info()
+        for path in ("/models", "/models", "/models?key=k"):
+            await read(upstream, path)
+        after = _parsed_url.cache_info()
+
+    assert (1, 1) == (after.misses - before.misses, after.hits - before.hits)
+    assert "GET /v1/models?key=k HTTP/1.1" == server.requests[-1].request_line
 
 
 async def test_a_request_on_a_closed_kept_connection_is_sent_again():
