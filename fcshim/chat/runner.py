@@ -25,7 +25,7 @@ from fcshim.chat.session import (
 )
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.tools import ToolFolders, load_agent_profiles, open_registry, register_agents
-from fcshim.chat.user_commands import Turn, UserCommands
+from fcshim.chat.user_commands import TurnInput, UserCommands
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
@@ -102,13 +102,13 @@ async def run_chat(settings: ChatSettings) -> None:
         else:
             try:
                 turn = await commands.find(settings.prompt) if settings.prompt.startswith("/") else None
-                turn = turn or Turn((UserMessage((TextPart(settings.prompt),)),))
+                turn = turn or TurnInput((UserMessage((TextPart(settings.prompt),)),))
                 await _run_once(conversation, turn, view, as_json=settings.json)
             finally:
                 save()
 
 
-async def _run_once(conversation: ChatConversation, turn: Turn, view: TerminalView, *, as_json: bool) -> None:
+async def _run_once(conversation: ChatConversation, turn: TurnInput, view: TerminalView, *, as_json: bool) -> None:
     events = conversation.send(turn.messages, turn.allowed)
     if as_json:
         await print_json(conversation, events)

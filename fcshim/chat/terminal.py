@@ -26,7 +26,7 @@ from fcshim.chat.elicitation import fill_form
 from fcshim.chat.question import describe_call, quote
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
-from fcshim.chat.user_commands import Turn, UserCommands
+from fcshim.chat.user_commands import TurnInput, UserCommands
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
 from fcshim.messages import TextPart, UserMessage
@@ -99,7 +99,7 @@ class Terminal:
             elif text:
                 await self.run_turn(text)
 
-    async def run_turn(self, text: str | Turn) -> None:
+    async def run_turn(self, text: str | TurnInput) -> None:
         """Run one turn; ctrl-C ends it."""
         loop = asyncio.get_running_loop()
         self._turn_task = loop.create_task(self._stream_turn(text))
@@ -165,9 +165,9 @@ class Terminal:
             with contextlib.suppress(termios.error, OSError, ValueError):
                 termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
-    async def _stream_turn(self, given: str | Turn) -> None:
+    async def _stream_turn(self, given: str | TurnInput) -> None:
         self._view.show_waiting()
-        turn = Turn((UserMessage((TextPart(given),)),)) if isinstance(given, str) else given
+        turn = TurnInput((UserMessage((TextPart(given),)),)) if isinstance(given, str) else given
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question

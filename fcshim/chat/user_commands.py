@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fcshim.mcp.resources import ServerOffers, ServerPrompt
 
 
-class Turn(msgspec.Struct, frozen=True):
+class TurnInput(msgspec.Struct, frozen=True):
     """What a turn begins with; `allowed`: the rules to which its calls are restricted, None for no restriction."""
 
     messages: tuple[Message, ...]
@@ -46,7 +46,7 @@ class UserCommands:
             listed[f"{prompt.server}:{prompt.name}"] = " ".join(filter(None, (wanted, prompt.description)))
         return listed
 
-    async def find(self, line: str) -> Turn | None:
+    async def find(self, line: str) -> TurnInput | None:
         """Return the turn of a line such as `/review a.py`; None if it names no command of the user's.
 
         Raises `ConfigError` for missing arguments, and `ToolError` if a server fails.
@@ -59,11 +59,11 @@ class UserCommands:
             if name == f"{prompt.server}:{prompt.name}":
                 assert self._offers is not None
                 arguments = _arguments(prompt, rest)
-                return Turn(await self._offers().get_prompt(prompt.server, prompt.name, arguments))
+                return TurnInput(await self._offers().get_prompt(prompt.server, prompt.name, arguments))
         assert self._folder is not None
         command = load_command(self._folder, name)
         text = UserMessage((TextPart(command.fill(rest.strip())),))
-        return Turn((text,), None if command.allowed is None else command.rules)
+        return TurnInput((text,), None if command.allowed is None else command.rules)
 
 
 def _arguments(prompt: "ServerPrompt", line: str) -> dict[str, str]:

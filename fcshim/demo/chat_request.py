@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.demo.chatml import write_prompt
-from fcshim.demo.generation import Sampling
+from fcshim.demo.generation import TokenSampling
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
@@ -50,7 +50,7 @@ class ChatRequest:
     """The prompt, the limits of the reply, and how it is sent."""
 
     prompt: str
-    sampling: Sampling
+    sampling: TokenSampling
     max_tokens: int
     stop_strings: tuple[str, ...]
     stream: bool
@@ -71,7 +71,7 @@ def read_request(body: bytes) -> ChatRequest:
     limit = request.max_completion_tokens if request.max_tokens is None else request.max_tokens
     return ChatRequest(
         prompt=write_prompt((message.role, _text(message)) for message in request.messages),
-        sampling=Sampling(
+        sampling=TokenSampling(
             request.temperature or 0.0, 1.0 if request.top_p is None else request.top_p, _seed(request.seed)
         ),
         max_tokens=UNLIMITED if limit is None or limit < 0 else limit,

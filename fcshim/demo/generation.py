@@ -18,7 +18,7 @@ FinishReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class TokenSampling:
     """How the next token is sampled; temperature 0 is greedy."""
 
     temperature: float = 0.0
@@ -80,7 +80,7 @@ class Engine:
         *,
         max_tokens: int,
         stop_strings: tuple[str, ...] = (),
-        sampling: Sampling,
+        sampling: TokenSampling,
     ) -> Iterator[str]:
         """Yield the text after `prompt`, a string per token ("" if it completes no character), and update `status`."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -96,7 +96,7 @@ class Engine:
                 return
         yield stopper.close()
 
-    def _tokens(self, prompt: list[int], max_tokens: int, sampling: Sampling) -> Iterator[int]:
+    def _tokens(self, prompt: list[int], max_tokens: int, sampling: TokenSampling) -> Iterator[int]:
         session, rng = self._model.start_session(), np.random.default_rng(sampling.seed)
         fresh = prompt
         for _ in range(max_tokens):
@@ -105,7 +105,7 @@ class Engine:
             fresh = [token]
 
 
-def sample_token(logits: Array, sampling: Sampling, rng: np.random.Generator) -> int:
+def sample_token(logits: Array, sampling: TokenSampling, rng: np.random.Generator) -> int:
     """Return the likeliest token, or one sampled from the likeliest ones whose probabilities sum up to `top_p`."""
     if sampling.temperature <= 0:
         return int(logits.argmax())

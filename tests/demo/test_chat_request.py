@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from fcshim.demo.chat_request import UNLIMITED, error_body, read_request
-from fcshim.demo.generation import Sampling
+from fcshim.demo.generation import TokenSampling
 from fcshim.errors import RequestError
 
 HI = {"role": "user", "content": "hi"}
@@ -35,7 +35,11 @@ def test_tools_and_unknown_fields_are_ignored() -> None:
 def test_the_defaults_are_greedy_unlimited_and_not_streamed() -> None:
     request = read_request(body())
 
-    assert (request.sampling, request.max_tokens, request.stop_strings) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
+    assert (request.sampling, request.max_tokens, request.stop_strings) == (
+        TokenSampling(0.0, 1.0, None),
+        UNLIMITED,
+        (),
+    )
     assert (request.stream, request.include_usage) == (False, False)
 
 
@@ -63,7 +67,7 @@ def test_sampling_and_streaming_are_read() -> None:
         body(temperature=0.5, top_p=0.9, seed=3, stream=True, stream_options={"include_usage": True})
     )
 
-    assert (request.sampling, request.stream, request.include_usage) == (Sampling(0.5, 0.9, 3), True, True)
+    assert (request.sampling, request.stream, request.include_usage) == (TokenSampling(0.5, 0.9, 3), True, True)
 
 
 @pytest.mark.parametrize(

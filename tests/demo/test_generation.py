@@ -6,10 +6,10 @@ import pytest
 
 from fcshim.demo.chatml import write_prompt
 from fcshim.demo.conversations import make_exchange, make_scenario
-from fcshim.demo.generation import Engine, GenerationStatus, Sampling, sample_token
+from fcshim.demo.generation import Engine, GenerationStatus, TokenSampling, sample_token
 from tests.engine.llama_server import LlamaServer
 
-GREEDY = Sampling()
+GREEDY = TokenSampling()
 
 
 def generate(
@@ -75,12 +75,12 @@ def test_a_character_of_several_tokens_is_emitted_whole(engine: Engine) -> None:
     ("sampling", "picked"),
     [
         (GREEDY, {1}),
-        (Sampling(temperature=1.0, top_p=0.1, seed=1), {1}),
-        (Sampling(temperature=1.0, top_p=0.9, seed=1), {1, 2}),
-        (Sampling(temperature=5.0, seed=1), {0, 1, 2}),
+        (TokenSampling(temperature=1.0, top_p=0.1, seed=1), {1}),
+        (TokenSampling(temperature=1.0, top_p=0.9, seed=1), {1, 2}),
+        (TokenSampling(temperature=5.0, seed=1), {0, 1, 2}),
     ],
 )
-def test_sampling_chooses_among_the_likeliest_tokens(sampling: Sampling, picked: set[int]) -> None:
+def test_sampling_chooses_among_the_likeliest_tokens(sampling: TokenSampling, picked: set[int]) -> None:
     logits = np.array([-1.0, 3.0, 2.5], np.float32)
     rng = np.random.default_rng(sampling.seed)
 
@@ -89,7 +89,7 @@ def test_sampling_chooses_among_the_likeliest_tokens(sampling: Sampling, picked:
 
 def test_a_seed_gives_the_same_text(engine: Engine) -> None:
     prompt = engine.tokenizer.encode(write_prompt([("user", "say rain")]))
-    hot = Sampling(temperature=3.0, seed=4)
+    hot = TokenSampling(temperature=3.0, seed=4)
     texts = ["".join(engine.generate(prompt, GenerationStatus(), max_tokens=30, sampling=hot)) for _ in range(2)]
 
     assert texts[0] == texts[1]
