@@ -55,7 +55,7 @@ text, and answers every client as if the model had called the tools natively.
 _EPILOG = """\
 start here:
   fcshim demo                                     see it work, without a server
-  fcshim serve --upstream http://localhost:8080   put it in front of llama.cpp
+  fcshim serve                                    put it in front of the model server that runs here
   fcshim COMMAND --help                           the options of a command, with examples
 
 exit codes: 0 success, 1 failure, 2 a mistake in arguments, settings or files

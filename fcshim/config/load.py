@@ -42,12 +42,15 @@ def load_config(
     *,
     env: Mapping[str, str] | None = None,
     file: Path | None = None,
+    defaults: Mapping[str, JSON] | None = None,
 ) -> Config:
     """Load a `Config` from defaults, then `file`, then `env`, then `flags` (by setting name; only those that were set).
 
+    `defaults` replace those of `Config`, and are not validated.
+
     Raises `ConfigError`.
     """
-    values: dict[str, JSON] = {}
+    values: dict[str, JSON] = dict(defaults or {})
     if file is not None:
         values |= _from_file(file)
     values |= _from_env(env or {})

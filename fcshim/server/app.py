@@ -120,7 +120,7 @@ class App:
             return
         self._guard.check_key(connection)
         if connection.path == "/health":
-            await connection.respond(200, b'{"status":"ok"}')
+            await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
