@@ -47,20 +47,18 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
     config = read_endpoint_settings(arguments, needed=not arguments.of)
-    from fcshim.upstream.capabilities import ModelReport  # noqa: PLC0415 - a slow import, after the settings are checked
+    from fcshim.upstream.capabilities import (  # noqa: PLC0415 - a slow import, after the settings are checked
+        ModelReport,
+        report_table,
+    )
 
     listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
         write_data(msgspec.json.format(listed, indent=2).decode())
         return 0
     reports = msgspec.json.decode(listed, type=list[ModelReport])
-    table = [
-        ("model", "tools", "dialect", "profile"),
-        *((sanitize_line(row.model), row.tools, row.dialect, row.profile) for row in reports),
-    ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        write_line("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    for line in report_table(reports):
+        write_line(line)
     for note in dict.fromkeys(row.note for row in reports if row.note):
         write_line(f"\nnote: {note}")
     for report in reports:
