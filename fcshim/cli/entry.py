@@ -28,6 +28,8 @@ COMMANDS = {
     "doctor": "find the best tool calling settings for an endpoint's model, and write them",
     "eval": "measure how well a model calls: cases with known answers, in one dialect or several",
     "dialects": "list the formats in which calls can be written",
+    "config": "check a file of settings; write its JSON Schema",
+    "completion": "write the completion of commands and options for a shell",
     "tools": "use the tools of MCP servers: list, call, convert",
     "mcp": "serve tools to other programs: an MCP server",
     "demo": "watch a tiny model call a tool, without a server or a download",
