@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, endpoint_url, read_settings
+from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error
 from fcshim.config import Config
 from fcshim.errors import ConfigError
@@ -40,7 +41,7 @@ _EXCLUDED_SETTINGS = ("upstream", "forward_client_key", "ping", "first_ping", "d
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("url", metavar="URL", help="the endpoint, with or without /v1")
+    add_url(parser)
     parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
     parser.add_argument("--quick", action="store_true", help="do not run cases in several dialects")
     parser.add_argument("--cases", metavar="N", type=_positive_int, help="cases for each dialect [default: 24]")
@@ -57,8 +58,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine the endpoint, report, and write the settings. Raises `ConfigError` and `UpstreamError`."""
-    arguments.upstream = endpoint_url(arguments.url)
-    config = read_settings(arguments)
+    config = read_endpoint_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - after the settings are checked
     from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above

@@ -28,6 +28,8 @@ COMMANDS = {
     "doctor": "find the best tool calling settings for an endpoint's model, and write them",
     "eval": "measure how well a model calls: cases with known answers, in one dialect or several",
     "dialects": "list the formats in which calls can be written",
+    "config": "check a file of settings; write its JSON Schema",
+    "completion": "write the completion of commands and options for a shell",
     "tools": "use the tools of MCP servers: list, call, convert",
     "mcp": "serve tools to other programs: an MCP server",
     "demo": "watch a tiny model call a tool, without a server or a download",
@@ -55,7 +57,7 @@ text, and answers every client as if the model had called the tools natively.
 _EPILOG = """\
 start here:
   fcshim demo                                     see it work, without a server
-  fcshim serve --upstream http://localhost:8080   put it in front of llama.cpp
+  fcshim serve                                    put it in front of the model server that runs here
   fcshim COMMAND --help                           the options of a command, with examples
 
 exit codes: 0 success, 1 failure, 2 a mistake in arguments, settings or files

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, endpoint_url, read_settings
+from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error, write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError, UpstreamError
@@ -57,7 +58,7 @@ _INTERRUPTED = 130
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("url", metavar="URL", nargs="?", help="the endpoint, with or without /v1 [FCSHIM_UPSTREAM]")
+    add_url(parser)
     parser.add_argument(
         "--demo", action="store_true", help="use the embedded demo model, which only understands commands"
     )
@@ -99,9 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the cases and show the rates. Raises `ConfigError` and `UpstreamError`."""
     if arguments.url and arguments.demo:
         raise ConfigError("--demo uses the demo model: expected that or a URL, not both")
-    if arguments.url:
-        arguments.upstream = endpoint_url(arguments.url)
-    config = read_settings(arguments)
+    config = read_endpoint_settings(arguments, needed=not (arguments.demo or arguments.list))
     from fcshim.evaluate.plot import check_plot  # noqa: PLC0415 - after the settings are checked
 
     if arguments.resume and not arguments.output:

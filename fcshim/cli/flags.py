@@ -5,7 +5,7 @@ Rule: every flag is made from the table of settings; this module names no settin
 
 import argparse
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
@@ -26,11 +26,11 @@ def add_settings(
         _add_flag(groups[setting.group], setting)
 
 
-def read_settings(arguments: argparse.Namespace) -> Config:
-    """Read the settings from flags, environment and file. Raises `ConfigError`."""
+def read_settings(arguments: argparse.Namespace, *, defaults: Mapping[str, JSON] | None = None) -> Config:
+    """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`."""
     flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES}
     file = arguments.config or os.environ.get(FILE_VARIABLE)
-    return load_config(flags, env=os.environ, file=Path(file) if file else None)
+    return load_config(flags, env=os.environ, file=Path(file) if file else None, defaults=defaults)
 
 
 def endpoint_url(text: str) -> str:

@@ -9,7 +9,8 @@ import asyncio
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_line
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
@@ -22,8 +23,9 @@ the dialect in which it would be asked to write calls, and the profile of its ch
 
 _EPILOG = """\
 examples:
-  fcshim models --upstream http://127.0.0.1:8080 --upstream-api llamacpp --tools auto
-  fcshim models --upstream http://127.0.0.1:11434 --upstream-api ollama --tools auto --json
+  fcshim models                                     the model server that runs on this machine
+  fcshim models http://127.0.0.1:8080 --upstream-api llamacpp --tools auto
+  fcshim models http://127.0.0.1:11434 --upstream-api ollama --tools auto --json
   fcshim models --of http://127.0.0.1:8181      what a running proxy has learned
 """
 
@@ -34,6 +36,7 @@ _TIMEOUT = 30.0
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    add_url(parser)
     parser.add_argument(
         "--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile, note?}"
     )
@@ -43,21 +46,19 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
-    config = read_settings(arguments)
-    from fcshim.upstream.capabilities import ModelReport  # noqa: PLC0415 - a slow import, after the settings are checked
+    config = read_endpoint_settings(arguments, needed=not arguments.of)
+    from fcshim.upstream.capabilities import (  # noqa: PLC0415 - a slow import, after the settings are checked
+        ModelReport,
+        report_table,
+    )
 
     listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
         write_data(msgspec.json.format(listed, indent=2).decode())
         return 0
     reports = msgspec.json.decode(listed, type=list[ModelReport])
-    table = [
-        ("model", "tools", "dialect", "profile"),
-        *((sanitize_line(row.model), row.tools, row.dialect, row.profile) for row in reports),
-    ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        write_line("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    for line in report_table(reports):
+        write_line(line)
     for note in dict.fromkeys(row.note for row in reports if row.note):
         write_line(f"\nnote: {note}")
     for report in reports:

@@ -5,7 +5,8 @@ Rule: this module names no setting; every flag comes from the table of settings.
 
 import argparse
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.flags import add_settings
 
 _DESCRIPTION = """\
 Serve the APIs of OpenAI (Chat and Responses), Anthropic, Google and Ollama in front of an
@@ -18,11 +19,11 @@ the same API, and so are all other paths of an OpenAI endpoint.
 
 _EPILOG = """\
 examples:
-  fcshim serve --upstream http://127.0.0.1:8080         llama.cpp (its address or its /v1)
-  fcshim serve --upstream http://127.0.0.1:11434/v1     Ollama
-  fcshim serve --upstream https://gpu.example/v1 --host 0.0.0.0 --api-key "$KEY"
-  fcshim serve --upstream https://api.anthropic.com --upstream-api anthropic --tools native
-  fcshim serve --upstream http://127.0.0.1:8080 --mcp servers.json --allow 'files:write_*'
+  fcshim serve                                  the model server that runs on this machine
+  fcshim serve http://127.0.0.1:11434           this one (its address or its /v1)
+  fcshim serve https://gpu.example/v1 --host 0.0.0.0 --api-key "$KEY"
+  fcshim serve https://api.anthropic.com --upstream-api anthropic --tools native
+  fcshim serve http://127.0.0.1:8080 --mcp servers.json --allow 'files:write_*'
   FCSHIM_UPSTREAM=http://127.0.0.1:8080 fcshim serve
   fcshim serve --config fcshim.toml
 
@@ -40,12 +41,13 @@ The keys of the TOML file are the names of the settings; a table sets them for s
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    add_url(parser)
     add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the process is stopped. Raises `ConfigError`."""
-    config = read_settings(arguments)
+    """Serve until the process is stopped. Raises `ConfigError` and `UpstreamError`."""
+    config = read_endpoint_settings(arguments)
     from fcshim.server.run import serve  # noqa: PLC0415 - a slow import, after the settings are checked
 
     if config.mcp is not None:

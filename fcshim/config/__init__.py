@@ -1,6 +1,8 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
+from fcshim.config.check import check_file
 from fcshim.config.load import FILE_VARIABLE, load_config
+from fcshim.config.schema import config_schema
 from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import (
@@ -22,6 +24,8 @@ __all__ = [
     "Secret",
     "Setting",
     "ToolsPolicy",
+    "check_file",
+    "config_schema",
     "load_config",
     "settings",
 ]

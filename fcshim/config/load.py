@@ -42,14 +42,17 @@ def load_config(
     *,
     env: Mapping[str, str] | None = None,
     file: Path | None = None,
+    defaults: Mapping[str, JSON] | None = None,
 ) -> Config:
     """Load a `Config` from defaults, then `file`, then `env`, then `flags` (by setting name; only those that were set).
 
+    `defaults` replace those of `Config`, and are not validated.
+
     Raises `ConfigError`.
     """
-    values: dict[str, JSON] = {}
+    values: dict[str, JSON] = dict(defaults or {})
     if file is not None:
-        values |= _from_file(file)
+        values |= _from_document(parse_toml(read_file(file), file), f"{file}: ")
     values |= _from_env(env or {})
     known = {setting.name: setting for setting in settings()}
     for name, value in (flags or {}).items():
@@ -60,24 +63,45 @@ def load_config(
     return config
 
 
-def _from_file(file: Path) -> dict[str, JSON]:
+def load_document(document: Mapping[str, JSON]) -> Config:
+    """Load a `Config` from the document of a TOML file alone. Raises `ConfigError`."""
+    config = Config(**_from_document(document, ""))
+    _check(config)
+    return config
+
+
+def read_file(file: Path) -> str:
+    """Read a TOML file. Raises `ConfigError`."""
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is not TOML: {error}") from error
+
+
+def parse_toml(text: str, file: Path) -> dict[str, JSON]:
+    """Parse the text of a file. Raises `ConfigError`."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from error
+
+
+def _from_document(document: Mapping[str, JSON], where: str) -> dict[str, JSON]:
+    """Return the settings of a document; `where` begins each message."""
+    rows = dict(document)
     known = {setting.name: setting for setting in settings()}
-    tables = document.pop("models", {})
-    _refuse_unknown(document, [*known, "models"], str(file))
-    values = {name: _convert(known[name], value, f"{file}: {name}", strict=True) for name, value in document.items()}
-    return values | {"models": _models(tables, file)}
+    tables = rows.pop("models", {})
+    _refuse_unknown(rows, [*known, "models"], where.removesuffix(": "))
+    values = {name: _convert(known[name], value, where + name, strict=True) for name, value in rows.items()}
+    return values | {"models": _models(tables, where)}
 
 
-def _models(tables: JSON, file: Path) -> dict[str, ModelOverrides]:
+def _models(tables: JSON, where: str) -> dict[str, ModelOverrides]:
     if not isinstance(tables, dict):
-        raise ConfigError(f'{file}: models: expected tables such as [models."qwen*"], got {tables!r:.80}')
-    return {pattern: _overrides(table, f'{file}: [models."{pattern}"]') for pattern, table in tables.items()}
+        raise ConfigError(f'{where}models: expected tables such as [models."qwen*"], got {tables!r:.80}')
+    return {pattern: _overrides(table, f'{where}[models."{pattern}"]') for pattern, table in tables.items()}
 
 
 def _overrides(table: JSON, where: str) -> ModelOverrides:
@@ -168,4 +192,4 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> N
 def _describe_unknown(name: str, names: list[str], where: str) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
-    return f"{where}: there is no setting {name!r}{hint}"
+    return f"{where}{': ' if where else ''}there is no setting {name!r}{hint}"

@@ -76,9 +76,14 @@ def _setting_meta(group: str, text: str, metavar: str = "") -> Meta:
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """All settings. Make one with `load_config`; the constructor validates nothing."""
 
-    upstream: Annotated[str, _setting_meta("upstream", "the endpoint behind fcshim, with or without /v1", "URL")] = (
-        "http://127.0.0.1:8080"
-    )
+    upstream: Annotated[
+        str,
+        _setting_meta(
+            "upstream",
+            "the endpoint behind fcshim, with or without /v1; without one, commands look for it on this machine",
+            "URL",
+        ),
+    ] = "http://127.0.0.1:8080"
     upstream_api: Annotated[UpstreamApi, _setting_meta("upstream", "the API that the endpoint speaks")] = "openai"
     upstream_key: Annotated[Secret | None, _setting_meta("upstream", "API key for the upstream", "KEY")] = None
     forward_client_key: Annotated[

@@ -46,7 +46,7 @@ class App:
         server_tools: ServerTools,
     ) -> None:
         self._config = config
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._upstream = capabilities.upstream
         self._upstream_kind = capabilities.upstream.kind
         self._guard = RequestGuard(config)
@@ -120,18 +120,18 @@ class App:
             return
         self._guard.check_key(connection)
         if connection.path == "/health":
-            await connection.respond(200, b'{"status":"ok"}')
+            await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
-            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
+            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self.capabilities)))
         else:
             await self._serve_api(connection, route)
 
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""
         if prefers_html(connection):
-            await serve_status_page(connection, self._config, self._capabilities)
+            await serve_status_page(connection, self._config, self.capabilities)
             return
         connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
         await connection.end(b"Ollama is running")

@@ -18,6 +18,7 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.sanitize import configure_logging
 from fcshim.server.app import App, create_app
+from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import is_loopback
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
@@ -35,7 +36,7 @@ class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
     def __init__(self, config: Config, app: App) -> None:
-        self._app = app
+        self.app = app
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -60,7 +61,7 @@ class ProxyServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Return memory after a load; uvicorn calls this ten times a second."""
         if counter % 10 == 0:
-            self._trimmer.check(total=self._app.request_count, running=len(self.server_state.tasks))
+            self._trimmer.check(total=self.app.request_count, running=len(self.server_state.tasks))
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -77,7 +78,7 @@ class ProxyServer(uvicorn.Server):
             drain_timer.cancel()
 
     def _end_streams(self) -> None:
-        self._app.stop()
+        self.app.stop()
         asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
 
     def _force_exit(self) -> None:
@@ -136,6 +137,8 @@ async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, server.request_exit)
     freeze_start()
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
+    host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
+    logger.info("serving http://%s:%d/v1 for %s", host, port, config.upstream)
+    banner = asyncio.create_task(show_banner(config, server.app.capabilities, own_url(config.host, port)))
     await server.serve(sockets=[listener])
+    banner.cancel()

@@ -61,7 +61,7 @@ def prefers_html(connection: ClientConnection) -> bool:
 
 async def serve_status_page(connection: ClientConnection, config: Config, capabilities: Capabilities) -> None:
     """Answer with the page; an upstream that cannot be reached is told on it."""
-    server, evidence = await _describe_server(capabilities.upstream)
+    server, evidence = await describe_server(capabilities.upstream)
     models: list[ModelReport] = []
     problem = ""
     try:
@@ -88,7 +88,7 @@ def client_lines(url: str, key: str) -> list[tuple[str, str]]:
     return [(name, line.format(url=url, key=key)) for name, line in CLIENTS.values()]
 
 
-async def _describe_server(upstream: Upstream) -> tuple[str, str]:
+async def describe_server(upstream: Upstream) -> tuple[str, str]:
     """Return the kind of server, and how it was found out."""
     if not upstream.kind.full_openai_api:
         return f"an endpoint with the API {upstream.kind.name!r}", ""

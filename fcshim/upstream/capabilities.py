@@ -6,7 +6,7 @@ claim. A refused constraint is not sent again; after three refusals and no succe
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -23,6 +23,7 @@ from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
+from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
 from fcshim.upstream.detection import detect, loads_on_demand, matches
 
@@ -254,6 +255,14 @@ async def _model_report(
     note = dialect_note(dialect) if constrains and tools != "native" else ""
     left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
     return ModelReport(name, tools, dialect.name, profile.name, note, left_out)
+
+
+def report_table(reports: Sequence[ModelReport]) -> list[str]:
+    """Return the reports as lines of a table with a head, safe to show."""
+    rows = [(sanitize_line(row.model), row.tools, row.dialect, row.profile) for row in reports]
+    table = [("model", "tools", "dialect", "profile"), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def refuses_tools(error: FcshimError) -> bool:

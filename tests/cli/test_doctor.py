@@ -82,7 +82,6 @@ async def test_a_web_page_is_reported_as_such():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "URL"),
         (("http://127.0.0.1:9", "--cases", "0"), "expected a whole number from 1, got '0'"),
         (("http://127.0.0.1:9", "--category", "simpel"), "there is no category 'simpel'"),
         (("http://user@127.0.0.1:9",), "expected a URL without user"),

@@ -120,7 +120,7 @@ def test_a_name_without_a_similar_one_gets_no_suggestion():
 
 
 def test_a_missing_argument_is_reported_in_one_line_that_names_the_help():
-    outcome = fcshim("doctor")
+    outcome = fcshim("completion")
 
-    expected = "fcshim doctor: the following arguments are required: URL (see fcshim doctor --help)\n"
+    expected = "fcshim completion: the following arguments are required: SHELL (see fcshim completion --help)\n"
     assert (2, "", expected) == (outcome.code, outcome.out, outcome.err)

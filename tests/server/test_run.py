@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 
+import httpx
 import pytest
 
 from fcshim.config import Config
@@ -16,19 +17,29 @@ from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_then
 
+QUIET = ("--log-level", "error")
+"""Then the proxy sends nothing of its own to the upstream when it starts."""
+
+
+async def answers(url):
+    async with http_client(url) as client:
+        with contextlib.suppress(httpx.TransportError):
+            return (await client.get("/health")).status_code == 200
+    return False
+
 
 @contextlib.asynccontextmanager
 async def serving(upstream, *options):
     """Run the command in front of `upstream`; yield its process and its URL."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), *options),
+        *(sys.executable, "-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), *QUIET, *options),
         stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(60):
-            while b"serving http" not in await process.stderr.readline():
-                pass
+            while not await answers(url):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
             yield process, url
     finally:
         if process.returncode is None:

@@ -1,0 +1,77 @@
+"""Checks a TOML file of settings and finds all mistakes, each with its line.
+
+Rule: every setting is loaded alone, by the code that loads the file, so that both always agree.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from fcshim.config.load import load_document, parse_toml, read_file
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+
+_Key = tuple[str, ...]
+"""The keys from the document's root to a setting."""
+
+
+def check_file(file: Path) -> list[str]:
+    """Return the mistakes of a file as `FILE:LINE: what is wrong`; none if it is valid. Raises `ConfigError`.
+
+    It is raised for a file that cannot be read. After a mistake in the syntax nothing else is checked.
+    """
+    text = read_file(file)
+    try:
+        document = parse_toml(text, file)
+    except ConfigError as error:
+        return [error.message]
+    mistakes = [(key, message) for key, part in _parts(document) if (message := _mistake(key, part))]
+    if not mistakes:
+        return []
+    lines = _lines(text)
+    return [f"{file}:{lines.get(key, 1)}: {message}" for key, message in mistakes]
+
+
+def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
+    """Yield each setting with a document that holds nothing else."""
+    for name, value in document.items():
+        if name != "models" or not isinstance(value, dict):
+            yield (name,), {name: value}
+            continue
+        for pattern, table in value.items():
+            if not isinstance(table, dict):
+                yield (name, pattern), {name: {pattern: table}}
+                continue
+            for key, each in table.items():
+                yield (name, pattern, key), {name: {pattern: {key: each}}}
+
+
+def _mistake(key: _Key, part: dict[str, JSON]) -> str:
+    """Return what is wrong with the one setting of a document, with its name; empty if nothing is."""
+    try:
+        load_document(part)
+    except ConfigError as error:
+        table = f'[models."{key[1]}"]: ' if len(key) > 1 else ""
+        problem = error.message.removeprefix(table).removeprefix(table)  # both the loader and its checks name the table
+        return f"{table}{problem if problem.startswith(key[-1]) else f'{key[-1]}: {problem}'}"
+    return ""
+
+
+def _lines(text: str) -> dict[_Key, int]:
+    """Return the line where each setting begins.
+
+    The text is parsed up to each line. Where that succeeds, a statement has ended; the keys that are new began after
+    the end of the one before. This is quadratic, but files of settings are short, and it needs no parser of our own.
+    """
+    found: dict[_Key, int] = {}
+    start = 1
+    lines = text.splitlines(keepends=True)
+    for number in range(1, len(lines) + 1):
+        try:
+            document = tomllib.loads("".join(lines[:number]))
+        except tomllib.TOMLDecodeError:
+            continue
+        for key, _ in _parts(document):
+            found.setdefault(key, start)
+        start = number + 1
+    return found

@@ -1,0 +1,66 @@
+"""What the proxy writes when it starts: the server behind it, how each model is asked, one line for each client API.
+
+Rule: the facts are those of the status page. They are asked for beside the first requests and within a time limit; an
+upstream that does not answer is a warning.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+from importlib.metadata import version
+
+from fcshim.config import Config
+from fcshim.errors import UpstreamError
+from fcshim.sanitize import sanitize
+from fcshim.server.status_page import client_lines, describe_server
+from fcshim.upstream.capabilities import Capabilities, model_reports, report_table
+
+logger = logging.getLogger("fcshim.server")
+
+_TIME_LIMIT = 10.0
+"""Seconds for all that is asked of the upstream, which may have to be asked about every model."""
+_MAX_MODELS = 20
+"""Models in the banner; a hosted endpoint lists hundreds."""
+_UNSPECIFIED = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not to listen on, but to replace
+"""What a client on this machine connects to where the proxy listens on every address."""
+
+
+def own_url(host: str, port: int) -> str:
+    """Return the URL by which a client on this machine reaches a proxy that listens on `host`."""
+    host = _UNSPECIFIED.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def show_banner(config: Config, capabilities: Capabilities, url: str) -> None:
+    """Write the banner to stderr, by the log's level, or only warn of an upstream that does not answer."""
+    if not logger.isEnabledFor(logging.WARNING):
+        return
+    try:
+        async with asyncio.timeout(_TIME_LIMIT):
+            lines = await _describe_upstream(config, capabilities)
+    except (UpstreamError, TimeoutError) as error:
+        reason = error.message if isinstance(error, UpstreamError) else f"no answer within {_TIME_LIMIT:g} s"
+        logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
+        lines = []
+    if logger.isEnabledFor(logging.INFO):
+        text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
+        with contextlib.suppress(OSError, ValueError):  # nobody reads stderr, which is no reason to stop serving
+            sys.stderr.write(f"{sanitize(text)}\n")
+            sys.stderr.flush()
+
+
+async def _describe_upstream(config: Config, capabilities: Capabilities) -> list[str]:
+    reports = await model_reports(config, capabilities)
+    server, _ = await describe_server(capabilities.upstream)
+    lines = [f"fcshim {version('fcshim')} in front of {server} at {capabilities.upstream.url}"]
+    lines += [f"  {line}" for line in report_table(reports[:_MAX_MODELS])]
+    if len(reports) > _MAX_MODELS:
+        lines.append(f"  and {len(reports) - _MAX_MODELS} more: fcshim models")
+    return lines
+
+
+def _client_table(url: str, key: str) -> list[str]:
+    rows = client_lines(url, key)
+    width = max(len(name) for name, _ in rows)
+    return ["to point a client here:", *(f"  {name:<{width}}  {line}" for name, line in rows)]

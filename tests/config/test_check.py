@@ -1,0 +1,76 @@
+"""Finding all mistakes in a file of settings."""
+
+import pytest
+
+from fcshim.config import check_file
+from fcshim.errors import ConfigError
+
+
+def mistakes(folder, text):
+    """Return each mistake without the name of its file."""
+    file = folder / "fcshim.toml"
+    file.write_text(text, encoding="utf-8")
+    return [line.removeprefix(f"{file}:") for line in check_file(file)]
+
+
+def test_a_valid_file_has_none(tmp_path):
+    text = 'port = 1\nupstream = "http://h"\n[models."q*"]\ntools = "native"\n[models.b]\nupstream_model = "q"\n'
+
+    assert [] == mistakes(tmp_path, text)
+
+
+def test_every_mistake_has_its_line_and_its_field(tmp_path):
+    found = mistakes(
+        tmp_path,
+        'prot = 1\n\n# port = 0\nport = "x"\nallowed_hosts = [\n  "a",\n  3,\n]\nupstream_key = ""\ndialect = "nope"\n'
+        'upstream = "127.0.0.1"\nping = -1\n'
+        '[models."q*"]\nmax_retries = 9\n\nfoo = 1\nin_reasoning = "x"\nupstream_model = ""\n',
+    )
+    expected = [
+        "1: prot: there is no setting 'prot', did you mean 'port'?",
+        "4: port: expected a whole number from 0 up to 65535, got 'x'",
+        "5: allowed_hosts: expected a list of strings, got ['a', 3]",
+        "9: upstream_key: expected a key",
+        "10: dialect: unknown dialect 'nope'",
+        "11: upstream: expected a URL such as",
+        "12: ping: expected a number from 0 up to 86400, got -1",
+        """14: [models."q*"]: max_retries: expected a whole number from 0 up to 5, got 9""",
+        """16: [models."q*"]: foo: there is no setting 'foo'""",
+        """17: [models."q*"]: in_reasoning: unknown reasoning tag 'x'""",
+        """18: [models."q*"]: upstream_model: """,
+    ]
+
+    assert len(expected) == len(found)
+    for wanted, line in zip(expected, found, strict=True):
+        assert line.startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('in_reasoning = """\nport = 1\n"""\nport = "x"\n', 4),
+        ("models.a.max_retries = 1\nmodels.a.max_tools = -1\n", 2),
+        ("[models]\na = {max_retries = 9}\n", 2),
+        ('[models."[b]"]\n"max_retries" = 9 # = 1', 2),
+        ("models = 3", 1),
+        ("[models]\n\na = 3", 3),
+        ("port\\\n = 3", None),
+    ],
+)
+def test_lines_are_those_of_the_statement_however_it_is_written(text, line, tmp_path):
+    found = mistakes(tmp_path, text)
+
+    if line is None:
+        assert "is not TOML" in found[0]
+        assert "at line 1" in found[0]
+    else:
+        assert f"{line}:" == found[-1].partition(" ")[0]
+
+
+def test_secrets_are_not_shown(tmp_path):
+    assert "hunter2" not in "".join(mistakes(tmp_path, 'api_keys = ["hunter2\\u00e9"]\nupstream_key = ["hunter2"]\n'))
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read"):
+        check_file(tmp_path / "missing.toml")

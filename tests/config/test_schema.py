@@ -1,0 +1,63 @@
+"""The JSON Schema of the file of settings says what the loader accepts."""
+
+import tomllib
+
+import jsonschema
+import pytest
+
+from fcshim.config import config_schema, settings
+from fcshim.config.load import load_document
+from fcshim.config.values import ModelOverrides
+from fcshim.errors import ConfigError
+
+VALUES = ['"x"', '""', "1", "-1", "3.5", "100000000", "true", "[]", '["a"]', "[1]", "{}", '"auto"', '"native"', '"é"']
+CHECKED_BY_NAME = {"upstream", "dialect", "profile", "constrain", "in_reasoning"}
+"""Settings whose text the loader compares with what is installed."""
+
+
+def is_valid(document):
+    return jsonschema.Draft202012Validator(config_schema()).is_valid(document)
+
+
+def loads(document):
+    try:
+        load_document(document)
+    except ConfigError:
+        return False
+    return True
+
+
+def test_it_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(config_schema())
+
+
+@pytest.mark.parametrize("name", [setting.name for setting in settings()])
+def test_it_agrees_with_the_loader_about_every_setting(name):
+    for text in VALUES:
+        document = tomllib.loads(f"{name} = {text}")
+
+        assert loads(document) <= is_valid(document), text
+        if name not in CHECKED_BY_NAME:
+            assert loads(document) == is_valid(document), text
+
+
+@pytest.mark.parametrize("name", ModelOverrides.__struct_fields__)
+def test_it_agrees_with_the_loader_about_the_settings_of_models(name):
+    for text in VALUES:
+        document = tomllib.loads(f'[models."q*"]\n{name} = {text}')
+
+        assert loads(document) <= is_valid(document), text
+        if name not in CHECKED_BY_NAME:
+            assert loads(document) == is_valid(document), text
+
+
+@pytest.mark.parametrize("text", ["prot = 1", "[models.a]\nport = 1", "models = 1", "[models]\na = 1"])
+def test_it_refuses_what_is_no_setting(text):
+    assert not is_valid(tomllib.loads(text))
+
+
+def test_every_setting_has_a_description_and_its_default():
+    properties = config_schema()["properties"]
+
+    assert all(properties[setting.name]["description"] == setting.help for setting in settings())
+    assert (8181, "auto") == (properties["port"]["default"], properties["dialect"]["default"])
