@@ -26,6 +26,12 @@ _UNSAFE = (
 _SANITIZED = {**_C0, 0x0D: None, 0x7F: 0x2421, **dict.fromkeys(_UNSAFE, 0xFFFD)}
 _SANITIZED_LINE = {**_SANITIZED, 0x09: 0x20, 0x0A: 0x240A, 0x0D: 0x240D}
 
+_BLANK = frozenset(
+    (0xAD, 0x34F, 0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10))
+)
+"""Characters that count as printable and show nothing; the other invisible ones are known by their category."""
+_VARIATION_SELECTORS = range(0xE0100, 0xE01F0)
+
 
 def sanitize(text: str) -> str:
     """Return a text with its control characters replaced by visible ones, or dropped.
@@ -39,6 +45,17 @@ def sanitize(text: str) -> str:
 def sanitize_line(text: str) -> str:
     """Return a text that stays on one line: what would begin another one is replaced too."""
     return text if text.isascii() and text.isprintable() else text.translate(_SANITIZED_LINE)
+
+
+def visible(text: str) -> str:
+    """Return a text of one line with every character shown or named: `<U+202E>` for one that turns the order."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char.isprintable() and not _is_blank(char) else f"<U+{ord(char):04X}>" for char in text)
+
+
+def _is_blank(char: str) -> bool:
+    return ord(char) in _BLANK or ord(char) in _VARIATION_SELECTORS
 
 
 class SanitizingFormatter(logging.Formatter):

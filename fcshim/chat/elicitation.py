@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from fcshim.chat.question import visible
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import Tool
+from fcshim.sanitize import visible
 from fcshim.tools.arguments import read_arguments
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import msgspec
 from rich.cells import cell_len
 
 from fcshim.events import JSON
+from fcshim.sanitize import visible
 from fcshim.tools import PermissionRequest
 
 _BAR = "  │ "
@@ -19,11 +20,6 @@ _FOLDED_ROWS = (8, 3)
 """Rows of a long value that are shown at first: of its beginning and of its end."""
 _QUOTED_ROWS = (100, 20)
 """The same of a server's words, which cannot be asked for again."""
-_BLANK = frozenset(
-    (0xAD, 0x34F, 0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10))
-)
-"""Characters that count as printable and show nothing; the other invisible ones are known by their category."""
-_VARIATION_SELECTORS = range(0xE0100, 0xE01F0)
 
 
 class CallDescription(msgspec.Struct, frozen=True):
@@ -53,13 +49,6 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
 def quote(text: str, width: int) -> list[str]:
     """Return other people's text as rows behind a bar; a long one is folded."""
     return _fold([_BAR + row for row in _rows(text, width - len(_BAR))], text, _QUOTED_ROWS)
-
-
-def visible(text: str) -> str:
-    """Return a text of one line with every character shown or named: `<U+202E>` for one that turns the order."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if char.isprintable() and not _is_blank(char) else f"<U+{ord(char):04X}>" for char in text)
 
 
 def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
@@ -102,7 +91,3 @@ def _fold(rows: list[str], value: JSON, shown: tuple[int, int] = _FOLDED_ROWS) -
     size = f"{len(value)} characters, " if isinstance(value, str) else ""
     hidden = f"{_BAR}  … {len(rows) - first - last} rows folded ({size}{len(rows)} rows in all)"
     return [*rows[:first], hidden, *rows[-last:]]
-
-
-def _is_blank(char: str) -> bool:
-    return ord(char) in _BLANK or ord(char) in _VARIATION_SELECTORS

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from fcshim.chat.question import visible
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
@@ -25,7 +24,7 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.messages import AssistantMessage
-from fcshim.sanitize import sanitize_line
+from fcshim.sanitize import sanitize_line, visible
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
 from fcshim.tools.result import ToolResult
 
