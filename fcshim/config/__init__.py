@@ -1,8 +1,10 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
 from fcshim.config.load import FILE_VARIABLE, load_config
+from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
+from fcshim.config.upstreams import UpstreamConfig
 from fcshim.config.values import (
     ArgumentsPolicy,
     Config,
@@ -19,9 +21,12 @@ __all__ = [
     "ModelConfig",
     "ModelOverrides",
     "ReasoningPolicy",
+    "ScopedConfig",
     "Secret",
     "Setting",
     "ToolsPolicy",
+    "UpstreamConfig",
     "load_config",
+    "scoped_config",
     "settings",
 ]

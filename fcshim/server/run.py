@@ -137,5 +137,10 @@ async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -
             loop.add_signal_handler(number, server.request_exit)
     freeze_start()
     host = f"[{config.host}]" if ":" in config.host else config.host
-    logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
+    logger.info(
+        "serving http://%s:%d/v1 for %s",
+        host,
+        listener.getsockname()[1],
+        ", ".join(config.upstreams) or config.upstream,
+    )
     await server.serve(sockets=[listener])
