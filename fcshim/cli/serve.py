@@ -4,8 +4,11 @@ Rule: this module names no setting; every flag comes from the table of settings.
 """
 
 import argparse
+import functools
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.flags import add_settings, read_settings, settings_file
+from fcshim.config import FILE_VARIABLE
+from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
 Serve the APIs of OpenAI (Chat and Responses), Anthropic, Google and Ollama in front of an
@@ -40,6 +43,9 @@ The keys of the TOML file are the names of the settings; a table sets them for s
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument(
+        "--watch", action="store_true", help="load the settings again when their file changes, as SIGHUP does"
+    )
     add_settings(parser)
 
 
@@ -51,5 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     if config.mcp is not None:
         from fcshim.mcp import Manager  # noqa: F401, PLC0415 - its extra may be missing, which the server would only log
 
-    serve(config)
+    file = settings_file(arguments)
+    if arguments.watch and file is None:
+        raise ConfigError(f"--watch: expected a file of settings, by --config or {FILE_VARIABLE}")
+    load = None if file is None else functools.partial(read_settings, arguments)
+    serve(config, load, watched=file if arguments.watch else None)
     return 0

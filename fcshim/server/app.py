@@ -6,7 +6,7 @@ once the response has started, a cut connection.
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -83,7 +83,7 @@ class App:
         if scope["type"] == "http":
             await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self._config.body_timeout))
         elif scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
+            await run_lifespan(receive, send, self.open, self.aclose)
 
     def stop(self) -> None:
         """End every running request: with an error event if its stream has started, else with 503."""
@@ -108,15 +108,15 @@ class App:
             return await self.pool.reports()
         return await model_reports(self._config, self._capabilities)
 
-    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    async def open(self) -> None:
+        """Begin to connect to the MCP servers."""
         await self._server_tools.open()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+
+    async def aclose(self) -> None:
+        """Stop the MCP servers and close the connections to the upstreams."""
         await self._server_tools.aclose()
         for _, capabilities in self.endpoints:
             await capabilities.upstream.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
@@ -215,6 +215,18 @@ class App:
     @property
     def _serves_metadata(self) -> bool:
         return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
+
+
+async def run_lifespan(
+    receive: Receive, send: Send, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]
+) -> None:
+    """Serve ASGI's lifespan scope."""
+    await receive()
+    await start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await stop()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
