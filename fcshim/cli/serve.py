@@ -44,7 +44,10 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(
-        "--watch", action="store_true", help="load the settings again when their file changes, as SIGHUP does"
+        "--watch",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="load the settings again when their file changes, as SIGHUP does",
     )
     add_settings(parser)
 
@@ -58,8 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         from fcshim.mcp import Manager  # noqa: F401, PLC0415 - its extra may be missing, which the server would only log
 
     file = settings_file(arguments)
-    if arguments.watch and file is None:
+    watch = getattr(arguments, "watch", False)
+    if watch and file is None:
         raise ConfigError(f"--watch: expected a file of settings, by --config or {FILE_VARIABLE}")
     load = None if file is None else functools.partial(read_settings, arguments)
-    serve(config, load, watched=file if arguments.watch else None)
+    serve(config, load, watched=file if watch else None)
     return 0

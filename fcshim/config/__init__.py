@@ -4,7 +4,7 @@ from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
-from fcshim.config.upstreams import UpstreamConfig
+from fcshim.config.upstreams import UpstreamConfig, check_name
 from fcshim.config.values import (
     ArgumentsPolicy,
     Config,
@@ -26,6 +26,7 @@ __all__ = [
     "Setting",
     "ToolsPolicy",
     "UpstreamConfig",
+    "check_name",
     "load_config",
     "scoped_config",
     "settings",

@@ -65,9 +65,14 @@ def load_upstreams(tables: JSON, env: Mapping[str, str], where: str) -> dict[str
     return {name: _load_one(name, table, env, f"{where}: [upstreams.{name}]") for name, table in tables.items()}
 
 
-def _load_one(name: str, table: JSON, env: Mapping[str, str], where: str) -> UpstreamConfig:
+def check_name(name: str, where: str) -> None:
+    """Raise `ConfigError` unless `name` can name a section."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{where}: expected a name of letters, digits, '.', '_' and '-', at most 64 characters")
+
+
+def _load_one(name: str, table: JSON, env: Mapping[str, str], where: str) -> UpstreamConfig:
+    check_name(name, where)
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: expected a table with the key url, got {type(table).__name__}")
     filled = {key: _from_env(value, env, f"{where}: {key}") for key, value in table.items()}

@@ -299,11 +299,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def upstreams_of(self, name: str) -> tuple[str, ...]:
         """Return the names of the upstreams that `models` gives to a model: of its own row, else of the first pattern.
 
-        Rows that name no upstream are passed over, so that one row may choose the upstream and another the dialect.
+        Rows that name no upstream are passed over, so that one row may choose the upstream and another the dialect. For
+        `upstream/model` only patterns count that start so, too: `*` does not undo what the client says.
         """
+        prefix, slash, _ = name.partition("/")
+        start = prefix + slash if slash and prefix in self.upstreams else ""
         own = self.models.get(name)
-        rows = [own] if own is not None else []
-        rows += [row for pattern, row in self.models.items() if fnmatch.fnmatchcase(name, pattern)]
+        rows = [] if own is None else [own]
+        rows += [
+            row
+            for pattern, row in self.models.items()
+            if pattern.startswith(start) and fnmatch.fnmatchcase(name, pattern)
+        ]
         found = next((row.upstream for row in rows if row.upstream), ())
         return (found,) if isinstance(found, str) else tuple(found)
 

@@ -7,7 +7,7 @@ no byte and no tool has run.
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -95,8 +95,13 @@ class UpstreamPool:
                 report, model=public.get(report.model, report.model), upstream=member.name, health=health
             )
             for report in found
-            if report.model in public or member.name in self._config.upstreams_of(report.model)
+            if report.model in public or self._is_alias_of(report.model, member.name, public)
         ]
+
+    def _is_alias_of(self, model: str, upstream: str, listed: Container[str]) -> bool:
+        """Tell whether a name of the settings stands for a model of this upstream."""
+        chosen = self._config.upstreams_of(model)
+        return upstream in chosen if chosen else self._config.aliases.get(model) in listed
 
     async def _candidates(self, model: str, route: RouteMatch) -> list[PoolMember]:
         members = list(self.members.values())
