@@ -285,7 +285,7 @@ def create_app(config: Config, previous: App | None = None) -> App:
         upstream = capabilities.upstream
         assert isinstance(upstream, MeasuredUpstream)
         serve = _make_app(scoped, capabilities, state).serve_api
-        members.append(PoolMember(name, scoped, capabilities, upstream.health, serve))
+        members.append(PoolMember(name, scoped, capabilities, upstream, serve))
     return _make_app(config, members[0].capabilities, state, UpstreamPool(config, members))
 
 

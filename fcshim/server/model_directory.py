@@ -17,7 +17,7 @@ from fcshim.config import Config
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.upstream import Upstream
-from fcshim.upstream.health import FAILURE_STATUSES
+from fcshim.upstream.health import FAILURE_STATUSES, MeasuredUpstream
 
 _FRESH = 30.0
 """Seconds for which a list is used without asking again."""
@@ -43,7 +43,7 @@ class ModelDirectory:
     """The lists of all `upstreams`, by name, in the order of the settings."""
 
     def __init__(
-        self, config: Config, upstreams: Mapping[str, Upstream], clock: Callable[[], float] = time.monotonic
+        self, config: Config, upstreams: Mapping[str, MeasuredUpstream], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._config = config
         self._upstreams = upstreams
@@ -57,10 +57,12 @@ class ModelDirectory:
         Raises `UpstreamError` if one that was never reached may have it.
         """
         wanted = self._config.for_model(model).upstream_model or model
-        await self._refresh(_FRESH)
-        if (found := self._owner(wanted)) is None:
-            await self._refresh(_RECHECK)
-            found = self._owner(wanted)
+        found = self._owner(wanted)
+        if found is not None:
+            self._start_asking(_FRESH)  # nobody waits for lists that a known model does not need
+            return found
+        await self._refresh(_RECHECK)
+        found = self._owner(wanted)
         away = [f"{name} ({known.error})" for name, known in self._lists.items() if not known.known]
         if found is None and away:
             raise UpstreamError(
@@ -116,19 +118,26 @@ class ModelDirectory:
         return None
 
     async def _refresh(self, max_age: float) -> None:
-        """Ask for every list that is older; requests that wait for it at the same time share the answer."""
+        """Ask for every list that is older, and wait for it."""
+        asking = self._start_asking(max_age)
+        if asking is not None:
+            await asyncio.shield(asking)
+
+    def _start_asking(self, max_age: float) -> "asyncio.Task[None] | None":
+        """Begin to ask for every list that is older; requests that need it at the same time share the answer."""
         if self._asking is None or self._asking.done():
             due = [name for name, known in self._lists.items() if self._clock() - known.asked_at >= max_age]
-            if not due:
-                return
-            self._asking = asyncio.create_task(self._ask(due), name="lists of models")
-        await asyncio.shield(self._asking)
+            self._asking = asyncio.create_task(self._ask(due), name="lists of models") if due else None
+        return self._asking
 
     async def _ask(self, names: list[str]) -> None:
         await asyncio.gather(*map(self._ask_one, names))
 
     async def _ask_one(self, name: str) -> None:
-        known = self._lists[name]
+        known, health = self._lists[name], self._upstreams[name].health
+        if health.retry_in:
+            known.error = health.report().reason
+            return
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
                 known.names, known.body = await self._upstreams[name].list_models()

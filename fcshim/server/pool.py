@@ -19,7 +19,7 @@ from fcshim.server.client_connection import ClientConnection
 from fcshim.server.model_directory import ModelDirectory
 from fcshim.server.model_name import read_model_name
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
-from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport
+from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport, MeasuredUpstream
 
 logger = logging.getLogger("fcshim.server")
 
@@ -36,8 +36,13 @@ class PoolMember:
     name: str
     config: ScopedConfig
     capabilities: Capabilities
-    health: Health
+    upstream: MeasuredUpstream
     serve: Callable[[ClientConnection, RouteMatch], Awaitable[None]]
+
+    @property
+    def health(self) -> Health:
+        """The health and load of the upstream."""
+        return self.upstream.health
 
 
 class PoolReadiness(msgspec.Struct, frozen=True):
@@ -53,7 +58,7 @@ class UpstreamPool:
     def __init__(self, config: Config, members: Sequence[PoolMember]) -> None:
         self._config = config
         self.members = {member.name: member for member in members}
-        self.directory = ModelDirectory(config, {member.name: member.capabilities.upstream for member in members})
+        self.directory = ModelDirectory(config, {member.name: member.upstream for member in members})
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve one request. Raises `FcshimError`."""
@@ -106,7 +111,7 @@ class UpstreamPool:
     async def _candidates(self, model: str, route: RouteMatch) -> list[PoolMember]:
         members = list(self.members.values())
         if not model:
-            serving = [each for each in members if each.capabilities.upstream.kind.full_openai_api]
+            serving = [each for each in members if each.upstream.kind.full_openai_api]
             return (serving or members)[:1] if route.operation is None else members[:1]
         chosen = self._config.upstreams_of(model) or self.directory.prefixed(model)
         return [self.members[name] for name in chosen or (await self.directory.find(model),)]

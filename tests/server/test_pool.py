@@ -94,6 +94,51 @@ async def test_a_relayed_request_goes_to_the_same_upstream_under_its_own_name():
     assert b"b/whisper" in b.posts[1].body
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {"model": "b/x", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}),
+        ("/v1/responses", {"model": "b/x", "input": "Hi"}),
+        ("/v1beta/models/b/x:generateContent", {"contents": [{"parts": [{"text": "Hi"}]}]}),
+        ("/api/chat", {"model": "b/x", "messages": [{"role": "user", "content": "Hi"}], "stream": False}),
+    ],
+)
+async def test_every_client_api_names_an_upstream_by_the_prefix(path, body):
+    a, b = Engine("from a"), Engine("from b")
+    async with running_pool(a=a, b=b, models={"*": "a"}) as url, http_client(url) as client:
+        response = await client.post(path, json=body)
+
+    assert "from b" in response.text
+    assert "x" == b.posts[0].json_body["model"]
+    assert not a.posts
+
+
+async def test_descriptions_and_counts_come_from_the_upstream_that_has_the_model():
+    a = Engine("a", "llama", "shared")
+    b = Engine("b", "shared", "qwen", reply=fixed_reply(200, b'{"input_tokens":7}'))
+    async with running_pool(a=a, b=b) as url, http_client(url) as client:
+        shown = [await client.post("/api/show", json={"model": name}) for name in ("b/shared", "qwen", "nothing")]
+        body = {"model": "b/shared", "messages": [{"role": "user", "content": "Hi"}]}
+        counted = await client.post("/v1/messages/count_tokens", json=body)
+        one = await client.get("/v1/models/b/shared")
+
+    assert [200, 200, 404] == [each.status_code for each in shown]
+    assert {"input_tokens": 7} == counted.json()
+    assert "b/shared" == one.json()["id"]
+    assert not a.posts
+
+
+async def test_a_list_that_hangs_does_not_hold_up_a_known_model(monkeypatch):
+    monkeypatch.setattr("fcshim.server.model_directory._LIST_TIMEOUT", 0.05)
+    monkeypatch.setattr("fcshim.server.model_directory._FRESH", 0.0)
+    async with raw_upstream(hang) as hanging, running_pool(slow=hanging.url, b=Engine("from b", "qwen")) as url:
+        await ask(url, "qwen")
+        monkeypatch.setattr("fcshim.server.model_directory._LIST_TIMEOUT", 600.0)
+        answers = [await ask(url, "qwen") for _ in range(2)]
+
+    assert ["from b"] * 2 == answers
+
+
 async def test_a_prefix_that_is_part_of_a_models_name_stays_where_a_row_chose_the_upstream():
     nvidia = Engine("n")
     async with running_pool(other=Engine("o"), nvidia=nvidia, models={"nvidia/*": "nvidia"}) as url:
