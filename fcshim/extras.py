@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from fcshim.errors import MissingExtraError
 
 _CLIENT = ("aiohttp", "anyio", "docstring_parser", "httpx", "httpx_aiohttp", "yarl")
-_SERVE = (*_CLIENT, "httptools", "rich", "uvicorn", "uvloop")
+_SERVE = (*_CLIENT, "httptools", "rich", "tomlkit", "uvicorn", "uvloop")
 
 EXTRAS = {
     "client": _CLIENT,

@@ -157,12 +157,23 @@ def test_the_parser_gives_events(addresses: Addresses) -> None:
 def test_the_toml_example_is_valid(tmp_path: Path) -> None:
     """The TOML example holds known settings."""
     file = tmp_path / "fcshim.toml"
-    file.write_text(_blocks("toml", "upstream ="), encoding="utf-8")
+    file.write_text(_blocks("toml", "port = 8181"), encoding="utf-8")
 
     config = load_config({}, env={}, file=file)
 
     assert config.port == 8181
     assert config.for_model("gemma-2b").profile == "no-system"
+
+
+def test_the_example_of_several_upstreams_is_valid(tmp_path: Path) -> None:
+    """Its sections and rows are known, and say what the page says."""
+    file = tmp_path / "fcshim.toml"
+    file.write_text(_blocks("toml", "[upstreams.local]"), encoding="utf-8")
+
+    config = load_config({}, env={"ANTHROPIC_API_KEY": "key-of-claude", "TEAM": "blue"}, file=file)
+
+    assert ("local", "spare") == config.upstreams_of("fast")
+    assert ("claude",) == config.upstreams_of("claude-opus")
 
 
 def test_the_command_line_parses_a_text() -> None:

@@ -4,6 +4,7 @@ Rule: exit code 1 if the file has mistakes, each in a line of its own on stdout.
 """
 
 import argparse
+import os
 from pathlib import Path
 
 import msgspec
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "schema":
         write_data(msgspec.json.format(msgspec.json.encode(config_schema()), indent=2).decode())
         return 0
-    mistakes = check_file(arguments.file)
+    mistakes = check_file(arguments.file, os.environ)
     for mistake in mistakes or [f"{arguments.file}: valid"]:
         write_line(mistake)
     return 1 if mistakes else 0

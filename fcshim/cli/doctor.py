@@ -13,7 +13,7 @@ import msgspec
 from fcshim.cli.endpoint import add_url, read_endpoint_settings
 from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error
-from fcshim.config import Config
+from fcshim.config import Config, check_name
 from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
@@ -27,6 +27,7 @@ _EPILOG = """\
 examples:
   fcshim doctor http://127.0.0.1:8080 --quick
   fcshim doctor http://127.0.0.1:11434 --model qwen3:8b --write fcshim.toml
+  fcshim doctor http://127.0.0.1:8080 --section local --write fcshim.toml
   fcshim doctor http://127.0.0.1:8080 --json | jq .findings
   fcshim serve --config fcshim.toml
 
@@ -51,6 +52,9 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write", metavar="FILE", help="write the settings to FILE, as TOML, if the model can make tool calls"
     )
+    parser.add_argument(
+        "--section", metavar="NAME", help="write into the section [upstreams.NAME] of FILE, and keep the rest of it"
+    )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
     add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
@@ -62,11 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - after the settings are checked
     from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above
+    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
     from fcshim.evaluate.settings_file import check_writable, save_settings  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
+    section = arguments.section
     if file is not None:
-        check_writable(file, replace=arguments.force)
+        check_writable(file, replace=arguments.force or section is not None)
+    if section is not None:
+        _check_section(file, section)
     report = make_report(sys.stdout, silent=arguments.json)
     order = DoctorOptions(
         api=config.upstream_api if named else None,
@@ -80,7 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
         write_data(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     if file is not None and diagnosis.works:
         try:
-            save_settings(format_settings(diagnosis), file, replace=arguments.force)
+            if section is None:
+                save_settings(format_settings(diagnosis), file, replace=arguments.force)
+            else:
+                edited = edit_section(read_existing(file), section, diagnosis.choices, diagnosis.model)
+                save_settings(edited, file, replace=True)
         except ConfigError:
             report.finish(diagnosis, None)  # finding the settings took minutes: show them if they cannot be saved
             raise
@@ -88,6 +100,16 @@ def run(arguments: argparse.Namespace) -> int:
     if file is not None and arguments.json and not diagnosis.works:
         write_error(f"fcshim: the model cannot make tool calls: {not_written_message(file)}")
     return 0 if diagnosis.works else 1
+
+
+def _check_section(file: Path | None, section: str) -> None:
+    """Check that the section can be written, before the minutes that its content takes. Raises `ConfigError`."""
+    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
+
+    if file is None:
+        raise ConfigError("--section: expected the file, by --write FILE")
+    check_name(section, "--section")
+    edit_section(read_existing(file), section, (), "")
 
 
 def _positive_int(text: str) -> int:

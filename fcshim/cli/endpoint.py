@@ -65,6 +65,8 @@ def read_endpoint_settings(arguments: argparse.Namespace, *, needed: bool = True
             raise ConfigError("expected the URL or --upstream, not both")
         arguments.upstream = endpoint_url(arguments.url)
     config = read_settings(arguments, defaults={"upstream": _NOT_NAMED} if needed else None)
+    if config.upstreams:
+        return read_settings(arguments)
     if config.upstream != _NOT_NAMED:
         return config
     server = choose(asyncio.run(find_servers()))

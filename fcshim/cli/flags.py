@@ -29,8 +29,13 @@ def add_settings(
 def read_settings(arguments: argparse.Namespace, *, defaults: Mapping[str, JSON] | None = None) -> Config:
     """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`."""
     flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES}
+    return load_config(flags, env=os.environ, file=settings_file(arguments), defaults=defaults)
+
+
+def settings_file(arguments: argparse.Namespace) -> Path | None:
+    """Return the file of settings that the flags or the environment name."""
     file = arguments.config or os.environ.get(FILE_VARIABLE)
-    return load_config(flags, env=os.environ, file=Path(file) if file else None, defaults=defaults)
+    return Path(file) if file else None
 
 
 def endpoint_url(text: str) -> str:

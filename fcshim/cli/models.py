@@ -38,7 +38,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_url(parser)
     parser.add_argument(
-        "--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile, note?}"
+        "--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile, note?, upstream?}"
     )
     parser.add_argument("--of", metavar="URL", help="ask a running proxy (with the first --api-key) instead")
     add_settings(parser)
@@ -61,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_line(line)
     for note in dict.fromkeys(row.note for row in reports if row.note):
         write_line(f"\nnote: {note}")
+    for upstream, health in dict.fromkeys((row.upstream, row.health) for row in reports if row.health):
+        write_line(f"\nnote: the upstream {upstream} is {sanitize_line(health)}")
     for report in reports:
         if report.left_out:
             write_line(f"\nnote: {sanitize_line(report.model)}: the endpoint refuses {', '.join(report.left_out)}")
@@ -71,8 +73,20 @@ async def _ask_endpoint(config: Config) -> bytes:
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
     from fcshim.upstream.capabilities import Capabilities, model_reports  # noqa: PLC0415 - see above
 
+    if config.upstreams:
+        return await _ask_upstreams(config)
     async with upstream_for(config) as upstream:
         return msgspec.json.encode(await model_reports(config, Capabilities(upstream)))
+
+
+async def _ask_upstreams(config: Config) -> bytes:
+    from fcshim.server.app import create_app  # noqa: PLC0415 - see above
+
+    app = create_app(config)
+    try:
+        return msgspec.json.encode(await app.reports())
+    finally:
+        await app.aclose()
 
 
 def _ask_proxy(url: str, config: Config) -> bytes:

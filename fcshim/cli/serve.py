@@ -4,9 +4,12 @@ Rule: this module names no setting; every flag comes from the table of settings.
 """
 
 import argparse
+import functools
 
 from fcshim.cli.endpoint import add_url, read_endpoint_settings
-from fcshim.cli.flags import add_settings
+from fcshim.cli.flags import add_settings, read_settings, settings_file
+from fcshim.config import FILE_VARIABLE
+from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
 Serve the APIs of OpenAI (Chat and Responses), Anthropic, Google and Ollama in front of an
@@ -42,6 +45,12 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_url(parser)
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="load the settings again when their file changes, as SIGHUP does",
+    )
     add_settings(parser)
 
 
@@ -53,5 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     if config.mcp is not None:
         from fcshim.mcp import Manager  # noqa: F401, PLC0415 - its extra may be missing, which the server would only log
 
-    serve(config)
+    file = settings_file(arguments)
+    watch = getattr(arguments, "watch", False)
+    if watch and file is None:
+        raise ConfigError(f"--watch: expected a file of settings, by --config or {FILE_VARIABLE}")
+    load = None if file is None else functools.partial(read_settings, arguments)
+    serve(config, load, watched=file if watch else None)
     return 0

@@ -3,8 +3,10 @@
 from fcshim.config.check import check_file
 from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.schema import config_schema
+from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
+from fcshim.config.upstreams import UpstreamConfig, check_name
 from fcshim.config.values import (
     ArgumentsPolicy,
     Config,
@@ -21,11 +23,15 @@ __all__ = [
     "ModelConfig",
     "ModelOverrides",
     "ReasoningPolicy",
+    "ScopedConfig",
     "Secret",
     "Setting",
     "ToolsPolicy",
+    "UpstreamConfig",
     "check_file",
+    "check_name",
     "config_schema",
     "load_config",
+    "scoped_config",
     "settings",
 ]

@@ -4,7 +4,7 @@ Rule: every setting is loaded alone, by the code that loads the file, so that bo
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fcshim.config.load import load_document, parse_toml, read_file
@@ -15,19 +15,21 @@ _Key = tuple[str, ...]
 """The keys from the document's root to a setting."""
 
 
-def check_file(file: Path) -> list[str]:
+def check_file(file: Path, env: Mapping[str, str]) -> list[str]:
     """Return the mistakes of a file as `FILE:LINE: what is wrong`; none if it is valid. Raises `ConfigError`.
 
-    It is raised for a file that cannot be read. After a mistake in the syntax nothing else is checked.
+    `env` has the variables that sections of upstreams name. It is raised for a file that cannot be read. After a
+    mistake in the syntax nothing else is checked.
     """
     text = read_file(file)
     try:
         document = parse_toml(text, file)
     except ConfigError as error:
         return [error.message]
-    mistakes = [(key, message) for key, part in _parts(document) if (message := _mistake(key, part))]
+    mistakes = [(key, message) for key, part in _parts(document) if (message := _mistake(key, part, env))]
     if not mistakes:
-        return []
+        message = _mistake((), document, env)
+        return [f"{file}: {message}"] if message else []
     lines = _lines(text)
     return [f"{file}:{lines.get(key, 1)}: {message}" for key, message in mistakes]
 
@@ -35,6 +37,9 @@ def check_file(file: Path) -> list[str]:
 def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
     """Yield each setting with a document that holds nothing else."""
     for name, value in document.items():
+        if name == "upstreams" and isinstance(value, dict) and value:
+            yield from (((name, section), {name: {section: table}}) for section, table in value.items())
+            continue
         if name != "models" or not isinstance(value, dict):
             yield (name,), {name: value}
             continue
@@ -43,14 +48,24 @@ def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
                 yield (name, pattern), {name: {pattern: table}}
                 continue
             for key, each in table.items():
-                yield (name, pattern, key), {name: {pattern: {key: each}}}
+                yield (name, pattern, key), {name: {pattern: {key: each}}, **_named_upstreams(document)}
 
 
-def _mistake(key: _Key, part: dict[str, JSON]) -> str:
+def _named_upstreams(document: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return valid sections with the names of the document's, which the rows of models refer to."""
+    sections = document.get("upstreams")
+    if not isinstance(sections, dict) or not sections:
+        return {}
+    return {"upstreams": {name: {"url": "http://127.0.0.1"} for name in sections}}
+
+
+def _mistake(key: _Key, part: dict[str, JSON], env: Mapping[str, str]) -> str:
     """Return what is wrong with the one setting of a document, with its name; empty if nothing is."""
     try:
-        load_document(part)
+        load_document(part, env)
     except ConfigError as error:
+        if not key or key[0] == "upstreams":
+            return error.message
         table = f'[models."{key[1]}"]: ' if len(key) > 1 else ""
         problem = error.message.removeprefix(table).removeprefix(table)  # both the loader and its checks name the table
         return f"{table}{problem if problem.startswith(key[-1]) else f'{key[-1]}: {problem}'}"

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.config.secret import Secret
-from fcshim.config.table import Setting, settings
+from fcshim.config.table import TABLES, Setting, settings
+from fcshim.config.upstreams import load_upstreams
 from fcshim.config.values import Config, ModelOverrides, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
@@ -28,6 +29,9 @@ FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
 _OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY", "FCSHIM_SEARCH_KEY"})
 """Variables that single commands read."""
+
+_OF_ONE_UPSTREAM = frozenset({"upstream", "upstream_api", "upstream_key"})
+"""Settings that each section of several upstreams has for itself."""
 
 logger = logging.getLogger("fcshim.config")
 
@@ -50,24 +54,38 @@ def load_config(
 
     Raises `ConfigError`.
     """
-    values: dict[str, JSON] = dict(defaults or {})
+    values: dict[str, JSON] = {}
     if file is not None:
-        values |= _from_document(parse_toml(read_file(file), file), f"{file}: ")
-    values |= _from_env(env or {})
+        values = _from_document(parse_toml(read_file(file), file), f"{file}: ", env or {})
+    later = _from_env(env or {})
     known = {setting.name: setting for setting in settings()}
     for name, value in (flags or {}).items():
         _refuse_unknown((name,), known, "flags")
-        values[name] = _parse_value(known[name], value, known[name].flag)
-    config = Config(**values)
+        later[name] = _parse_value(known[name], value, known[name].flag)
+    config = Config(**{**(defaults or {}), **_merge(values, later)})
     _check(config)
     return config
 
 
-def load_document(document: Mapping[str, JSON]) -> Config:
+def load_document(document: Mapping[str, JSON], env: Mapping[str, str]) -> Config:
     """Load a `Config` from the document of a TOML file alone. Raises `ConfigError`."""
-    config = Config(**_from_document(document, ""))
+    config = Config(**_merge(_from_document(document, "", env), {}))
     _check(config)
     return config
+
+
+def _merge(values: dict[str, JSON], later: dict[str, JSON]) -> dict[str, JSON]:
+    """Return all values; an `upstream` of the environment or the flags takes the place of the file's sections."""
+    if values.get("upstreams"):
+        misplaced = sorted(_OF_ONE_UPSTREAM & {*values, *later})
+        if "upstream" in later:
+            logger.warning("--upstream takes the place of the file's sections [upstreams]")
+            return {**values, **later, "upstreams": {}}
+        if misplaced:
+            raise ConfigError(
+                f"{misplaced[0]}: expected it in the sections [upstreams.NAME], of which the file has some"
+            )
+    return {**values, **later}
 
 
 def read_file(file: Path) -> str:
@@ -88,14 +106,27 @@ def parse_toml(text: str, file: Path) -> dict[str, JSON]:
         raise ConfigError(f"{file} is not TOML: {error}") from error
 
 
-def _from_document(document: Mapping[str, JSON], where: str) -> dict[str, JSON]:
+def _from_document(document: Mapping[str, JSON], where: str, env: Mapping[str, str]) -> dict[str, JSON]:
     """Return the settings of a document; `where` begins each message."""
     rows = dict(document)
     known = {setting.name: setting for setting in settings()}
     tables = rows.pop("models", {})
-    _refuse_unknown(rows, [*known, "models"], where.removesuffix(": "))
+    sections = rows.pop("upstreams", None)
+    _refuse_unknown(rows, [*known, *sorted(TABLES)], where.removesuffix(": "))
     values = {name: _convert(known[name], value, where + name, strict=True) for name, value in rows.items()}
-    return values | {"models": _models(tables, where)}
+    models = _models(tables, where)
+    upstreams = {} if sections is None else load_upstreams(sections, env, where)
+    for pattern, row in models.items():
+        names = [row.upstream] if isinstance(row.upstream, str) else row.upstream or ()
+        _check_upstream_names(names, upstreams, f'{where}[models."{pattern}"]')
+    return {**values, "models": models, "upstreams": upstreams}
+
+
+def _check_upstream_names(names: Iterable[str], upstreams: Mapping[str, JSON], where: str) -> None:
+    for name in names:
+        if name not in upstreams:
+            known = ", ".join(upstreams) or "none"
+            raise ConfigError(f"{where}: there is no section [upstreams.{name:.80}]. Known are: {known}")
 
 
 def _models(tables: JSON, where: str) -> dict[str, ModelOverrides]:
@@ -110,7 +141,7 @@ def _overrides(table: JSON, where: str) -> ModelOverrides:
     _refuse_unknown(table, ModelOverrides.__struct_fields__, where)
     known = {setting.name: setting for setting in settings()}
     for name, value in table.items():
-        if name in known:
+        if name in known and name != "upstream":  # in a row, names of sections
             _convert(known[name], value, f"{where}: {name}", strict=True)
     try:
         return msgspec.convert(table, ModelOverrides)
@@ -165,6 +196,7 @@ def _check(config: Config) -> None:
     """Validate what the types cannot express."""
     check_address(config.upstream, "upstream")
     _check_known_names(config)
+    _check_sections(config)
     for pattern, row in config.models.items():
         try:
             _check_known_names(row)
@@ -172,6 +204,16 @@ def _check(config: Config) -> None:
             raise ConfigError(f'[models."{pattern}"]: {error.message}') from error
     if config.constrain not in ("auto", "off"):
         get_backend(config.constrain)
+
+
+def _check_sections(config: Config) -> None:
+    known = {setting.name: setting for setting in settings()}
+    for name, section in config.upstreams.items():
+        check_address(section.url, f"[upstreams.{name}]: url")
+        if section.tools is not None:
+            _convert(known["tools"], section.tools, f"[upstreams.{name}]: tools", strict=True)
+        if section.constrain not in (None, "auto", "off"):
+            get_backend(section.constrain)
 
 
 def _check_known_names(row: Config | ModelOverrides) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from fcshim.config.secret import Secret
 from fcshim.config.table import Setting, settings
+from fcshim.config.upstreams import UpstreamConfig
 from fcshim.config.values import Config, ModelOverrides
 from fcshim.events import JSON
 
@@ -21,10 +22,21 @@ _KEY = {"type": "string", "pattern": r"^[ -~]*[!-~][ -~]*$"}
 def config_schema() -> dict[str, JSON]:
     """Return the schema (draft 2020-12). The loader refuses some values that it admits, such as unknown dialects."""
     overrides = msgspec.json.schema(ModelOverrides)["$defs"][ModelOverrides.__name__]["properties"]
+    section = msgspec.json.schema(UpstreamConfig, schema_hook=_key_schema)["$defs"][UpstreamConfig.__name__]
     described = {setting.name: setting.help for setting in settings()}
     rows = {name: _described(_without_null(row), described.get(name)) for name, row in overrides.items()}
     properties = {setting.name: _property(setting) for setting in settings()}
     table = {"type": "object", "properties": rows, "additionalProperties": False}
+    properties["upstreams"] = {
+        "type": "object",
+        "description": "the endpoints, by name, where there are several",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {name: _without_null(row) for name, row in section["properties"].items()},
+            "required": section["required"],
+            "additionalProperties": False,
+        },
+    }
     properties["models"] = {"type": "object", "description": "settings by model name", "additionalProperties": table}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -13,6 +13,8 @@ from fcshim.config.secret import Secret
 from fcshim.config.values import Config
 from fcshim.events import JSON
 
+TABLES = frozenset({"models", "upstreams"})
+
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting. `kind`: its flag takes a value, is a switch (`--x`, `--no-x`), or may be repeated (list)."""
@@ -33,8 +35,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def settings() -> tuple[Setting, ...]:
-    """Return the settings in the order of `Config`, without `models`, which only the TOML file can set."""
-    return tuple(_setting(field) for field in msgspec.structs.fields(Config) if field.name != "models")
+    """Return the settings in the order of `Config`, without `models` and `upstreams`: only the TOML file has tables."""
+    return tuple(_setting(field) for field in msgspec.structs.fields(Config) if field.name not in TABLES)
 
 
 def _setting(field: msgspec.structs.FieldInfo) -> Setting:

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config.secret import Secret
+from fcshim.config.upstreams import UpstreamConfig
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
@@ -44,6 +45,8 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tools: ToolsPolicy | None = None
     max_retries: Retries | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
+    upstream: str | list[str] | None = None
+    """The names of the upstreams that serve the model, in the order in which they are tried."""
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -278,14 +281,43 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         rows = {name: row.upstream_model for name, row in self.models.items() if not _PATTERN_CHARACTERS & set(name)}
         return {name: model for name, model in rows.items() if model}
 
+    upstreams: dict[str, UpstreamConfig] = {}
+    """Several upstreams by name, in place of `upstream`; empty for one."""
+
     def for_model(self, name: str) -> ModelConfig:
         """Return the settings for the model of that name."""
-        overrides = self.models.get(name) or next(
-            (row for pattern, row in self.models.items() if fnmatch.fnmatchcase(name, pattern)), ModelOverrides()
+        return self.merged_with(self.row_of(name))
+
+    def row_of(self, name: str) -> ModelOverrides | None:
+        """Return the row of `models` for a model."""
+        return self.models.get(name) or next(
+            (row for pattern, row in self.models.items() if fnmatch.fnmatchcase(name, pattern)), None
         )
-        general = {field: getattr(self, field, None) for field in ModelConfig.__struct_fields__}
-        special = {field: value for field, value in msgspec.structs.asdict(overrides).items() if value is not None}
+
+    def merged_with(self, row: ModelOverrides | None) -> ModelConfig:
+        """Return the general settings with those of a row."""
+        fields = ModelConfig.__struct_fields__
+        general = {field: getattr(self, field, None) for field in fields}
+        special = {field: value for field in fields if (value := getattr(row, field, None)) is not None}
         return ModelConfig(**{**general, **special})
+
+    def upstreams_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of the upstreams that `models` gives to a model: of its own row, else of the first pattern.
+
+        Rows that name no upstream are passed over, so that one row may choose the upstream and another the dialect. For
+        `upstream/model` only patterns count that start so, too: `*` does not undo what the client says.
+        """
+        prefix, slash, _ = name.partition("/")
+        start = prefix + slash if slash and prefix in self.upstreams else ""
+        own = self.models.get(name)
+        rows = [] if own is None else [own]
+        rows += [
+            row
+            for pattern, row in self.models.items()
+            if pattern.startswith(start) and fnmatch.fnmatchcase(name, pattern)
+        ]
+        found = next((row.upstream for row in rows if row.upstream), ())
+        return (found,) if isinstance(found, str) else tuple(found)
 
 
 def check_address(text: str, where: str) -> None:

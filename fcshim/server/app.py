@@ -6,29 +6,43 @@ once the response has started, a cut connection.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
-from fcshim.config import Config
+from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
 from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.pool import PoolMember, UpstreamPool
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
-from fcshim.upstream import upstream_for
-from fcshim.upstream.capabilities import Capabilities, model_reports
+from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
+from fcshim.upstream.health import MeasuredUpstream, endpoint_key, measured_upstream_for
 
 logger = logging.getLogger("fcshim.server")
 
 _ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
+
+_OF_ALL_UPSTREAMS = frozenset({"models", "model", "describe", "local"})
+"""Operations that no single one of several upstreams serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedState:
+    """What stays when the settings are loaded again: stored replies, the tools that run here, the sources of ids."""
+
+    reply_store: ReplyStore
+    server_tools: ServerTools
+    id_sources: Mapping[str, Callable[[], str]]
 
 
 class App:
@@ -44,7 +58,12 @@ class App:
         metadata: MetadataEndpoints,
         embeddings: EmbeddingEndpoint,
         server_tools: ServerTools,
+        state: "SharedState",
+        pool: UpstreamPool | None = None,
     ) -> None:
+        self.config = config
+        self.state = state
+        self.pool = pool
         self._config = config
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
@@ -64,21 +83,40 @@ class App:
         if scope["type"] == "http":
             await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self._config.body_timeout))
         elif scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
+            await run_lifespan(receive, send, self.open, self.aclose)
 
     def stop(self) -> None:
         """End every running request: with an error event if its stream has started, else with 503."""
         for connection in list(self._connections):
             connection.interrupt(UpstreamError("the proxy is shutting down", status=503, kind="unavailable"))
 
-    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    @property
+    def endpoints(self) -> list[tuple[Config, Capabilities]]:
+        """The settings of each upstream, and what is known of it."""
+        if self.pool is None:
+            return [(self._config, self.capabilities)]
+        return [(member.config, member.capabilities) for member in self.pool.members.values()]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is running."""
+        return not self._connections
+
+    async def reports(self) -> list[ModelReport]:
+        """Return a report for every model. Raises `UpstreamError`."""
+        if self.pool is not None:
+            return await self.pool.reports()
+        return await model_reports(self._config, self.capabilities)
+
+    async def open(self) -> None:
+        """Begin to connect to the MCP servers."""
         await self._server_tools.open()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+
+    async def aclose(self) -> None:
+        """Stop the MCP servers and close the connections to the upstreams."""
         await self._server_tools.aclose()
-        await self._upstream.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
+        for _, capabilities in self.endpoints:
+            await capabilities.upstream.aclose()
 
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
@@ -90,7 +128,7 @@ class App:
             connection.method,
             connection.path,
             header_names(connection),
-            model_lists=not self._upstream_kind.full_openai_api or bool(self._config.aliases),
+            model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self._config.aliases),
         )
         try:
             await self._route(connection, route)
@@ -124,20 +162,26 @@ class App:
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
-            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self.capabilities)))
+            await connection.respond(200, msgspec.json.encode(await self.reports()))
+        elif connection.path == "/ready" and self.pool is not None:
+            readiness = self.pool.readiness()
+            await connection.respond(200 if readiness.status == "ready" else 503, msgspec.json.encode(readiness))
         else:
-            await self._serve_api(connection, route)
+            await self.serve_api(connection, route)
 
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""
         if prefers_html(connection):
-            await serve_status_page(connection, self._config, self.capabilities)
+            await serve_status_page(connection, self._config, self.capabilities, self.pool)
             return
         connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
         await connection.end(b"Ollama is running")
 
-    async def _serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
-        if self._is_relayed(connection, route):
+    async def serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
+        """Serve a request of a client API. Raises `FcshimError`."""
+        if self.pool is not None and route.operation not in _OF_ALL_UPSTREAMS:
+            await self.pool.serve(connection, route)
+        elif self.pool is None and self._is_relayed(connection, route):
             if route.operation is None:
                 _check_method(connection, relayed_methods(connection.encoded_path))
             await self._relay.serve(connection)
@@ -171,6 +215,18 @@ class App:
     @property
     def _serves_metadata(self) -> bool:
         return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
+
+
+async def run_lifespan(
+    receive: Receive, send: Send, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]
+) -> None:
+    """Serve ASGI's lifespan scope."""
+    await receive()
+    await start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await stop()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:
@@ -212,20 +268,50 @@ async def _answer_preflight(connection: ClientConnection) -> None:
     await connection.end()
 
 
-def create_app(config: Config) -> App:
-    """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid."""
+def create_app(config: Config, previous: App | None = None) -> App:
+    """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid.
+
+    It takes over from `previous` what stays when settings change, and what is known of upstreams that stay the same.
+    """
     mask_logged_keys()
-    upstream = upstream_for(config)
-    capabilities = Capabilities(upstream, config.constrain)
-    relay = Relay(config, upstream)
+    state = _new_state(config) if previous is None else previous.state
+    known = [] if previous is None else previous.endpoints
+    if not config.upstreams:
+        return _make_app(config, _capabilities_of(config, known), state)
+    members = []
+    for name in config.upstreams:
+        scoped = scoped_config(config, name)
+        capabilities = _capabilities_of(scoped, known)
+        upstream = capabilities.upstream
+        assert isinstance(upstream, MeasuredUpstream)
+        serve = _make_app(scoped, capabilities, state).serve_api
+        members.append(PoolMember(name, scoped, capabilities, upstream, serve))
+    return _make_app(config, members[0].capabilities, state, UpstreamPool(config, members))
+
+
+def _new_state(config: Config) -> SharedState:
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
-    server_tools = load_server_tools(config)
+    return SharedState(reply_store, load_server_tools(config), new_id_sources())
+
+
+def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:
+    upstream, store, tools = capabilities.upstream, state.reply_store, state.server_tools
+    relay = Relay(config, upstream)
     return App(
         config,
         capabilities,
         relay=relay,
-        replies=ReplyEndpoints(config, capabilities, relay, reply_store, server_tools, new_id_sources()),
-        metadata=MetadataEndpoints(config, upstream, reply_store, server_tools),
+        replies=ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
         embeddings=EmbeddingEndpoint(config, upstream, relay),
-        server_tools=server_tools,
+        metadata=MetadataEndpoints(config, upstream, store, tools, None if pool is None else pool.directory),
+        server_tools=tools,
+        state=state,
+        pool=pool,
     )
+
+
+def _capabilities_of(config: Config, known: Sequence[tuple[Config, Capabilities]]) -> Capabilities:
+    """Return what is known of the configuration's upstream, or nothing yet."""
+    key = endpoint_key(config)
+    found = next((capabilities for each, capabilities in known if endpoint_key(each) == key), None)
+    return found or Capabilities(measured_upstream_for(config), config.constrain)

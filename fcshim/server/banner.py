@@ -13,6 +13,7 @@ from importlib.metadata import version
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
+from fcshim.server.pool import UpstreamPool
 from fcshim.server.status_page import client_lines, describe_server
 from fcshim.upstream.capabilities import Capabilities, model_reports, report_table
 
@@ -32,13 +33,13 @@ def own_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def show_banner(config: Config, capabilities: Capabilities, url: str) -> None:
+async def show_banner(config: Config, capabilities: Capabilities, url: str, pool: UpstreamPool | None = None) -> None:
     """Write the banner to stderr, by the log's level, or only warn of an upstream that does not answer."""
     if not logger.isEnabledFor(logging.WARNING):
         return
     try:
         async with asyncio.timeout(_TIME_LIMIT):
-            lines = await _describe_upstream(config, capabilities)
+            lines = await _describe_upstream(config, capabilities, pool)
     except (UpstreamError, TimeoutError) as error:
         reason = error.message if isinstance(error, UpstreamError) else f"no answer within {_TIME_LIMIT:g} s"
         logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
@@ -50,10 +51,14 @@ async def show_banner(config: Config, capabilities: Capabilities, url: str) -> N
             sys.stderr.flush()
 
 
-async def _describe_upstream(config: Config, capabilities: Capabilities) -> list[str]:
-    reports = await model_reports(config, capabilities)
-    server, _ = await describe_server(capabilities.upstream)
-    lines = [f"fcshim {version('fcshim')} in front of {server} at {capabilities.upstream.url}"]
+async def _describe_upstream(config: Config, capabilities: Capabilities, pool: UpstreamPool | None) -> list[str]:
+    if pool is None:
+        reports = await model_reports(config, capabilities)
+        server, _ = await describe_server(capabilities.upstream)
+        server = f"{server} at {capabilities.upstream.url}"
+    else:
+        reports, server = await pool.reports(), f"the upstreams {', '.join(pool.members)}"
+    lines = [f"fcshim {version('fcshim')} in front of {server}"]
     lines += [f"  {line}" for line in report_table(reports[:_MAX_MODELS])]
     if len(reports) > _MAX_MODELS:
         lines.append(f"  and {len(reports) - _MAX_MODELS} more: fcshim models")

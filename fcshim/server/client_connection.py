@@ -144,6 +144,11 @@ class ClientConnection:
         self._head: tuple[int, Headers] = (200, ())
         self._interrupt_cause: Exception | None = None
         self._more_body = True
+        self._body: bytes | None = None
+        self.committed = False
+        """Whether something was done for the request that must not be done again, such as a tool that ran."""
+        self.fallback_statuses: frozenset[int] = frozenset()
+        """Statuses of the upstream that are not relayed, because another upstream can serve the request."""
         self._unsent = b""
         self._suspended_send: _SuspendedSend | None = None
         self._ended = False
@@ -153,13 +158,20 @@ class ClientConnection:
         """Whether the status has been sent. From then on, an error can only be reported in the body."""
         return self.status != 0
 
+    @property
+    def may_be_served_again(self) -> bool:
+        """Whether another upstream can serve the request: its client has nothing yet, and nothing was done for it."""
+        return not (self.started or self.committed or self._interrupt_cause is not None)
+
     def header(self, name: bytes) -> bytes:
         """Return a request header, by its lower-case name; empty if it is missing."""
         return header(self.headers, name)
 
     async def body(self, limit: int) -> bytes:
-        """Read the whole body. Raises `RequestError` (413 above `limit` bytes, 408 if it stops), and `ClientGone`."""
-        return b"".join([chunk async for chunk in self.body_chunks(limit)])
+        """Read the whole body, once. Raises `RequestError` (413 above `limit` bytes, 408 if it stops), `ClientGone`."""
+        if self._body is None:
+            self._body = b"".join([chunk async for chunk in self.body_chunks(limit)])
+        return self._body
 
     async def body_chunks(self, limit: int) -> AsyncIterator[bytes]:
         """Read the body as it arrives. Raises what `body` raises."""

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from fcshim.codecs.routes import find_route
 from fcshim.config import Config, Secret
-from fcshim.errors import RequestError
+from fcshim.errors import ConfigError, RequestError
 from fcshim.server.client_connection import ClientConnection, Headers
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -193,3 +193,9 @@ def _host_name(header: bytes) -> str:
 
 def _has_body(connection: ClientConnection) -> bool:
     return connection.header(b"content-length") not in {b"", b"0"} or bool(connection.header(b"transfer-encoding"))
+
+
+def check_exposure(config: Config) -> None:
+    """Refuse to serve others without a key. Raises `ConfigError`."""
+    if not is_loopback(config.host) and not config.api_keys:
+        raise ConfigError(f"{config.host or 'the address'} can be reached from outside: expected --api-key")

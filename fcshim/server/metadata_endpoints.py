@@ -5,6 +5,7 @@ one method fails, the next is tried. A token count that had to be estimated is m
 """
 
 import time
+from typing import Protocol
 
 import msgspec
 
@@ -66,10 +67,30 @@ COUNT_HEADER = b"x-fcshim-count"
 """Response header of a token count: `exact` or `estimate`."""
 
 
-class MetadataEndpoints:
-    """Serves the metadata endpoints of every client API, with one upstream."""
+class ModelLister(Protocol):
+    """The models of several upstreams together."""
 
-    def __init__(self, config: Config, upstream: Upstream, reply_store: ReplyStore, server_tools: ServerTools) -> None:
+    async def list_models(self) -> tuple[list[str], bytes]:
+        """Return the names of the models, and the body of the list. Raises `UpstreamError`."""
+        ...
+
+    async def locate(self, model: str) -> tuple[Upstream, str]:
+        """Return the upstream that has a model, and its own name for it. Raises `UpstreamError`."""
+        ...
+
+
+class MetadataEndpoints:
+    """Serves the metadata endpoints of every client API, with one upstream, or with the models of `lister`."""
+
+    def __init__(
+        self,
+        config: Config,
+        upstream: Upstream,
+        reply_store: ReplyStore,
+        server_tools: ServerTools,
+        lister: ModelLister | None = None,
+    ) -> None:
+        self._lister = lister
         self._config = config
         self._reply_store = reply_store
         self._upstream = upstream
@@ -103,7 +124,7 @@ class MetadataEndpoints:
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
     async def _list_models(self, connection: ClientConnection, route: RouteMatch, catalogue: ModelCatalogue) -> None:
-        listed, body = await self._upstream.list_models()
+        listed, body = await (self._lister or self._upstream).list_models()
         names, now = list(dict.fromkeys([*listed, *self._config.aliases])), int(time.time())
         if route.operation == "models":
             own_form = route.api.catalogue is OPENAI_MODEL_LISTS.catalogue and self._upstream.kind.full_openai_api
@@ -121,7 +142,7 @@ class MetadataEndpoints:
     ) -> None:
         target = self._target(connection, route)
         name = describer.described_name(target, body)
-        names, listed = await self._upstream.list_models()
+        names, listed = await (self._lister or self._upstream).list_models()
         known = {model.name: model for model in read_models(listed)}
         models = [known.get(each, ModelInfo(name=each)) for each in names]
         if name is not None:
@@ -134,7 +155,10 @@ class MetadataEndpoints:
         """Return what is known about one model. Raises `RequestError` (404)."""
         found = find_model(with_aliases(models, self._config.aliases), name)
         upstream_name = self._config.aliases.get(found.name, found.name)
-        return await complete_model(self._upstream, found, upstream_name, alone=len(models) == 1)
+        upstream = self._upstream
+        if self._lister is not None:
+            upstream, upstream_name = await self._lister.locate(found.name)
+        return await complete_model(upstream, found, upstream_name, alone=len(models) == 1)
 
     def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
         owner = client_key(connection.headers, connection.query)

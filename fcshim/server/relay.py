@@ -17,6 +17,7 @@ from fcshim.config import Config
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers, header
 from fcshim.server.guard import client_key
+from fcshim.server.model_name import read_model_name
 from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
@@ -57,7 +58,8 @@ class Relay:
         The whole body is read first, for two reasons: `watch_disconnect` would consume parts of it, and only a complete
         request can be sent again if a kept connection turns out to be closed.
         """
-        await self.forward(connection, await connection.body(self._config.max_body))
+        body = await connection.body(self._config.max_body)
+        await self.forward(connection, renamed_body(body, self._config) if self._config.upstreams else body)
 
     async def forward(
         self,
@@ -76,6 +78,8 @@ class Relay:
                 connection.method, self._upstream_path(connection), headers=headers, content=content
             ) as reply,
         ):
+            if reply.status in connection.fallback_statuses:
+                raise self._codec.decode_error(reply.status, {}, await reply.read_error())
             if reply.status in _KEY_REFUSED_STATUSES and self._config.upstream_key is not None:
                 # The client would suspect its own key, and such error messages often quote the key that was rejected.
                 raise self._codec.decode_error(reply.status, {}, b"")
@@ -139,6 +143,12 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
+
+
+def renamed_body(body: bytes, config: Config) -> bytes:
+    """Return a body that is relayed as it is, but with the name that the upstream has for its model."""
+    name = read_model_name(body)
+    return with_model_name(body, config.for_model(name).upstream_model) if name else body
 
 
 async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:

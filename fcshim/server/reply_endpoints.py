@@ -121,6 +121,7 @@ class RequestHandler:
 
     async def _run_next_round(self, tool_loop: ToolLoop) -> None:
         """Execute the tool calls of the last round, then run the next round or end the response."""
+        self._connection.committed = True
         events = await tool_loop.run_tools()
         if tool_loop.finished:
             await self._connection.end(self._response.feed(events) + self._response.close())
@@ -264,7 +265,8 @@ class ReplyEndpoints:
         That works only if it generates all of them, so not where the proxy answers some itself.
         """
         speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
-        return speaks_api and self._config.tools != "prompt" and self._config.mcp is None
+        stands_alone = self._config.mcp is None and not self._config.upstreams
+        return speaks_api and self._config.tools != "prompt" and stands_alone
 
     def _replies_of(self, connection: ClientConnection) -> DocumentStore:
         """Return the stored replies of the client's key."""

@@ -10,7 +10,8 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
 
 import uvicorn
 
@@ -19,9 +20,10 @@ from fcshim.errors import ConfigError
 from fcshim.sanitize import configure_logging
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
-from fcshim.server.guard import is_loopback
+from fcshim.server.guard import check_exposure
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
+from fcshim.server.reload import ReloadableApp
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -35,7 +37,7 @@ _GRACE_PERIOD = 1.0
 class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
-    def __init__(self, config: Config, app: App) -> None:
+    def __init__(self, config: Config, app: App | ReloadableApp) -> None:
         self.app = app
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
@@ -85,20 +87,25 @@ class ProxyServer(uvicorn.Server):
         self.force_exit = True
 
 
-def serve(config: Config) -> None:
-    """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound."""
+def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: Path | None = None) -> None:
+    """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound.
+
+    With `load`, SIGHUP loads the settings again, and so does a change of the file `watched`.
+    """
     configure_logging(config.log_level.upper())
     silence_library_logs()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with listen(config) as listener:
-        server = ProxyServer(config, create_app(config))
+        app = create_app(config) if load is None else ReloadableApp(config, load)
+        server = ProxyServer(config, app)
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-            runner.run(_serve(server, listener, config))
+            reloading = _reload_on_signal(app, server, watched) if isinstance(app, ReloadableApp) else None
+            runner.run(_serve(server, listener, config, reloading))
 
 
 def listen(config: Config) -> socket.socket:
     """Bind the configured address. Raises `ConfigError`, also for one that others can reach without a key."""
-    _check_exposure(config)
+    check_exposure(config)
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
@@ -108,12 +115,6 @@ def listen(config: Config) -> socket.socket:
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def _check_exposure(config: Config) -> None:
-    """Refuse to serve others without a key."""
-    if not is_loopback(config.host) and not config.api_keys:
-        raise ConfigError(f"{config.host or 'the address'} can be reached from outside: expected --api-key")
 
 
 def silence_library_logs() -> None:
@@ -131,14 +132,36 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return "without completing response" not in record.msg
 
 
-async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -> None:
+async def _reload_on_signal(app: ReloadableApp, server: ProxyServer, watched: Path | None) -> None:
+    """Reload on SIGHUP, or when `watched` changes, until cancelled."""
+    at_terminal = sys.stderr.isatty()
+
+    def on_hangup() -> None:
+        """Reload; but a terminal that is gone ends the program, as it ends any other."""
+        if at_terminal and not sys.stderr.isatty():
+            server.request_exit()
+        else:
+            app.reload()
+
+    if hasattr(signal, "SIGHUP"):  # not on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+    await app.run(watched)
+
+
+async def _serve(
+    server: ProxyServer, listener: socket.socket, config: Config, reloading: Coroutine[None, None, None] | None = None
+) -> None:
+    reload_task = None if reloading is None else asyncio.create_task(reloading, name="reload")
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, server.request_exit)
     freeze_start()
     host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
-    logger.info("serving http://%s:%d/v1 for %s", host, port, config.upstream)
-    banner = asyncio.create_task(show_banner(config, server.app.capabilities, own_url(config.host, port)))
+    logger.info("serving http://%s:%d/v1 for %s", host, port, ", ".join(config.upstreams) or config.upstream)
+    app = server.app
+    banner = asyncio.create_task(show_banner(config, app.capabilities, own_url(config.host, port), app.pool))
     await server.serve(sockets=[listener])
     banner.cancel()
+    if reload_task is not None:
+        reload_task.cancel()

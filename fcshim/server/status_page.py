@@ -14,6 +14,7 @@ from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.pool import UpstreamPool
 from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
 from fcshim.upstream.detection import detect
@@ -59,13 +60,15 @@ def prefers_html(connection: ClientConnection) -> bool:
     return b"text/html" in connection.header(b"accept").lower()
 
 
-async def serve_status_page(connection: ClientConnection, config: Config, capabilities: Capabilities) -> None:
-    """Answer with the page; an upstream that cannot be reached is told on it."""
-    server, evidence = await describe_server(capabilities.upstream)
+async def serve_status_page(
+    connection: ClientConnection, config: Config, capabilities: Capabilities, pool: UpstreamPool | None = None
+) -> None:
+    """Answer with the page; an upstream that cannot be reached is told on it. `pool` has several upstreams."""
+    server, evidence = await describe_server(capabilities.upstream) if pool is None else ("several upstreams", "")
     models: list[ModelReport] = []
     problem = ""
     try:
-        models = await model_reports(config, capabilities)
+        models = await (model_reports(config, capabilities) if pool is None else pool.reports())
     except UpstreamError as error:
         problem = error.message
     page = _template().render(
@@ -73,7 +76,7 @@ async def serve_status_page(connection: ClientConnection, config: Config, capabi
         version=version("fcshim"),
         server=server,
         evidence=evidence,
-        upstream=capabilities.upstream.url,
+        upstream=capabilities.upstream.url if pool is None else ", ".join(pool.members),
         models=models[:_MAX_MODELS],
         omitted=max(len(models) - _MAX_MODELS, 0),
         problem=problem,

@@ -231,6 +231,9 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     profile: str
     note: str = ""
     left_out: tuple[str, ...] = ()
+    upstream: str = ""
+    """The name of the upstream, where there are several, and `health`, where it is not good."""
+    health: str = ""
 
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:

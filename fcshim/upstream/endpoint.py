@@ -24,8 +24,9 @@ from httpx_aiohttp import AiohttpTransport
 from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
-from fcshim.config import Config, Secret
-from fcshim.errors import UpstreamError
+from fcshim.config import Config, ScopedConfig, Secret
+from fcshim.errors import ConfigError, UpstreamError
+from fcshim.upstream.egress import NO_EGRESS, Egress
 from fcshim.upstream.reply import (
     MALFORMED_FRAMING,
     TRANSPORT_ERRORS,
@@ -69,11 +70,13 @@ class Upstream:
         key: Secret | None = None,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         kind: UpstreamKind = UPSTREAMS["openai"],
+        egress: Egress = NO_EGRESS,
     ) -> None:
         self.url = api_url(url, kind.version)
         self.kind = kind
         self._key = key
         self.timeouts = timeouts
+        self._egress = egress
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -194,13 +197,17 @@ class Upstream:
     def _get_client(self) -> httpx.AsyncClient:
         if self._client is None:
             # The aiohttp session verifies certificates; with `verify` the transport would load all of them again.
-            transport = AiohttpTransport(client=new_session, verify=False)
+            transport = AiohttpTransport(client=functools.partial(new_session, self._egress), verify=False)
             self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
         return self._client
 
     def _build_request(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
+        own = self._egress.headers
+        if own:
+            replaced = {name for name, _ in own}
+            headers = [*(pair for pair in headers if pair[0].lower() not in replaced), *own]
         all_headers = [*headers, (b"accept-encoding", b"identity")]
         if self._key is not None:
             all_headers.append(key_header(self.kind, self._key.reveal().encode()))
@@ -219,12 +226,22 @@ class Upstream:
 
 
 def upstream_for(config: Config) -> Upstream:
-    """Make the upstream of a configuration."""
-    timeouts = Timeouts(
-        connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
-    )
-    kind = UPSTREAMS[config.upstream_api]
-    return Upstream(config.upstream, key=config.upstream_key, timeouts=timeouts, kind=kind)
+    """Make the upstream of a configuration. Raises `ConfigError` where it has several, outside of the proxy."""
+    if config.upstreams and not isinstance(config, ScopedConfig):
+        raise ConfigError(
+            f"the settings have several upstreams ({', '.join(config.upstreams)}): expected --upstream URL"
+        )
+    return Upstream(config.upstream, key=config.upstream_key, timeouts=timeouts_of(config), kind=kind_of(config))
+
+
+def timeouts_of(config: Config) -> Timeouts:
+    """Return the timeouts of a configuration."""
+    return Timeouts(connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout)
+
+
+def kind_of(config: Config) -> UpstreamKind:
+    """Return the kind of a configuration's upstream."""
+    return UPSTREAMS[config.upstream_api]
 
 
 def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
@@ -258,8 +275,8 @@ def root_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{_VERSION_PATTERN.split(parts.path, maxsplit=1)[0]}"
 
 
-def new_session() -> aiohttp.ClientSession:
-    """Make the connection pool: unlimited, without cookies and proxies.
+def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
+    """Make the connection pool: unlimited, without cookies, through the proxy of `egress` or none.
 
     With a limit, long streams would block one another.
     """
@@ -269,7 +286,8 @@ def new_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         trace_configs=[tracing],
         middlewares=[_send_target_verbatim],
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=egress.ssl_context() or True),
+        proxy=None if egress.proxy is None else egress.proxy.reveal(),
         cookie_jar=aiohttp.DummyCookieJar(),
         # A relayed request must not get headers that its client did not send.
         skip_auto_headers=("accept", "user-agent", "content-type"),

@@ -50,6 +50,8 @@ def to_upstream_error(error: Exception, connect: float, key: Secret | None = Non
             if cause.os_error.errno in _NO_FILES:
                 return UpstreamError("the proxy has no free file descriptors", status=503, kind="unavailable")
             message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {os_error_reason(cause.os_error)}"
+        case aiohttp.ClientHttpProxyError():
+            message = f"the egress proxy refused the connection with status {cause.status}"
         case aiohttp.ClientResponseError():
             message = f"the upstream's answer is not HTTP: {_mask(cause.message, key)!r:.200}"
         case aiohttp.ServerDisconnectedError() | OSError():

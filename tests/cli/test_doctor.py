@@ -10,6 +10,7 @@ from rich.console import Console
 
 from fcshim.cli.doctor_report import DoctorReport, PlainReport, TerminalReport, make_report
 from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.config import load_config
 from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
@@ -160,3 +161,34 @@ def test_without_a_terminal_the_output_is_plain_lines(capfdbinary):
 def test_the_output_stream_decides_which_report_is_used():
     assert isinstance(make_report(io.StringIO(), silent=False), PlainReport)
     assert DoctorReport is type(make_report(io.StringIO(), silent=True))
+
+
+async def test_one_section_of_a_file_is_edited_and_its_comments_stay(tmp_path):
+    file = tmp_path / "fcshim.toml"
+    file.write_text('# mine\n[upstreams.other]  # keep\nurl = "http://127.0.0.1:1"\n')
+    async with scripted_upstream(*[text_reply("Hi")] * 60, listing=model_list("m")) as upstream:
+        outcome = await doctor(upstream.url, "--quick", "--section", "local", "--write", file)
+    config = load_config(file=file)
+
+    assert (0, "") == (outcome.code, outcome.err)
+    assert file.read_text().startswith('# mine\n[upstreams.other]  # keep\nurl = "http://127.0.0.1:1"\n')
+    assert ["other", "local"] == list(config.upstreams)
+    assert upstream.url in config.upstreams["local"].url
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "problem"),
+    [
+        ("", ("--section", "local"), "expected the file, by --write"),
+        ("", ("--section", "a/b", "--write", "FILE"), "expected a name of letters"),
+        ('upstream = "http://h"', ("--section", "a", "--write", "FILE"), "the file has one upstream"),
+    ],
+)
+async def test_a_section_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path, text, options, problem):
+    file = tmp_path / "fcshim.toml"
+    file.write_text(text)
+    outcome = await doctor("http://127.0.0.1:9", *(file if each == "FILE" else each for each in options))
+
+    assert 2 == outcome.code
+    assert problem in outcome.err
+    assert text == file.read_text()

@@ -75,3 +75,19 @@ async def test_an_unreachable_endpoint_is_a_failure(option):
 
     assert (1, "") == (outcome.code, outcome.out)
     assert outcome.err.startswith("fcshim: cannot")
+
+
+async def test_the_models_of_several_upstreams_say_whose_they_are_and_which_is_away(tmp_path):
+    file = tmp_path / "fcshim.toml"
+    async with scripted_upstream(listing=model_list("x", "a")) as a, scripted_upstream(listing=model_list("x")) as b:
+        away = "http://127.0.0.1:9"
+        sections = {"one": a.url, "two": b.url, "away": away}
+        file.write_text("".join(f'[upstreams.{name}]\nurl = "{url}"\n' for name, url in sections.items()))
+        outcome = await run_models("--config", file)
+
+    rows = [line.split() for line in outcome.out.splitlines()]
+
+    assert ["model", "tools", "dialect", "profile", "upstream"] == rows[0]
+    assert [("one/x", "one"), ("a", "one"), ("two/x", "two")] == [(row[0], row[-1]) for row in rows[1:4]]
+    assert "note: away: cannot connect to the upstream at 127.0.0.1:9" in outcome.out
+    assert (0, "") == (outcome.code, outcome.err)

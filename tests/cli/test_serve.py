@@ -70,3 +70,10 @@ def test_the_file_can_be_named_by_an_environment_variable(tmp_path):
 
     assert 2 == outcome.code
     assert "did you mean 'port'?" in outcome.err
+
+
+def test_watching_needs_a_file():
+    outcome = fcshim("serve", "--watch", "--upstream", "http://127.0.0.1:9")
+
+    assert 2 == outcome.code
+    assert "--watch: expected a file of settings" in outcome.err

@@ -10,13 +10,37 @@ def mistakes(folder, text):
     """Return each mistake without the name of its file."""
     file = folder / "fcshim.toml"
     file.write_text(text, encoding="utf-8")
-    return [line.removeprefix(f"{file}:") for line in check_file(file)]
+    return [line.removeprefix(f"{file}:") for line in check_file(file, {"LOCAL_KEY": "k"})]
 
 
 def test_a_valid_file_has_none(tmp_path):
     text = 'port = 1\nupstream = "http://h"\n[models."q*"]\ntools = "native"\n[models.b]\nupstream_model = "q"\n'
 
     assert [] == mistakes(tmp_path, text)
+
+
+SECTIONS = '[upstreams.local]\nurl = "http://h"\nkey = "env:LOCAL_KEY"\n\n[upstreams.spare]\nurl = "http://i"\n'
+
+
+def test_several_upstreams_are_valid(tmp_path):
+    text = SECTIONS + '[models."q*"]\nupstream = ["local", "spare"]\n[models.fast]\nupstream = "spare"\n'
+
+    assert [] == mistakes(tmp_path, text)
+
+
+def test_mistakes_in_sections_of_upstreams_have_their_lines(tmp_path):
+    found = mistakes(tmp_path, SECTIONS.replace("LOCAL_KEY", "OTHER") + '[models.fast]\nupstream = "none"\n')
+
+    assert [
+        "1: [upstreams.local]: key: expected the environment variable 'OTHER' to be set",
+        '8: [models."fast"]: upstream: there is no section [upstreams.none]. Known are: local, spare',
+    ] == found
+
+
+def test_an_upstream_beside_sections_is_a_mistake_of_the_file(tmp_path):
+    (found,) = mistakes(tmp_path, 'upstream = "http://h"\n' + SECTIONS)
+
+    assert "expected it in the sections [upstreams.NAME]" in found
 
 
 def test_every_mistake_has_its_line_and_its_field(tmp_path):
@@ -73,4 +97,4 @@ def test_secrets_are_not_shown(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="cannot read"):
-        check_file(tmp_path / "missing.toml")
+        check_file(tmp_path / "missing.toml", {})

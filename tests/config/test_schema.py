@@ -21,7 +21,7 @@ def is_valid(document):
 
 def loads(document):
     try:
-        load_document(document)
+        load_document(document, {})
     except ConfigError:
         return False
     return True

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from fcshim.config import Config
-from fcshim.server.app import create_app
+from fcshim.server.app import App, create_app
+from fcshim.server.reload import ReloadableApp
 from fcshim.server.run import ProxyServer, listen
 
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
@@ -25,8 +26,8 @@ LIMIT = 60.0
 class QuickServer(ProxyServer):
     """A server that reports when it has started, and exits on request at once instead of at uvicorn's next tick."""
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config, create_app(config))
+    def __init__(self, config: Config, app: App | ReloadableApp | None = None) -> None:
+        super().__init__(config, app or create_app(config))
         self.ready = asyncio.Event()
         self.exit_requested = asyncio.Event()
 

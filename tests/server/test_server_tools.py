@@ -8,12 +8,12 @@ from pathlib import Path
 import openai
 import pytest
 
-from fcshim.config import Config
+from fcshim.config import Config, ModelOverrides, UpstreamConfig
 from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.server_tools import ServerSelection, parse_server_selection
 from tests.mcp.server_programs import eventually, serve_over_http
-from tests.scripted import CUT, HANG, ROLE, Script, end_chunks, event, text_chunk, text_reply
+from tests.scripted import CUT, HANG, ROLE, Script, end_chunks, event, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import ADD, WEATHER, call_text, prompts, proxy_with_servers, stdio_server
 from tests.server.proxy import (
     CHAT,
@@ -22,6 +22,7 @@ from tests.server.proxy import (
     post_chat,
     post_request,
     raw_connection,
+    running_proxy,
     stream_documents,
     streamed_text,
 )
@@ -424,3 +425,21 @@ async def test_the_model_reads_the_resources_of_servers(tmp_path):
 
     assert "Once upon a time" in prompts(upstream)[1]
     assert "ReadMcpResource" not in prompts(upstream)[2]
+
+
+async def test_a_tool_that_ran_is_not_run_again_by_another_upstream(friendly, tmp_path):
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": friendly}))
+    own = {"mcp": str(file), "pins": str(tmp_path / "pins.json")}
+    async with (
+        scripted_upstream(text_reply(ADD), Script((CUT,))) as first,
+        scripted_upstream(text_reply("from second")) as second,
+    ):
+        upstreams = {"first": UpstreamConfig(url=first.url), "second": UpstreamConfig(url=second.url)}
+        models = {"m": ModelOverrides(upstream=["first", "second"])}
+        async with running_proxy("http://unused", upstreams=upstreams, models=models, **own) as url:
+            response = await ask(url)
+
+    assert 2 == len(first.requests)
+    assert not second.requests
+    assert 502 == response.status_code

@@ -1,0 +1,158 @@
+"""Loads the settings again while the proxy runs: on SIGHUP, or when their file changes.
+
+Rule: a request is served to its end by the settings with which it began. Settings that are wrong change nothing; the
+log says why. What is known of an upstream stays, if its section stays; connections are closed when nobody uses them.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from fcshim.config import Config
+from fcshim.errors import ConfigError
+from fcshim.server.app import App, create_app, run_lifespan
+from fcshim.server.client_connection import Receive, Scope, Send
+from fcshim.server.guard import check_exposure
+from fcshim.server.pool import UpstreamPool
+from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import Capabilities
+
+logger = logging.getLogger("fcshim.server")
+
+_NEEDS_RESTART = (
+    *("host", "port", "max_headers", "head_timeout", "drain_timeout", "memory_entries", "memory_bytes", "log_level"),
+    *("mcp", "allow", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
+)
+"""Settings of what stays: the listener, the stored replies, the tools that run here."""
+_MAX_RETIRED = 64
+"""Earlier settings that still serve a request, some 100 KB each. Streams are minutes long, reloads are rare."""
+_POLL = 1.0
+"""Seconds between two looks at the file, and at whether earlier settings are still in use."""
+
+
+class ReloadableApp:
+    """The ASGI application of `config`, then of the latest valid settings that `load` gives. Raises `ConfigError`."""
+
+    def __init__(self, config: Config, load: Callable[[], Config]) -> None:
+        self._load = load
+        self._current = create_app(config)
+        self._retired: list[App] = []
+        self._retired_requests = 0
+
+    @property
+    def config(self) -> Config:
+        """The settings in use."""
+        return self._current.config
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the first upstream."""
+        return self._current.capabilities
+
+    @property
+    def pool(self) -> UpstreamPool | None:
+        """The upstreams, None where there is only one."""
+        return self._current.pool
+
+    @property
+    def request_count(self) -> int:
+        """Requests so far, under all settings."""
+        return self._retired_requests + self._current.request_count
+
+    @property
+    def retired_count(self) -> int:
+        """How many earlier settings still serve requests."""
+        return len(self._retired)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope with the settings of this moment."""
+        if scope["type"] == "lifespan":
+            await run_lifespan(receive, send, self._current.open, self._aclose)
+        else:
+            await self._current(scope, receive, send)
+
+    async def _aclose(self) -> None:
+        for upstream in (each for app in self._retired for each in _upstreams(app)):
+            await upstream.aclose()
+        await self._current.aclose()
+
+    def stop(self) -> None:
+        """End every running request, under all settings."""
+        for app in (*self._retired, self._current):
+            app.stop()
+
+    def reload(self) -> bool:
+        """Load the settings again; return whether they are used. Wrong ones are logged, and change nothing."""
+        try:
+            app = self._load_app()
+        except ConfigError as error:
+            logger.error("the settings stay as they are: %s", error.message)  # noqa: TRY400 - the operator's mistake
+            return False
+        if app is None:
+            logger.info("the settings have not changed")
+            return False
+        self._retired_requests += self._current.request_count
+        self._retired.append(self._current)
+        self._current = app
+        logger.info("the settings were loaded again")
+        return True
+
+    def _load_app(self) -> App | None:
+        """Return the application of the new settings; None if they are the old ones. Raises `ConfigError`."""
+        config = _keep_what_needs_restart(self._load(), self._current.config)
+        check_exposure(config)
+        if config == self._current.config:
+            return None
+        if len(self._retired) >= _MAX_RETIRED:
+            raise ConfigError(f"requests still run under {_MAX_RETIRED} earlier settings")
+        return create_app(config, self._current)
+
+    async def close_unused(self) -> None:
+        """Close the upstreams of earlier settings that serve no request any more."""
+        idle = [app for app in self._retired if app.is_idle]
+        if not idle:
+            return
+        self._retired = [app for app in self._retired if not app.is_idle]
+        used = {id(upstream) for app in (*self._retired, self._current) for upstream in _upstreams(app)}
+        for upstream in {id(each): each for app in idle for each in _upstreams(app)}.values():
+            if id(upstream) not in used:
+                await upstream.aclose()
+
+    async def run(self, watched: Path | None = None) -> None:
+        """Close what is unused, and reload when the file `watched` changes, until cancelled."""
+        used = last = _fingerprint(watched)
+        while True:
+            await asyncio.sleep(_POLL)
+            await self.close_unused()
+            found = _fingerprint(watched)
+            # A file that still changes is half written: an empty one would be valid, and have no keys.
+            if found == last and found not in (used, None):
+                used = found
+                self.reload()
+            last = found
+
+
+def _upstreams(app: App) -> list[Upstream]:
+    return [capabilities.upstream for _, capabilities in app.endpoints]
+
+
+def _fingerprint(file: Path | None) -> tuple[int, int, int] | None:
+    """Return what changes whenever the file does; None if there is none."""
+    with contextlib.suppress(OSError):
+        if file is not None:
+            status = file.stat()
+            return status.st_mtime_ns, status.st_size, status.st_ino
+    return None
+
+
+def _keep_what_needs_restart(new: Config, old: Config) -> Config:
+    """Return the new settings, but for those that only a restart can change, which are logged."""
+    changed = {name: getattr(old, name) for name in _NEEDS_RESTART if getattr(old, name) != getattr(new, name)}
+    if not changed:
+        return new
+    logger.warning("only a restart changes: %s", ", ".join(changed))
+    return msgspec.structs.replace(new, **changed)
