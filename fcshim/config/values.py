@@ -269,6 +269,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"
 
+    inspect: Annotated[
+        bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")
+    ] = False
+    inspect_bytes: Annotated[
+        int, Meta(ge=2**16), _setting_meta("running", "memory for the last requests that --inspect shows", "BYTES")
+    ] = 16 * 2**20
+
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
 

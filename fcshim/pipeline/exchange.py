@@ -33,6 +33,11 @@ class AnyExchange(Protocol):
         ...
 
     @property
+    def codec(self) -> UpstreamCodec:
+        """The codec of the current attempt, which encoded the request and decodes the reply."""
+        ...
+
+    @property
     def constraint_key(self) -> str:
         """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         ...
@@ -120,6 +125,11 @@ class Exchange:
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
         self.error: Error | None = None
+
+    @property
+    def codec(self) -> UpstreamCodec:
+        """The codec that encodes the request and decodes the reply."""
+        return self._codec
 
     def prepare(self) -> None:
         """Encode the request."""

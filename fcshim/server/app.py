@@ -18,6 +18,8 @@ from fcshim.errors import FcshimError, RequestError, UpstreamError, release_fram
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
+from fcshim.server.inspector.capture import CaptureRing
+from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
@@ -44,8 +46,12 @@ class App:
         metadata: MetadataEndpoints,
         embeddings: EmbeddingEndpoint,
         server_tools: ServerTools,
+        inspector: InspectorEndpoints | None = None,
+        captures: CaptureRing | None = None,
     ) -> None:
         self._config = config
+        self._inspector = inspector
+        self._captures = captures
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
         self._upstream_kind = capabilities.upstream.kind
@@ -92,6 +98,10 @@ class App:
             header_names(connection),
             model_lists=not self._upstream_kind.full_openai_api or bool(self._config.aliases),
         )
+        capture = None
+        if self._captures is not None and route.operation == "reply":
+            capture = connection.capture = self._captures.begin(connection, route.api.codec)
+            connection.watch_response(capture.watch_response)
         try:
             await self._route(connection, route)
         except ClientGone as error:
@@ -102,11 +112,14 @@ class App:
             release_frames(error)
             await _send_error(connection, route.api.codec, error)
         except Exception as error:
+            outcome = ", something went wrong inside the proxy"
             logger.exception("%s %s failed", connection.method, connection.path)
             release_frames(error)
             await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)
+            if capture is not None:
+                capture.end(outcome.removeprefix(", "))
             seconds = time.monotonic() - started_at
             logger.info(
                 "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", seconds, outcome
@@ -118,8 +131,13 @@ class App:
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
             return
+        if self._inspector is not None and self._inspector.is_page(connection):
+            await self._inspector.serve_page(connection)
+            return
         self._guard.check_key(connection)
-        if connection.path == "/health":
+        if self._inspector is not None and self._inspector.is_api(connection):
+            await self._inspector.serve_api(connection)
+        elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
@@ -220,6 +238,7 @@ def create_app(config: Config) -> App:
     relay = Relay(config, upstream)
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
     server_tools = load_server_tools(config)
+    captures = CaptureRing(config) if config.inspect else None
     return App(
         config,
         capabilities,
@@ -228,4 +247,6 @@ def create_app(config: Config) -> App:
         metadata=MetadataEndpoints(config, upstream, reply_store, server_tools),
         embeddings=EmbeddingEndpoint(config, upstream, relay),
         server_tools=server_tools,
+        inspector=None if captures is None else InspectorEndpoints(config, capabilities, captures),
+        captures=captures,
     )

@@ -66,7 +66,7 @@ class RequestGuard:
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return the headers that let an allowed web origin read the response."""
         origin = connection.header(b"origin")
-        if not self._origins or not origin:
+        if not self._origins or not origin or connection.path.startswith("/fcshim/api/"):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
@@ -88,6 +88,12 @@ class RequestGuard:
 
     def _check_origin(self, connection: ClientConnection) -> None:
         origin = connection.header(b"origin").decode("latin-1")
+        if connection.path.startswith("/fcshim/api/"):
+            # Only the inspector's own page may read captures, whatever origins may use the API.
+            own = connection.header(b"host").decode("latin-1")
+            if origin and origin not in {f"http://{own}", f"https://{own}"}:
+                raise RequestError(f"web origin {origin!r:.100} is not allowed here", status=403, kind="forbidden")
+            return
         if origin and not self._origins & {origin, "*"}:
             raise RequestError(
                 f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"

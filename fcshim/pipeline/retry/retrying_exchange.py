@@ -102,6 +102,11 @@ class RetryingExchange:
         return self._exchange.upstream_request
 
     @property
+    def codec(self) -> UpstreamCodec:
+        """The codec of the current attempt."""
+        return self._exchange.codec
+
+    @property
     def constraint_key(self) -> str:
         """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         return self._exchange.constraint_key

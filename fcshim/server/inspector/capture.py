@@ -1,0 +1,265 @@
+"""What is captured of requests: references to chunks and events that exist anyway, in a ring of limited size.
+
+Rule: a chunk costs a clock reading and a tuple; everything else happens when somebody looks. Credentials are masked
+before a request's texts are stored; those of its reply are masked at its end, and whenever it is shown before.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from fcshim.codecs.base import Codec, UpstreamCodec
+from fcshim.config import Config, ModelConfig
+from fcshim.config.credentials import CredentialMask
+from fcshim.dispatch import ReplySink
+from fcshim.messages import Request, Tool, as_tools
+from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.server.client_connection import ClientConnection, Message, Send
+from fcshim.server.inspector.decoded_reply import CapturedChunk, DecodedReply, decode_reply, masked_reply
+
+_CHUNK_BYTES = 600
+"""What one captured chunk takes beside its bytes: two tuples, a float, a list, an event and its text."""
+_CAPTURE_BYTES = 2_000
+_MAX_SUBSCRIBERS = 16
+"""Open pages; each holds a connection and a set of ids."""
+
+
+class AttemptCapture:
+    """One request to the upstream and its reply. Times are of the monotonic clock."""
+
+    def __init__(self, reason: str, *, path: str, body: bytes, codec: UpstreamCodec, native: bool) -> None:
+        self.started_at = time.monotonic()
+        self.reason = reason
+        self.path = path
+        self.body = body
+        self.codec = codec
+        self.native = native
+        self.chunks: list[CapturedChunk] = []
+        self.masked: DecodedReply | None = None
+        """The decoded reply in place of the chunks, if these spelled a credential."""
+        self.error = ""
+
+    @property
+    def first_at(self) -> float:
+        """When the first chunk came; 0 if none has."""
+        if self.masked is not None and self.masked.pieces:
+            return self.masked.pieces[0].at
+        return self.chunks[0].at if self.chunks else 0.0
+
+
+class Capture:
+    """One request from a client, all attempts for it, and the response. Implements `dispatch.AttemptObserver`."""
+
+    def __init__(self, ring: "CaptureRing", number: int, connection: ClientConnection, codec: Codec) -> None:
+        self._ring = ring
+        self.id = str(number)
+        self.method, self.path, self.codec = connection.method, connection.path, codec
+        self.mask = CredentialMask(ring.secrets)
+        self.headers = self.mask.headers(connection.headers)
+        self.query = self.mask.query(connection.query)
+        self.time = time.time()
+        self.started_at = time.monotonic()
+        self.ended_at = 0.0
+        self.body = b""
+        self.model = ""
+        self.streamed = False
+        self.model_config: ModelConfig | None = None
+        self.tools: tuple[Tool, ...] = ()
+        self.attempts: list[AttemptCapture] = []
+        self.status = 0
+        self.sent: list[tuple[float, bytes]] = []
+        self.error = ""
+        self.withheld = ""
+        self.size = _CAPTURE_BYTES
+
+    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+        """Keep the decoded request and its body, without credentials."""
+        self.model, self.streamed, self.model_config = request.model, request.stream, model
+        masked = self.mask.mask(self.mask.body(body))
+        if self.mask.overflowed:
+            self.withheld = "it has too many different credentials"
+        elif self._charge(2 * len(masked)):
+            self.body, self.tools = masked, self._masked_tools(request.tools)
+
+    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+        """Keep the request that is sent upstream."""
+        sent = exchange.upstream_request
+        body = b"" if self.withheld else self.mask.mask(self.mask.body(sent.body))
+        body = body if self._charge(len(body)) else b""
+        reason = self.mask.mask_text(reason)
+        attempt = AttemptCapture(reason, path=sent.path, body=body, codec=exchange.codec, native=native)
+        self.attempts.append(attempt)
+
+    def fail_attempt(self, message: str) -> None:
+        """Keep why the last attempt failed."""
+        if self.attempts:
+            self.attempts[-1].error = self.mask.mask_text(message)
+
+    def end_attempt(self, batch: Batch) -> None:
+        """Keep the last events of an attempt, which came without bytes."""
+        if self.attempts and batch and self._charge(_CHUNK_BYTES):
+            self.attempts[-1].chunks.append(CapturedChunk(time.monotonic(), b"", batch))
+
+    def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the upstream's body, and keeps it. It runs once per chunk."""
+        decode, feed, clock = exchange.feed, sink.feed, time.monotonic
+        keep, charge = self.attempts[-1].chunks.append, self._charge
+
+        def read(data: bytes) -> bool:
+            batch = decode(data)
+            if charge(len(data) + _CHUNK_BYTES):
+                keep(CapturedChunk(clock(), data, batch))
+            return feed(batch) and not exchange.finished
+
+        return read
+
+    def watch_response(self, send: Send) -> Send:
+        """Return an ASGI `send` that keeps what it sends."""
+        keep, charge, clock = self.sent.append, self._charge, time.monotonic
+
+        def send_and_keep(message: Message) -> object:
+            data = message.get("body")
+            if data:
+                if charge(len(data) + 100):
+                    keep((clock(), data))
+            elif "status" in message:
+                self.status = message["status"]
+            return send(message)
+
+        return send_and_keep  # type: ignore[return-value] # it returns the awaitable of `send`
+
+    def end(self, error: str) -> None:
+        """Take note that the response has ended; `error` says why it failed, empty if it did not."""
+        self.error = self.mask.mask_text(error)
+        self.ended_at = time.monotonic()
+        if self.withheld:
+            self.sent, self.attempts = [], []
+        elif self.mask.is_needed:
+            self._mask_reply()
+        self._ring.end(self)
+
+    def decoded(self, attempt: AttemptCapture) -> DecodedReply:
+        """Return the reply of an attempt, without credentials."""
+        if attempt.masked is not None:
+            return attempt.masked
+        reply = decode_reply(attempt.codec, attempt.chunks)
+        return masked_reply(reply, self.mask) or reply
+
+    def response_text(self) -> str:
+        """Return what the client got, without credentials; a stream may hold one in pieces."""
+        data = b"".join(data for _, data in self.sent)
+        if self.mask.is_needed and (
+            self.mask.mask(data) != data or any(self._is_masked(each) for each in self.attempts)
+        ):
+            return "(not shown: the reply repeats a credential of the request)"
+        return data.decode("utf-8", "replace")
+
+    def _mask_reply(self) -> None:
+        """Replace what was captured of the reply where it spells a credential, also across the borders of chunks."""
+        text = self.response_text()
+        if text.startswith("(not shown"):
+            self.sent = [(at, b"") for at, _ in self.sent[:1]] + [(self.ended_at, text.encode())]
+        for attempt in self.attempts:
+            masked = masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask)
+            if masked is not None:
+                attempt.masked, attempt.chunks = masked, []
+
+    def _is_masked(self, attempt: AttemptCapture) -> bool:
+        return attempt.masked is not None or (
+            masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask) is not None
+        )
+
+    def _charge(self, size: int) -> bool:
+        """Count bytes to be kept; return whether the ring has room for them."""
+        ring = self._ring
+        if ring.used + size > ring.limit and not ring.make_room(size):
+            return False
+        self.size += size
+        ring.used += size
+        return True
+
+    def _masked_tools(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        data = msgspec.json.encode(tools)
+        masked = self.mask.mask(self.mask.body(data))
+        return tools if masked is data else as_tools(msgspec.json.decode(masked, type=list[Tool]))
+
+
+class Subscriber:
+    """One open page: the captures that changed since it was told, and a flag that wakes its stream."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, None] = {}
+        self.wake = asyncio.Event()
+
+    def notify(self, capture_id: str) -> None:
+        """Take note of a change."""
+        self.changed[capture_id] = None
+        self.wake.set()
+
+
+class CaptureRing:
+    """The last captures, up to `limit` bytes in all, running requests included."""
+
+    def __init__(self, config: Config) -> None:
+        self.limit = config.inspect_bytes
+        self.used = 0
+        keys = (*config.api_keys, config.upstream_key, config.web_search_key)
+        self.secrets = [key for key in keys if key is not None]
+        self._captures: dict[str, Capture] = {}
+        self._ended: deque[Capture] = deque()
+        self._count = 0
+        self._subscribers: set[Subscriber] = set()
+
+    def begin(self, connection: ClientConnection, codec: Codec) -> Capture:
+        """Capture a request."""
+        self._count += 1
+        capture = Capture(self, self._count, connection, codec)
+        self.used += capture.size
+        self._captures[capture.id] = capture
+        self._notify(capture)
+        return capture
+
+    def end(self, capture: Capture) -> None:
+        """Take note that a request has ended."""
+        self._ended.append(capture)
+        if self.used > self.limit:
+            self.make_room(0)
+        self._notify(capture)
+
+    def make_room(self, size: int) -> bool:
+        """Drop the oldest captures that have ended; return whether `size` more bytes fit then.
+
+        A tenth becomes free at once, so that not every chunk of a full ring has to.
+        """
+        while self._ended and self.used + size > self.limit - self.limit // 10:
+            oldest = self._ended.popleft()
+            self.used -= oldest.size
+            del self._captures[oldest.id]
+        return self.used + size <= self.limit
+
+    def newest_first(self) -> Sequence[Capture]:
+        """Return all captures, the newest first."""
+        return list(reversed(self._captures.values()))
+
+    def find(self, capture_id: str) -> Capture | None:
+        """Return a capture by its id."""
+        return self._captures.get(capture_id)
+
+    def subscribe(self) -> Subscriber | None:
+        """Add a subscriber; None if there are too many."""
+        if len(self._subscribers) >= _MAX_SUBSCRIBERS:
+            return None
+        subscriber = Subscriber()
+        self._subscribers.add(subscriber)
+        return subscriber
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Remove a subscriber."""
+        self._subscribers.discard(subscriber)
+
+    def _notify(self, capture: Capture) -> None:
+        for subscriber in self._subscribers:
+            subscriber.notify(capture.id)

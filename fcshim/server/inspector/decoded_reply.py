@@ -1,0 +1,140 @@
+"""The captured bytes of one upstream reply, decoded when somebody looks.
+
+Rule: `pieces` are what the model wrote, in its order, each with its time; `events` are what the client was told.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from fcshim.codecs.base import Decoder, UpstreamCodec
+from fcshim.config.credentials import CredentialMask
+from fcshim.errors import FcshimError
+from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallStart
+from fcshim.pipeline.exchange import Batch
+
+PieceKind = Literal["text", "reasoning", "name", "arguments"]
+
+
+class CapturedChunk(NamedTuple):
+    """One read of the upstream's body, and the events of the reply that it completed."""
+
+    at: float
+    data: bytes
+    batch: Batch
+
+
+class Piece(NamedTuple):
+    """What one chunk brought: `text` is still to be parsed, the other kinds were told apart by the upstream."""
+
+    at: float
+    kind: PieceKind
+    text: str
+
+
+class DecodedReply(msgspec.Struct, frozen=True):
+    """One reply, of its first choice."""
+
+    pieces: list[Piece]
+    events: list[tuple[float, Event]]
+
+
+def decode_reply(codec: UpstreamCodec, chunks: Sequence[CapturedChunk]) -> DecodedReply:
+    """Decode what was captured so far; what cannot be decoded ends the pieces."""
+    events = [(chunk.at, event) for chunk in chunks for choice, event in chunk.batch if choice == 0]
+    data = ((chunk.at, chunk.data) for chunk in chunks)
+    return DecodedReply(list(_pieces(decoded_events(codec.decoder(), data))), events)
+
+
+def decoded_events(decoder: Decoder, data: Iterable[tuple[float, bytes]]) -> list[tuple[float, Event]]:
+    """Decode the bytes of a body with their times, up to the first that cannot be decoded."""
+    result: list[tuple[float, Event]] = []
+    last = 0.0
+    try:
+        for last, each in data:
+            result += [(last, event) for choice, event in decoder.feed(each) if choice == 0]
+        if not decoder.ended:
+            result += [(last, event) for choice, event in decoder.close() if choice == 0]
+    except FcshimError:
+        return result
+    return result
+
+
+def _pieces(events: Iterable[tuple[float, Event]]) -> Iterable[Piece]:
+    for at, event in events:
+        match event:
+            case Text():
+                yield Piece(at, "text", event.text)
+            case Reasoning():
+                yield Piece(at, "reasoning", event.text)
+            case ToolCallStart():
+                yield Piece(at, "name", event.tool_call_name)
+            case ToolCallChunk():
+                yield Piece(at, "arguments", event.tool_call_arguments_chunk)
+
+
+def relayed_reply(decoder: Decoder, sent: Sequence[tuple[float, bytes]]) -> DecodedReply:
+    """Decode a relayed response: what the model wrote is what the client got."""
+    events = decoded_events(decoder, sent)
+    return DecodedReply(list(_pieces(events)), events)
+
+
+def masked_reply(reply: DecodedReply, mask: CredentialMask) -> DecodedReply | None:
+    """Return the reply without credentials, its pieces and events joined; None if it has none."""
+    if not mask.is_needed:
+        return None
+    pieces, events = list(_joined_pieces(reply.pieces)), list(_joined_events(reply.events))
+    masked_pieces = [piece._replace(text=mask.mask_text(piece.text)) for piece in pieces]
+    masked_events = [(at, _masked_event(event, mask)) for at, event in events]
+    if masked_pieces == pieces and masked_events == events:
+        return None
+    return DecodedReply(masked_pieces, masked_events)
+
+
+def _joined_pieces(pieces: Iterable[Piece]) -> Iterable[Piece]:
+    run: list[Piece] = []
+    for piece in pieces:
+        if run and (piece.kind != run[-1].kind or piece.kind == "name"):
+            yield run[0]._replace(text="".join(each.text for each in run))
+            run = []
+        run.append(piece)
+    if run:
+        yield run[0]._replace(text="".join(each.text for each in run))
+
+
+def _joined_events(events: Iterable[tuple[float, Event]]) -> Iterable[tuple[float, Event]]:
+    run: list[tuple[float, Event]] = []
+    for at, event in events:
+        if run and not (_is_part(event) and type(event) is type(run[-1][1])):
+            yield _joined(run)
+            run = []
+        run.append((at, event))
+    if run:
+        yield _joined(run)
+
+
+def _is_part(event: Event) -> bool:
+    return isinstance(event, Text | Reasoning | ToolCallChunk)
+
+
+def _joined(run: list[tuple[float, Event]]) -> tuple[float, Event]:
+    at, first = run[0]
+    match first:
+        case Text():
+            return at, Text("".join(event.text for _, event in run if isinstance(event, Text)))
+        case Reasoning():
+            text = "".join(event.text for _, event in run if isinstance(event, Reasoning))
+            return at, msgspec.structs.replace(first, text=text)
+        case ToolCallChunk():
+            chunks = [event.tool_call_arguments_chunk for _, event in run if isinstance(event, ToolCallChunk)]
+            return at, msgspec.structs.replace(first, tool_call_arguments_chunk="".join(chunks))
+        case _:
+            return at, first
+
+
+def _masked_event(event: Event, mask: CredentialMask) -> Event:
+    data = msgspec.json.encode(event)
+    masked = mask.mask(data)
+    decoded: Event = event if masked == data else msgspec.json.decode(masked, type=Event)
+    return decoded
