@@ -66,7 +66,7 @@ class RequestGuard:
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return the headers that let an allowed web origin read the response."""
         origin = connection.header(b"origin")
-        if not self._origins or not origin or connection.path.startswith("/fcshim/api/"):
+        if not self._origins or not origin or _is_inspector(connection.path):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
@@ -88,7 +88,7 @@ class RequestGuard:
 
     def _check_origin(self, connection: ClientConnection) -> None:
         origin = connection.header(b"origin").decode("latin-1")
-        if connection.path.startswith("/fcshim/api/"):
+        if _is_inspector(connection.path):
             # Only the inspector's own page may read captures, whatever origins may use the API.
             own = connection.header(b"host").decode("latin-1")
             if origin and origin not in {f"http://{own}", f"https://{own}"}:
@@ -195,6 +195,10 @@ def _host_name(header: bytes) -> str:
         return text[1:].partition("]")[0]
     name, colon, port = text.rpartition(":")
     return name if colon and port.isdigit() else text
+
+
+def _is_inspector(path: str) -> bool:
+    return path.startswith("/fcshim/") and path != "/fcshim/models"
 
 
 def _has_body(connection: ClientConnection) -> bool:

@@ -158,8 +158,10 @@ async def test_no_other_web_origin_reads_captures_even_if_it_may_use_the_api():
         foreign = await client.get(REQUESTS, headers={"origin": "https://evil.example"})
         rebound = await client.get(REQUESTS, headers={"host": "evil.example", "origin": "http://evil.example"})
         own = await client.get(REQUESTS, headers={"origin": url})
+        script = await client.get("/fcshim/main.js", headers={"origin": url})  # browsers send it with modules
 
     assert (403, 403, 200) == (foreign.status_code, rebound.status_code, own.status_code)
+    assert 200 == script.status_code
     assert "access-control-allow-origin" not in own.headers
     assert "default-src 'none'" in own.headers["content-security-policy"]
 

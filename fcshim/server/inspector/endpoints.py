@@ -34,8 +34,9 @@ _SECURITY_HEADERS = (
     (
         b"content-security-policy",
         (
-            b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
-            b"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+            b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+            b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+            b"require-trusted-types-for 'script'; trusted-types 'none'"
         ),
     ),
     (b"x-content-type-options", b"nosniff"),
