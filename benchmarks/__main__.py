@@ -11,6 +11,7 @@ BENCHMARKS = (
     ("parser",),
     ("dialects",),
     ("proxy",),
+    ("inspector",),
     ("apis",),
     ("servers",),
     ("reading",),

@@ -7,7 +7,8 @@ before a request's texts are stored; those of its reply are masked at its end, a
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,10 +19,13 @@ from fcshim.dispatch import ReplySink
 from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection, Message, Send
-from fcshim.server.inspector.decoded_reply import CapturedChunk, DecodedReply, decode_reply, masked_reply
+from fcshim.server.inspector.decoded_reply import DecodedReply, FlatChunks, decode_reply, masked_reply
 
-_CHUNK_BYTES = 600
-"""What one captured chunk takes beside its bytes: two tuples, a float, a list, an event and its text."""
+_CHUNK_BYTES = 350
+"""What one captured chunk takes beside its data: the objects of a float, bytes, a tuple, an event and its text."""
+_WRITE_BYTES = 90
+_SLAB = 8_192
+"""Bytes that are charged at once, so that not every chunk has to be; what is left of them is given back at the end."""
 _CAPTURE_BYTES = 2_000
 _MAX_SUBSCRIBERS = 16
 """Open pages; each holds a connection and a set of ids."""
@@ -37,7 +41,7 @@ class AttemptCapture:
         self.body = body
         self.codec = codec
         self.native = native
-        self.chunks: list[CapturedChunk] = []
+        self.chunks: FlatChunks = []
         self.masked: DecodedReply | None = None
         """The decoded reply in place of the chunks, if these spelled a credential."""
         self.error = ""
@@ -47,7 +51,7 @@ class AttemptCapture:
         """When the first chunk came; 0 if none has."""
         if self.masked is not None and self.masked.pieces:
             return self.masked.pieces[0].at
-        return self.chunks[0].at if self.chunks else 0.0
+        return self.chunks[0] if self.chunks else 0.0
 
 
 class Capture:
@@ -70,10 +74,12 @@ class Capture:
         self.tools: tuple[Tool, ...] = ()
         self.attempts: list[AttemptCapture] = []
         self.status = 0
-        self.sent: list[tuple[float, bytes]] = []
+        self.sent: list[Any] = []
+        """A time and bytes in turns; `writes` has pairs."""
         self.error = ""
         self.withheld = ""
         self.size = _CAPTURE_BYTES
+        self._unused: list[Callable[[], int]] = []
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Keep the decoded request and its body, without credentials."""
@@ -101,40 +107,53 @@ class Capture:
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events of an attempt, which came without bytes."""
         if self.attempts and batch and self._charge(_CHUNK_BYTES):
-            self.attempts[-1].chunks.append(CapturedChunk(time.monotonic(), b"", batch))
+            self.attempts[-1].chunks.extend((time.monotonic(), b"", batch))
 
     def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
         """Return the function that takes each read of the upstream's body, and keeps it. It runs once per chunk."""
         decode, feed, clock = exchange.feed, sink.feed, time.monotonic
-        keep, charge = self.attempts[-1].chunks.append, self._charge
+        keep, reserve = self.attempts[-1].chunks.extend, self._reserve
+        room = 0
 
         def read(data: bytes) -> bool:
+            nonlocal room
             batch = decode(data)
-            if charge(len(data) + _CHUNK_BYTES):
-                keep(CapturedChunk(clock(), data, batch))
+            room -= len(data) + _CHUNK_BYTES
+            if room < 0:
+                room = reserve(len(data) + _CHUNK_BYTES)
+            if room >= 0:  # flat, and without the list around one event: what the garbage collector tracks is dear
+                keep((clock(), data, batch[0] if len(batch) == 1 else batch))
             return feed(batch) and not exchange.finished
 
+        self._unused.append(lambda: room)
         return read
 
     def watch_response(self, send: Send) -> Send:
         """Return an ASGI `send` that keeps what it sends."""
-        keep, charge, clock = self.sent.append, self._charge, time.monotonic
+        keep, reserve, clock = self.sent.extend, self._reserve, time.monotonic
+        room = 0
 
-        def send_and_keep(message: Message) -> object:
+        def send_and_keep(message: Message) -> Awaitable[None]:
+            nonlocal room
             data = message.get("body")
             if data:
-                if charge(len(data) + 100):
+                room -= len(data) + _WRITE_BYTES
+                if room < 0:
+                    room = reserve(len(data) + _WRITE_BYTES)
+                if room >= 0:
                     keep((clock(), data))
             elif "status" in message:
                 self.status = message["status"]
             return send(message)
 
-        return send_and_keep  # type: ignore[return-value] # it returns the awaitable of `send`
+        self._unused.append(lambda: room)
+        return send_and_keep
 
     def end(self, error: str) -> None:
         """Take note that the response has ended; `error` says why it failed, empty if it did not."""
         self.error = self.mask.mask_text(error)
         self.ended_at = time.monotonic()
+        self._give_back()
         if self.withheld:
             self.sent, self.attempts = [], []
         elif self.mask.is_needed:
@@ -148,9 +167,14 @@ class Capture:
         reply = decode_reply(attempt.codec, attempt.chunks)
         return masked_reply(reply, self.mask) or reply
 
+    @property
+    def writes(self) -> list[tuple[float, bytes]]:
+        """What was sent to the client, with times."""
+        return list(zip(self.sent[::2], self.sent[1::2], strict=True))
+
     def response_text(self) -> str:
         """Return what the client got, without credentials; a stream may hold one in pieces."""
-        data = b"".join(data for _, data in self.sent)
+        data = b"".join(self.sent[1::2])
         if self.mask.is_needed and (
             self.mask.mask(data) != data or any(self._is_masked(each) for each in self.attempts)
         ):
@@ -161,7 +185,7 @@ class Capture:
         """Replace what was captured of the reply where it spells a credential, also across the borders of chunks."""
         text = self.response_text()
         if text.startswith("(not shown"):
-            self.sent = [(at, b"") for at, _ in self.sent[:1]] + [(self.ended_at, text.encode())]
+            self.sent = [self.ended_at, text.encode()]
         for attempt in self.attempts:
             masked = masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask)
             if masked is not None:
@@ -171,6 +195,17 @@ class Capture:
         return attempt.masked is not None or (
             masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask) is not None
         )
+
+    def _reserve(self, size: int) -> int:
+        """Charge for `size` bytes and some to come; return how many are left for these, -1 if there is no room."""
+        return _SLAB if self._charge(size + _SLAB) else -1
+
+    def _give_back(self) -> None:
+        """Return what was reserved and not used."""
+        unused = sum(max(remainder(), 0) for remainder in self._unused)
+        self._unused.clear()
+        self.size -= unused
+        self._ring.used -= unused
 
     def _charge(self, size: int) -> bool:
         """Count bytes to be kept; return whether the ring has room for them."""

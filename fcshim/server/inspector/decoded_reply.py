@@ -4,7 +4,7 @@ Rule: `pieces` are what the model wrote, in its order, each with its time; `even
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,12 +17,11 @@ from fcshim.pipeline.exchange import Batch
 PieceKind = Literal["text", "reasoning", "name", "arguments"]
 
 
-class CapturedChunk(NamedTuple):
-    """One read of the upstream's body, and the events of the reply that it completed."""
+FlatChunks: TypeAlias = list[Any]
+"""For each read of the upstream's body three items: its time, its bytes, and the batch of events that it completed.
 
-    at: float
-    data: bytes
-    batch: Batch
+A batch of one event stands without its list.
+"""
 
 
 class Piece(NamedTuple):
@@ -40,11 +39,17 @@ class DecodedReply(msgspec.Struct, frozen=True):
     events: list[tuple[float, Event]]
 
 
-def decode_reply(codec: UpstreamCodec, chunks: Sequence[CapturedChunk]) -> DecodedReply:
+def decode_reply(codec: UpstreamCodec, chunks: FlatChunks) -> DecodedReply:
     """Decode what was captured so far; what cannot be decoded ends the pieces."""
-    events = [(chunk.at, event) for chunk in chunks for choice, event in chunk.batch if choice == 0]
-    data = ((chunk.at, chunk.data) for chunk in chunks)
+    events = [
+        (at, event) for at, batch in zip(chunks[::3], chunks[2::3], strict=True) for event in _first_choice(batch)
+    ]
+    data = zip(chunks[::3], chunks[1::3], strict=True)
     return DecodedReply(list(_pieces(decoded_events(codec.decoder(), data))), events)
+
+
+def _first_choice(batch: Batch | tuple[int, Event]) -> list[Event]:
+    return [event for choice, event in ([batch] if isinstance(batch, tuple) else batch) if choice == 0]
 
 
 def decoded_events(decoder: Decoder, data: Iterable[tuple[float, bytes]]) -> list[tuple[float, Event]]:
