@@ -21,7 +21,7 @@ _NAMES = ("relay", "off", "on")
 def main() -> int:
     """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
-    seconds, rounds = (1.5, 3) if options.quick else (3.0, 7)
+    seconds, rounds = (1.5, 3) if options.quick else (2.0, 7)
     report = Report("inspector")
     with (
         scripted_upstream() as upstream,

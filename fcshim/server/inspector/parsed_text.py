@@ -29,25 +29,17 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     kind: SpanKind
 
 
-class ParsedText(msgspec.Struct, frozen=True):
-    """Spans that cover the text, and the events, each with the number of characters after which it came."""
-
-    spans: list[Span]
-    events: list[tuple[int, Event]]
-
-
-def parse_text(parser: StreamParser, text: str, stop_reason: StopReason = "complete") -> ParsedText:
-    """Parse a text and find the places of its events."""
+def find_spans(parser: StreamParser, text: str, stop_reason: StopReason = "complete") -> list[Span]:
+    """Parse a text; return spans that cover it."""
     spans = _Spans(text)
-    events: list[tuple[int, Event]] = []
-    for end, event in _fed(parser, text, stop_reason):
-        events.append((end, event))
-        spans.add(event, end)
-    return ParsedText(spans.close(), events)
-
-
-def _fed(parser: StreamParser, text: str, stop_reason: StopReason) -> Iterator[tuple[int, Event]]:
     step = max(1, -(-len(text) // _MAX_STEPS))
+    for end, event in fed_events(parser, text, step, stop_reason):
+        spans.add(event, end)
+    return spans.close()
+
+
+def fed_events(parser: StreamParser, text: str, step: int, stop_reason: StopReason) -> Iterator[tuple[int, Event]]:
+    """Feed a text in pieces of `step` characters; yield each event, and after how many characters it came."""
     for start in range(0, len(text), step):
         for event in parser.feed(text[start : start + step]):
             yield min(start + step, len(text)), event

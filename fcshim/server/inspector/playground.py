@@ -1,5 +1,6 @@
 """Parses a text that somebody edits in the page."""
 
+import itertools
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,14 +11,16 @@ from fcshim.events import JSON
 from fcshim.messages import as_tools
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.parse.stream import StreamParser
-from fcshim.server.inspector.parsed_text import parse_text, segments
+from fcshim.server.inspector.parsed_text import fed_events, find_spans, segments
 
 MAX_PLAYGROUND_BODY = 1_000_000
 """Bytes of a request: a text of that size is parsed in about a second."""
+MAX_EVENTS = 5_000
+"""Events that the page gets."""
 
 
 class PlaygroundRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text, and how to parse it; `chunk` cuts it for the colours only, 0 does not."""
+    """A text, and how to parse it: in pieces of `chunk` characters, 0 for one."""
 
     text: str
     dialect: str = "function_call"
@@ -37,18 +40,21 @@ def parse_for_playground(body: bytes) -> dict[str, JSON]:
         raise RequestError(f"expected a text and how to parse it: {error}") from None
     if asked.dialect != AUTO and asked.dialect not in DIALECTS:  # never a path: this comes from a browser
         raise RequestError(f"dialect: expected one of {', '.join([AUTO, *DIALECTS])}", param="dialect")
-    parser = StreamParser(
+    text = asked.text.encode("utf-8", "replace").decode()
+    size = asked.chunk or max(len(text), 1)
+    ends = [*range(size, len(text), size), len(text)]
+    events = itertools.islice(fed_events(_parser(asked), text, size, asked.stop_reason), MAX_EVENTS)
+    return {
+        "segments": segments(text, find_spans(_parser(asked), text, asked.stop_reason), ends),
+        "events": [{"at": at, "event": event} for at, event in events],
+    }
+
+
+def _parser(asked: PlaygroundRequest) -> StreamParser:
+    return StreamParser(
         asked.dialect,
         None if asked.tools is None else as_tools(asked.tools),
         rescue=asked.rescue,
         reasoning=asked.reasoning,
         in_reasoning=asked.in_reasoning,
     )
-    text = asked.text.encode("utf-8", "replace").decode()
-    parsed = parse_text(parser, text, asked.stop_reason)
-    size = asked.chunk or max(len(text), 1)
-    ends = [*range(size, len(text), size), len(text)]
-    return {
-        "segments": segments(text, parsed.spans, ends),
-        "events": [{"at": at, "event": event} for at, event in parsed.events],
-    }

@@ -18,7 +18,7 @@ from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.inspector.capture import AttemptCapture, Capture
 from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, relayed_reply
-from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, parse_text, segments
+from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
 
 MAX_SHOWN = 1_000_000
 """Characters of one text that the page gets; a browser shows that many, in parts, without delay."""
@@ -216,7 +216,7 @@ def _coloured(capture: Capture, pieces: Sequence[Piece]) -> tuple[list[Segment],
             _parser(capture) if kind == "text" and any(not attempt.native for attempt in capture.attempts) else None
         )
         if parser is not None:
-            spans = parse_text(parser, kept).spans
+            spans = find_spans(parser, kept)
         result += [(first + chunk, kind, part) for chunk, kind, part in segments(kept, spans, ends)]
         first += len(run)
     return result, max(total - MAX_TEXT, 0)
