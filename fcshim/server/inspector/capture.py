@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -19,11 +18,11 @@ from fcshim.dispatch import ReplySink
 from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection, Message, Send
-from fcshim.server.inspector.decoded_reply import DecodedReply, FlatChunks, decode_reply, masked_reply
+from fcshim.server.inspector.decoded_reply import ChunkLog, DecodedReply, decode_reply, masked_reply
 
-_CHUNK_BYTES = 350
-"""What one captured chunk takes beside its data: the objects of a float, bytes, a tuple, an event and its text."""
-_WRITE_BYTES = 90
+_CHUNK_BYTES = 200
+"""What one captured chunk takes beside its data: an event with its text, a time and places in lists."""
+_WRITE_BYTES = 20
 _SLAB = 8_192
 """Bytes that are charged at once, so that not every chunk has to be; what is left of them is given back at the end."""
 _CAPTURE_BYTES = 2_000
@@ -41,7 +40,7 @@ class AttemptCapture:
         self.body = body
         self.codec = codec
         self.native = native
-        self.chunks: FlatChunks = []
+        self.log = ChunkLog()
         self.masked: DecodedReply | None = None
         """The decoded reply in place of the chunks, if these spelled a credential."""
         self.error = ""
@@ -51,7 +50,7 @@ class AttemptCapture:
         """When the first chunk came; 0 if none has."""
         if self.masked is not None and self.masked.pieces:
             return self.masked.pieces[0].at
-        return self.chunks[0] if self.chunks else 0.0
+        return self.log.times[0] if self.log.times else 0.0
 
 
 class Capture:
@@ -74,8 +73,7 @@ class Capture:
         self.tools: tuple[Tool, ...] = ()
         self.attempts: list[AttemptCapture] = []
         self.status = 0
-        self.sent: list[Any] = []
-        """A time and bytes in turns; `writes` has pairs."""
+        self.sent = ChunkLog()
         self.error = ""
         self.withheld = ""
         self.size = _CAPTURE_BYTES
@@ -107,12 +105,16 @@ class Capture:
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events of an attempt, which came without bytes."""
         if self.attempts and batch and self._charge(_CHUNK_BYTES):
-            self.attempts[-1].chunks.extend((time.monotonic(), b"", batch))
+            log = self.attempts[-1].log
+            log.append(time.monotonic(), b"")
+            log.batches.append(batch)
 
     def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
         """Return the function that takes each read of the upstream's body, and keeps it. It runs once per chunk."""
         decode, feed, clock = exchange.feed, sink.feed, time.monotonic
-        keep, reserve = self.attempts[-1].chunks.extend, self._reserve
+        log, reserve = self.attempts[-1].log, self._reserve
+        buffer, keep_end, keep_time, keep_batch = log.data, log.ends.append, log.times.append, log.batches.append
+        keep_data = buffer.extend
         room = 0
 
         def read(data: bytes) -> bool:
@@ -121,8 +123,11 @@ class Capture:
             room -= len(data) + _CHUNK_BYTES
             if room < 0:
                 room = reserve(len(data) + _CHUNK_BYTES)
-            if room >= 0:  # flat, and without the list around one event: what the garbage collector tracks is dear
-                keep((clock(), data, batch[0] if len(batch) == 1 else batch))
+            if room >= 0:
+                keep_data(data)
+                keep_end(len(buffer))
+                keep_time(clock())
+                keep_batch(batch[0] if len(batch) == 1 else batch)
             return feed(batch) and not exchange.finished
 
         self._unused.append(lambda: room)
@@ -130,7 +135,7 @@ class Capture:
 
     def watch_response(self, send: Send) -> Send:
         """Return an ASGI `send` that keeps what it sends."""
-        keep, reserve, clock = self.sent.extend, self._reserve, time.monotonic
+        keep, reserve, clock = self.sent.append, self._reserve, time.monotonic
         room = 0
 
         def send_and_keep(message: Message) -> Awaitable[None]:
@@ -141,7 +146,7 @@ class Capture:
                 if room < 0:
                     room = reserve(len(data) + _WRITE_BYTES)
                 if room >= 0:
-                    keep((clock(), data))
+                    keep(clock(), data)
             elif "status" in message:
                 self.status = message["status"]
             return send(message)
@@ -155,7 +160,7 @@ class Capture:
         self.ended_at = time.monotonic()
         self._give_back()
         if self.withheld:
-            self.sent, self.attempts = [], []
+            self.sent, self.attempts = ChunkLog(), []
         elif self.mask.is_needed:
             self._mask_reply()
         self._ring.end(self)
@@ -164,17 +169,12 @@ class Capture:
         """Return the reply of an attempt, without credentials."""
         if attempt.masked is not None:
             return attempt.masked
-        reply = decode_reply(attempt.codec, attempt.chunks)
+        reply = decode_reply(attempt.codec, attempt.log)
         return masked_reply(reply, self.mask) or reply
-
-    @property
-    def writes(self) -> list[tuple[float, bytes]]:
-        """What was sent to the client, with times."""
-        return list(zip(self.sent[::2], self.sent[1::2], strict=True))
 
     def response_text(self) -> str:
         """Return what the client got, without credentials; a stream may hold one in pieces."""
-        data = b"".join(self.sent[1::2])
+        data = bytes(self.sent.data)
         if self.mask.is_needed and (
             self.mask.mask(data) != data or any(self._is_masked(each) for each in self.attempts)
         ):
@@ -185,15 +185,16 @@ class Capture:
         """Replace what was captured of the reply where it spells a credential, also across the borders of chunks."""
         text = self.response_text()
         if text.startswith("(not shown"):
-            self.sent = [self.ended_at, text.encode()]
+            self.sent = ChunkLog()
+            self.sent.append(self.ended_at, text.encode())
         for attempt in self.attempts:
-            masked = masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask)
+            masked = masked_reply(decode_reply(attempt.codec, attempt.log), self.mask)
             if masked is not None:
-                attempt.masked, attempt.chunks = masked, []
+                attempt.masked, attempt.log = masked, ChunkLog()
 
     def _is_masked(self, attempt: AttemptCapture) -> bool:
         return attempt.masked is not None or (
-            masked_reply(decode_reply(attempt.codec, attempt.chunks), self.mask) is not None
+            masked_reply(decode_reply(attempt.codec, attempt.log), self.mask) is not None
         )
 
     def _reserve(self, size: int) -> int:

@@ -3,8 +3,9 @@
 Rule: `pieces` are what the model wrote, in its order, each with its time; `events` are what the client was told.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -17,11 +18,31 @@ from fcshim.pipeline.exchange import Batch
 PieceKind = Literal["text", "reasoning", "name", "arguments"]
 
 
-FlatChunks: TypeAlias = list[Any]
-"""For each read of the upstream's body three items: its time, its bytes, and the batch of events that it completed.
+class ChunkLog:
+    """The bytes of one body as they came, with times, and what each chunk completed.
 
-A batch of one event stands without its list.
-"""
+    The bytes are copied into one buffer: to keep their objects would make every chunk touch memory that no cache has.
+    """
+
+    __slots__ = ("batches", "data", "ends", "times")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ends = array("Q")
+        self.times = array("d")
+        self.batches: list[Batch | tuple[int, Event]] = []
+        """For a reply of the upstream; a batch of one event stands without its list."""
+
+    def append(self, at: float, data: bytes) -> None:
+        """Add a chunk."""
+        self.data += data
+        self.ends.append(len(self.data))
+        self.times.append(at)
+
+    def chunks(self) -> list[tuple[float, bytes]]:
+        """Return the chunks with their times."""
+        data, starts = bytes(self.data), [0, *self.ends]
+        return [(at, data[start:end]) for at, start, end in zip(self.times, starts[:-1], self.ends, strict=True)]
 
 
 class Piece(NamedTuple):
@@ -39,13 +60,10 @@ class DecodedReply(msgspec.Struct, frozen=True):
     events: list[tuple[float, Event]]
 
 
-def decode_reply(codec: UpstreamCodec, chunks: FlatChunks) -> DecodedReply:
+def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> DecodedReply:
     """Decode what was captured so far; what cannot be decoded ends the pieces."""
-    events = [
-        (at, event) for at, batch in zip(chunks[::3], chunks[2::3], strict=True) for event in _first_choice(batch)
-    ]
-    data = zip(chunks[::3], chunks[1::3], strict=True)
-    return DecodedReply(list(_pieces(decoded_events(codec.decoder(), data))), events)
+    events = [(at, event) for at, batch in zip(log.times, log.batches, strict=False) for event in _first_choice(batch)]
+    return DecodedReply(list(_pieces(decoded_events(codec.decoder(), log.chunks()))), events)
 
 
 def _first_choice(batch: Batch | tuple[int, Event]) -> list[Event]:

@@ -76,7 +76,7 @@ def _summary(capture: Capture) -> Summary:
     events = [event for _, event in _client_events(capture)]
     usage = next((event for event in reversed(events) if isinstance(event, Usage)), None)
     chunks = [attempt.first_at for attempt in capture.attempts if attempt.first_at]
-    first = min(chunks, default=capture.sent[0] if capture.sent else 0.0)
+    first = min(chunks, default=capture.sent.times[0] if capture.sent.times else 0.0)
     return Summary(
         id=capture.id,
         time=capture.time,
@@ -107,7 +107,7 @@ def _client_events(capture: Capture) -> list[tuple[float, Event]]:
 def _relayed(capture: Capture) -> DecodedReply:
     if capture.status != 200 or not capture.model:
         return DecodedReply([], [])
-    return relayed_reply(capture.codec.decoder(), capture.writes)
+    return relayed_reply(capture.codec.decoder(), capture.sent.chunks())
 
 
 def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
@@ -159,7 +159,11 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
         },
         "tools": capture.tools,
         "attempts": [*texts, *relayed],
-        "response": {"status": capture.status, "body": shown(capture.response_text()), "chunks": len(capture.writes)},
+        "response": {
+            "status": capture.status,
+            "body": shown(capture.response_text()),
+            "chunks": len(capture.sent.times),
+        },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
             "first": [attempt.first_at - capture.started_at for attempt in capture.attempts if attempt.first_at],
