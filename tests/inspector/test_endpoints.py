@@ -209,12 +209,13 @@ async def test_the_playground_parses_what_it_gets():
         parsed = await client.post("/fcshim/api/parse", json=asked)
         path = await client.post("/fcshim/api/parse", json={"text": "x", "dialect": "../../etc"})
         large = await client.post("/fcshim/api/parse", json={"text": "x" * 2_000_000})
+        tag = await client.post("/fcshim/api/parse", json={"text": "x", "in_reasoning": "<none>"})
     shown = parsed.json()
 
     assert text == "".join(each for _, _, each in shown["segments"])
     assert "repaired" in {kind for _, kind, _ in shown["segments"]}
     assert "tool_call_end" in {pair["event"]["type"] for pair in shown["events"]}
-    assert (400, 413) == (path.status_code, large.status_code)
+    assert (400, 413, 400) == (path.status_code, large.status_code, tag.status_code)
 
 
 async def test_the_page_is_served_with_its_policy_and_names_nothing_elsewhere():
@@ -231,3 +232,34 @@ async def test_the_page_is_served_with_its_policy_and_names_nothing_elsewhere():
     assert 200 != missing.status_code
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert "https://" not in page.text + script.text
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("size", [10, 40_000])
+async def test_a_large_prompt_is_masked_too(size):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        messages = [{"role": "user", "content": f"{'x' * size} {CANARY}"}]
+        await client.post(CHAT, json=chat_body(messages=messages), headers={"x-api-key": CANARY})
+        shown = await detail(client)
+
+    assert "x" * 10 in shown["request"]["body"]["text"]
+    assert CANARY not in json.dumps(shown)
+
+
+@pytest.mark.security
+async def test_a_relayed_reply_that_repeats_a_credential_is_masked():
+    async with (
+        raw_upstream(stream_texts("It is ", CANARY[:5], CANARY[5:])) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=False), headers={"x-api-key": CANARY})
+        shown = await detail(client)
+
+    assert "It is *" in shown["attempts"][0]["segments"][0][2]
+    assert CANARY not in json.dumps(shown)
+    assert CANARY[:5] not in json.dumps(shown)

@@ -1,7 +1,8 @@
 """What is captured of requests: references to chunks and events that exist anyway, in a ring of limited size.
 
 Rule: a chunk costs a clock reading and a tuple; everything else happens when somebody looks. Credentials are masked
-before a request's texts are stored; those of its reply are masked at its end, and whenever it is shown before.
+before a request's texts are stored. A reply that repeats one is masked whenever it is shown: to search every reply
+would cost as much as to decode it.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ import msgspec
 from fcshim.codecs.base import Codec, UpstreamCodec
 from fcshim.config import Config, ModelConfig
 from fcshim.config.credentials import CredentialMask
-from fcshim.dispatch import ReplySink
+from fcshim.dispatch import MIN_SIZE, ReplySink
 from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection, Message, Send
-from fcshim.server.inspector.decoded_reply import ChunkLog, DecodedReply, decode_reply, masked_reply
+from fcshim.server.inspector.decoded_reply import ChunkLog, DecodedReply, decode_reply, masked_reply, relayed_reply
 
 _CHUNK_BYTES = 200
 """What one captured chunk takes beside its data: an event with its text, a time and places in lists."""
@@ -33,23 +34,19 @@ _MAX_SUBSCRIBERS = 16
 class AttemptCapture:
     """One request to the upstream and its reply. Times are of the monotonic clock."""
 
-    def __init__(self, reason: str, *, path: str, body: bytes, codec: UpstreamCodec, native: bool) -> None:
+    def __init__(self, reason: str, *, path: str, codec: UpstreamCodec, native: bool) -> None:
         self.started_at = time.monotonic()
         self.reason = reason
         self.path = path
-        self.body = body
+        self.body = b""
         self.codec = codec
         self.native = native
         self.log = ChunkLog()
-        self.masked: DecodedReply | None = None
-        """The decoded reply in place of the chunks, if these spelled a credential."""
         self.error = ""
 
     @property
     def first_at(self) -> float:
         """When the first chunk came; 0 if none has."""
-        if self.masked is not None and self.masked.pieces:
-            return self.masked.pieces[0].at
         return self.log.times[0] if self.log.times else 0.0
 
 
@@ -81,7 +78,7 @@ class Capture:
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Keep the decoded request and its body, without credentials."""
-        self.model, self.streamed, self.model_config = request.model, request.stream, model
+        self.model, self.streamed, self.model_config = self.mask.mask_text(request.model), request.stream, model
         masked = self.mask.mask(self.mask.body(body))
         if self.mask.overflowed:
             self.withheld = "it has too many different credentials"
@@ -91,11 +88,17 @@ class Capture:
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Keep the request that is sent upstream."""
         sent = exchange.upstream_request
-        body = b"" if self.withheld else self.mask.mask(self.mask.body(sent.body))
-        body = body if self._charge(len(body)) else b""
-        reason = self.mask.mask_text(reason)
-        attempt = AttemptCapture(reason, path=sent.path, body=body, codec=exchange.codec, native=native)
+        attempt = AttemptCapture(self.mask.mask_text(reason), path=sent.path, codec=exchange.codec, native=native)
         self.attempts.append(attempt)
+        if self.withheld:
+            return
+        if len(sent.body) < MIN_SIZE:
+            attempt.body = self._masked_body(sent.body)
+        else:  # streams of others go on meanwhile; until then the prompt is not shown
+            asyncio.get_running_loop().run_in_executor(None, self._mask_prompt, attempt, sent.body)
+
+    def _mask_prompt(self, attempt: AttemptCapture, body: bytes) -> None:
+        attempt.body = self._masked_body(body)
 
     def fail_attempt(self, message: str) -> None:
         """Keep why the last attempt failed."""
@@ -161,41 +164,30 @@ class Capture:
         self._give_back()
         if self.withheld:
             self.sent, self.attempts = ChunkLog(), []
-        elif self.mask.is_needed:
-            self._mask_reply()
         self._ring.end(self)
 
     def decoded(self, attempt: AttemptCapture) -> DecodedReply:
         """Return the reply of an attempt, without credentials."""
-        if attempt.masked is not None:
-            return attempt.masked
         reply = decode_reply(attempt.codec, attempt.log)
         return masked_reply(reply, self.mask) or reply
 
+    def repeats_credentials(self) -> bool:
+        """Tell whether the reply spells a credential of the request, also across the borders of its chunks."""
+        replies = [decode_reply(attempt.codec, attempt.log) for attempt in self.attempts]
+        if not self.attempts:
+            replies = [relayed_reply(self.codec.decoder(), self.sent.chunks())]
+        return any(masked_reply(reply, self.mask) is not None for reply in replies)
+
     def response_text(self) -> str:
-        """Return what the client got, without credentials; a stream may hold one in pieces."""
+        """Return what the client got, without credentials; a stream may hold one in pieces, so it is all or nothing."""
         data = bytes(self.sent.data)
-        if self.mask.is_needed and (
-            self.mask.mask(data) != data or any(self._is_masked(each) for each in self.attempts)
-        ):
+        if self.mask.is_needed and (self.mask.mask(data) != data or self.repeats_credentials()):
             return "(not shown: the reply repeats a credential of the request)"
         return data.decode("utf-8", "replace")
 
-    def _mask_reply(self) -> None:
-        """Replace what was captured of the reply where it spells a credential, also across the borders of chunks."""
-        text = self.response_text()
-        if text.startswith("(not shown"):
-            self.sent = ChunkLog()
-            self.sent.append(self.ended_at, text.encode())
-        for attempt in self.attempts:
-            masked = masked_reply(decode_reply(attempt.codec, attempt.log), self.mask)
-            if masked is not None:
-                attempt.masked, attempt.log = masked, ChunkLog()
-
-    def _is_masked(self, attempt: AttemptCapture) -> bool:
-        return attempt.masked is not None or (
-            masked_reply(decode_reply(attempt.codec, attempt.log), self.mask) is not None
-        )
+    def _masked_body(self, body: bytes) -> bytes:
+        masked = self.mask.mask(self.mask.body(body))
+        return masked if self._charge(len(masked)) else b""
 
     def _reserve(self, size: int) -> int:
         """Charge for `size` bytes and some to come; return how many are left for these, -1 if there is no room."""

@@ -42,7 +42,7 @@ class ChunkLog:
     def chunks(self) -> list[tuple[float, bytes]]:
         """Return the chunks with their times."""
         data, starts = bytes(self.data), [0, *self.ends]
-        return [(at, data[start:end]) for at, start, end in zip(self.times, starts[:-1], self.ends, strict=True)]
+        return [(at, data[start:end]) for at, start, end in zip(self.times, starts[:-1], self.ends, strict=False)]
 
 
 class Piece(NamedTuple):
@@ -62,8 +62,14 @@ class DecodedReply(msgspec.Struct, frozen=True):
 
 def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> DecodedReply:
     """Decode what was captured so far; what cannot be decoded ends the pieces."""
-    events = [(at, event) for at, batch in zip(log.times, log.batches, strict=False) for event in _first_choice(batch)]
-    return DecodedReply(list(_pieces(decoded_events(codec.decoder(), log.chunks()))), events)
+    pieces = _pieces(decoded_events(codec.decoder(), log.chunks()))
+    return DecodedReply(list(pieces), logged_events(log))
+
+
+def logged_events(log: ChunkLog) -> list[tuple[float, Event]]:
+    """Return the events of the first choice, with times."""
+    pairs = zip(log.times, log.batches, strict=False)  # a thread may see a chunk that is being added
+    return [(at, event) for at, batch in pairs for event in _first_choice(batch)]
 
 
 def _first_choice(batch: Batch | tuple[int, Event]) -> list[Event]:

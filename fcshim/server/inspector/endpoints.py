@@ -64,7 +64,8 @@ class InspectorEndpoints:
     def is_page(connection: ClientConnection) -> bool:
         """Tell whether a request is for a file of the page."""
         path = connection.path
-        return connection.method in {"GET", "HEAD"} and path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES
+        known = path == "/fcshim" or (path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES)
+        return known and connection.method in {"GET", "HEAD"}
 
     @staticmethod
     def is_api(connection: ClientConnection) -> bool:
@@ -73,6 +74,10 @@ class InspectorEndpoints:
 
     async def serve_page(self, connection: ClientConnection) -> None:
         """Send a file of the page."""
+        if connection.path == "/fcshim":
+            connection.prepare(308, [(b"location", _ROOT.encode())])
+            await connection.end()
+            return
         name, content_type = _FILES[connection.path[len(_ROOT) :]]
         connection.prepare(200, [(b"content-type", content_type), *_SECURITY_HEADERS])
         await connection.end(_read_file(name))
@@ -86,7 +91,8 @@ class InspectorEndpoints:
         if connection.method != "GET":
             raise RequestError("expected GET", status=405)
         if path == "requests":
-            found = [summary_of(capture) for capture in self._ring.newest_first()[:_MAX_LISTED]]
+            captures = self._ring.newest_first()[:_MAX_LISTED]
+            found = await run_off_loop(MIN_SIZE, lambda: list(map(summary_of, captures)))
             await _respond(connection, {"requests": found})
         elif path.startswith("requests/"):
             await self._serve_detail(connection, path.removeprefix("requests/"))
@@ -111,9 +117,7 @@ class InspectorEndpoints:
                 status=404,
                 kind="not_found",
             )
-        # The event loop goes on changing a capture that is still running, so a thread only gets one that has ended.
-        size = MIN_SIZE if capture.ended_at else 0
-        await _respond(connection, await run_off_loop(size, functools.partial(detail_of, capture)))
+        await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
 
     async def _serve_events(self, connection: ClientConnection) -> None:
         subscriber = self._ring.subscribe()

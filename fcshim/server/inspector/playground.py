@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from fcshim.errors import RequestError
+from fcshim.errors import ConfigError, RequestError
 from fcshim.events import JSON
 from fcshim.messages import as_tools
 from fcshim.parse.dialects import AUTO, DIALECTS
@@ -51,10 +51,13 @@ def parse_for_playground(body: bytes) -> dict[str, JSON]:
 
 
 def _parser(asked: PlaygroundRequest) -> StreamParser:
-    return StreamParser(
-        asked.dialect,
-        None if asked.tools is None else as_tools(asked.tools),
-        rescue=asked.rescue,
-        reasoning=asked.reasoning,
-        in_reasoning=asked.in_reasoning,
-    )
+    try:
+        return StreamParser(
+            asked.dialect,
+            None if asked.tools is None else as_tools(asked.tools),
+            rescue=asked.rescue,
+            reasoning=asked.reasoning,
+            in_reasoning=asked.in_reasoning,
+        )
+    except ConfigError as error:
+        raise RequestError(error.message) from None

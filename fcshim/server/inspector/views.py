@@ -17,7 +17,7 @@ from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.inspector.capture import AttemptCapture, Capture
-from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, relayed_reply
+from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, logged_events, masked_reply, relayed_reply
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
 
 MAX_SHOWN = 1_000_000
@@ -93,21 +93,24 @@ def _summary(capture: Capture) -> Summary:
         input_tokens=None if usage is None else usage.input_tokens,
         output_tokens=None if usage is None else usage.output_tokens,
         outcome=_outcome(capture, events),
-        calls=[event.tool_call_name for event in events if isinstance(event, ToolCallStart)][:100],
+        calls=[capture.mask.mask_text(event.tool_call_name) for event in events if isinstance(event, ToolCallStart)][
+            :100
+        ],
         error=capture.error,
     )
 
 
 def _client_events(capture: Capture) -> list[tuple[float, Event]]:
     if capture.attempts:
-        return [pair for attempt in capture.attempts for pair in capture.decoded(attempt).events]
+        return [pair for attempt in capture.attempts for pair in logged_events(attempt.log)]
     return _relayed(capture).events
 
 
 def _relayed(capture: Capture) -> DecodedReply:
     if capture.status != 200 or not capture.model:
         return DecodedReply([], [])
-    return relayed_reply(capture.codec.decoder(), capture.sent.chunks())
+    reply = relayed_reply(capture.codec.decoder(), capture.sent.chunks())
+    return masked_reply(reply, capture.mask) or reply
 
 
 def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
@@ -123,8 +126,8 @@ def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
         "rejected": any(end.error is not None for end in ends),
         "truncated": "max_tokens" in stops or any(end.error and end.error.kind == "truncated" for end in ends),
         "coerced": any(end.coerced for end in ends),
-        "retried": len(capture.attempts) > 1,
-        "masked": capture.withheld or any(attempt.masked for attempt in capture.attempts),
+        "retried": any(attempt.reason for attempt in capture.attempts),
+        "withheld": capture.withheld,
     }
     words = [word for word, holds in found.items() if holds]
     return words if {"error", "calls", "rejected"} & set(words) else ["text", *words]

@@ -3,7 +3,7 @@
 import { el, line, seconds, tags } from "./dom.js";
 
 const STEP = 200;
-const OUTCOMES = ["text", "calls", "coerced", "retried", "rejected", "truncated", "masked", "error", "running"];
+const OUTCOMES = ["text", "calls", "coerced", "retried", "rejected", "truncated", "withheld", "error", "running"];
 const MAX = 5000;
 
 export class RequestList {
