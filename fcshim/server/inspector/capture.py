@@ -130,7 +130,7 @@ class Capture:
                 keep_data(data)
                 keep_end(len(buffer))
                 keep_time(clock())
-                keep_batch(batch[0] if len(batch) == 1 else batch)
+                keep_batch(batch[0][1] if len(batch) == 1 and not batch[0][0] else batch)
             return feed(batch) and not exchange.finished
 
         self._unused.append(lambda: room)

@@ -30,8 +30,8 @@ class ChunkLog:
         self.data = bytearray()
         self.ends = array("Q")
         self.times = array("d")
-        self.batches: list[Batch | tuple[int, Event]] = []
-        """For a reply of the upstream; a batch of one event stands without its list."""
+        self.batches: list[Batch | Event] = []
+        """For a reply of the upstream; a single event of the first choice stands without its batch."""
 
     def append(self, at: float, data: bytes) -> None:
         """Add a chunk."""
@@ -72,8 +72,8 @@ def logged_events(log: ChunkLog) -> list[tuple[float, Event]]:
     return [(at, event) for at, batch in pairs for event in _first_choice(batch)]
 
 
-def _first_choice(batch: Batch | tuple[int, Event]) -> list[Event]:
-    return [event for choice, event in ([batch] if isinstance(batch, tuple) else batch) if choice == 0]
+def _first_choice(batch: Batch | Event) -> list[Event]:
+    return [event for choice, event in batch if choice == 0] if isinstance(batch, list) else [batch]
 
 
 def decoded_events(decoder: Decoder, data: Iterable[tuple[float, bytes]]) -> list[tuple[float, Event]]:
