@@ -23,6 +23,7 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 
 
 Retries = Annotated[int, Meta(ge=0, le=5)]
@@ -268,6 +269,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"
+    log_format: Annotated[LogFormat, _setting_meta("running", "messages on stderr as text, or as JSON lines")] = "text"
 
     inspect: Annotated[
         bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")

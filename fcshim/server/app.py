@@ -17,12 +17,20 @@ from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
+from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.readiness import Readiness
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
+from fcshim.server.request_log import (
+    REQUEST_ID_HEADER,
+    LoggedRequest,
+    config_secrets,
+    current_request,
+    mask_request_logs,
+)
 from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream import upstream_for
@@ -56,6 +64,8 @@ class App:
         self._upstream = capabilities.upstream
         self._upstream_kind = capabilities.upstream.kind
         self._guard = RequestGuard(config)
+        self._readiness = Readiness(capabilities.upstream)
+        self._secrets = config_secrets(config)
         self._relay = relay
         self._replies = replies
         self._metadata = metadata
@@ -90,7 +100,9 @@ class App:
         started_at = time.monotonic()
         self.request_count += 1
         self._connections.add(connection)
-        keep_out_of_log(client_key(connection.headers, connection.query))
+        logged = LoggedRequest(connection, self._secrets)
+        current_request.set(logged)
+        connection.extra_headers.append((REQUEST_ID_HEADER, logged.id.encode()))
         outcome = ""
         route = find_route(
             connection.method,
@@ -120,10 +132,8 @@ class App:
             self._connections.discard(connection)
             if capture is not None:
                 capture.end(outcome.removeprefix(", "))
-            seconds = time.monotonic() - started_at
-            logger.info(
-                "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", seconds, outcome
-            )
+            _log_outcome(connection, time.monotonic() - started_at, outcome)
+            logged.close()
 
     async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:
         self._guard.check(connection)
@@ -139,6 +149,8 @@ class App:
             await self._inspector.serve_api(connection)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
+        elif connection.path == "/ready":
+            await self._readiness.serve(connection)
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
@@ -207,12 +219,40 @@ async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimE
     """
     if connection.started:
         return
-    body = codec.encode_error(error)
+    body = _with_request_id(codec.encode_error(error))
     if error.status in {408, 413, 431}:
         # Otherwise the unread rest of the body would be parsed as the next request on this connection.
         await connection.respond_before_body(error.status, body)
     else:
         await connection.respond(error.status, body)
+
+
+def _with_request_id(body: bytes) -> bytes:
+    """Add the id of the request to an error body, where Anthropic's API has it; clients of the others ignore it."""
+    request = current_request.get()
+    fields = msgspec.json.decode(body)
+    if request is None or not isinstance(fields, dict):
+        return body
+    return msgspec.json.encode({**fields, "request_id": request.id})
+
+
+def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> None:
+    """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask."""
+    fields = {
+        "method": connection.method,
+        "path": connection.path,
+        "status": connection.status or None,
+        "seconds": round(seconds, 6),
+    }
+    logger.info(
+        "%s %s %s in %.3f s%s",
+        connection.method,
+        connection.path,
+        connection.status or "-",
+        seconds,
+        outcome,
+        extra={"plain": not outcome, "fields": fields},
+    )
 
 
 async def _answer_preflight(connection: ClientConnection) -> None:
@@ -232,7 +272,7 @@ async def _answer_preflight(connection: ClientConnection) -> None:
 
 def create_app(config: Config) -> App:
     """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid."""
-    mask_logged_keys()
+    mask_request_logs()
     upstream = upstream_for(config)
     capabilities = Capabilities(upstream, config.constrain)
     relay = Relay(config, upstream)

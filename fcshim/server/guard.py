@@ -4,14 +4,12 @@ Rule: a request is rejected before its body is read and before anything is sent 
 here only, for every path.
 """
 
-import contextvars
 import hmac
 import ipaddress
-import logging
 from urllib.parse import parse_qsl
 
 from fcshim.codecs.routes import find_route
-from fcshim.config import Config, Secret
+from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.server.client_connection import ClientConnection, Headers
 
@@ -133,32 +131,6 @@ def client_key(headers: Headers, query: bytes = b"") -> bytes:
         return token.strip()
     named = (values.get(name) for name in _KEY_HEADERS)
     return next(filter(None, named), b"") or _query_key(query)
-
-
-_key_of_request: contextvars.ContextVar[Secret | None] = contextvars.ContextVar("key_of_request", default=None)
-_REQUEST_LOGGERS = ("fcshim.server", "fcshim.dispatch", "fcshim.retry", "fcshim.upstream")
-_FORMATTER = logging.Formatter()
-
-
-def keep_out_of_log(key: bytes) -> None:
-    """Mask a key in what is logged for the current request: an upstream's error may quote the key that it got."""
-    if key:
-        _key_of_request.set(Secret(key.decode("latin-1")))
-
-
-def mask_logged_keys() -> None:
-    """Apply `keep_out_of_log` to all that is logged for requests; handlers may be those of another program."""
-    for name in _REQUEST_LOGGERS:
-        logging.getLogger(name).addFilter(_mask_record)
-
-
-def _mask_record(record: logging.LogRecord) -> bool:
-    secret = _key_of_request.get()
-    if secret is not None:
-        record.msg, record.args = secret.mask_text(record.getMessage()), ()
-        if record.exc_info:
-            record.exc_text = secret.mask_text(_FORMATTER.formatException(record.exc_info))
-    return True
 
 
 def header_names(connection: ClientConnection) -> set[bytes]:

@@ -41,6 +41,8 @@ _NOT_FORWARDED = frozenset(
         *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
     }
 )
+_RENAMED = {b"x-request-id": b"x-upstream-request-id"}
+"""The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
 
 
 class Relay:
@@ -168,7 +170,11 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """
     dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)  # uvicorn sends a date of its own
     lowered = [(name.lower(), value) for name, value in headers]
-    return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]
+    return [
+        (_RENAMED.get(name, name), value)
+        for name, value in lowered
+        if name not in dropped and not name.startswith(b"access-control-")
+    ]
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:

@@ -29,6 +29,7 @@ from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.guard import client_key
 from fcshim.server.relay import Relay, with_model_name
+from fcshim.server.request_log import take_logged_body
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import UpstreamReply
@@ -203,6 +204,7 @@ class ReplyEndpoints:
         """Serve one request. Raises `FcshimError` only before the response has started."""
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
+        take_logged_body(body)
         stored_upstream = self._upstream_stores_replies(route)
         target = route.make_target(
             connection.path,

@@ -16,12 +16,12 @@ import uvicorn
 
 from fcshim.config import Config
 from fcshim.errors import ConfigError
-from fcshim.sanitize import configure_logging
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import is_loopback
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
+from fcshim.server.request_log import configure_request_log
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -87,7 +87,7 @@ class ProxyServer(uvicorn.Server):
 
 def serve(config: Config) -> None:
     """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound."""
-    configure_logging(config.log_level.upper())
+    configure_request_log(config.log_level.upper(), config.log_format)
     silence_library_logs()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with listen(config) as listener:
