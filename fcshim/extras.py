@@ -17,6 +17,7 @@ EXTRAS = {
     "mcp": (*_CLIENT, "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
     "chat": (*_CLIENT, "pathspec", "prompt_toolkit", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
+    "metrics": ("prometheus_client",),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""
 

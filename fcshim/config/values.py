@@ -278,6 +278,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=2**16), _setting_meta("running", "memory for the last requests that --inspect shows", "BYTES")
     ] = 16 * 2**20
 
+    metrics: Annotated[bool, _setting_meta("running", "serve figures for Prometheus at /metrics")] = False
+
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
 

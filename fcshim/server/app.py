@@ -7,6 +7,7 @@ once the response has started, a cut connection.
 import logging
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,10 +18,11 @@ from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import RequestGuard, header_names
+from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
 from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.observation import NO_OBSERVERS, Observers, RequestObserver
 from fcshim.server.readiness import Readiness
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
@@ -35,6 +37,9 @@ from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream import upstream_for
 from fcshim.upstream.capabilities import Capabilities, model_reports
+
+if TYPE_CHECKING:
+    from fcshim.server.metrics import Metrics
 
 logger = logging.getLogger("fcshim.server")
 
@@ -56,10 +61,14 @@ class App:
         server_tools: ServerTools,
         inspector: InspectorEndpoints | None = None,
         captures: CaptureRing | None = None,
+        metrics: "Metrics | None" = None,
+        observers: Observers = NO_OBSERVERS,
     ) -> None:
         self._config = config
         self._inspector = inspector
         self._captures = captures
+        self._metrics = metrics
+        self._observers = observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
         self._upstream_kind = capabilities.upstream.kind
@@ -114,6 +123,9 @@ class App:
         if self._captures is not None and route.operation == "reply":
             capture = connection.capture = self._captures.begin(connection, route.api.codec)
             connection.watch_response(capture.watch_response)
+        seen = None
+        if connection.path not in LOCAL_PATHS:
+            seen = self._observers.begin(logged.id, route.api.codec.name, connection)
         try:
             await self._route(connection, route)
         except ClientGone as error:
@@ -132,6 +144,8 @@ class App:
             self._connections.discard(connection)
             if capture is not None:
                 capture.end(outcome.removeprefix(", "))
+            if seen is not None:
+                self._observers.end(seen, connection.status, outcome.removeprefix(", "))
             _log_outcome(connection, time.monotonic() - started_at, outcome)
             logged.close()
 
@@ -149,6 +163,8 @@ class App:
             await self._inspector.serve_api(connection)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
+        elif self._metrics is not None and connection.path == "/metrics":
+            await self._metrics.serve(connection)
         elif connection.path == "/ready":
             await self._readiness.serve(connection)
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
@@ -279,6 +295,8 @@ def create_app(config: Config) -> App:
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
     server_tools = load_server_tools(config)
     captures = CaptureRing(config) if config.inspect else None
+    metrics = _load_metrics(config)
+    observers: list[RequestObserver] = [] if metrics is None else [metrics]
     return App(
         config,
         capabilities,
@@ -289,4 +307,14 @@ def create_app(config: Config) -> App:
         server_tools=server_tools,
         inspector=None if captures is None else InspectorEndpoints(config, capabilities, captures),
         captures=captures,
+        metrics=metrics,
+        observers=Observers(observers),
     )
+
+
+def _load_metrics(config: Config) -> "Metrics | None":
+    if not config.metrics:
+        return None
+    from fcshim.server.metrics import Metrics  # noqa: PLC0415 - its extra may be missing
+
+    return Metrics(config.upstream)

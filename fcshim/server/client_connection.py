@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from typing import Protocol, TypeAlias
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -21,6 +21,7 @@ from fcshim.dispatch import AttemptObserver
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request
+from fcshim.tools.executor import CallListener
 
 _SEGMENT_CHARACTERS = "~!$&'*+,=:@()"
 """Characters that stand for themselves in a segment (RFC 3986, 3.3); `;` starts parameters in some servers."""
@@ -130,6 +131,18 @@ class RequestCapture(AttemptObserver, Protocol):
         ...
 
 
+class ServedRequest(RequestCapture, Protocol):
+    """A request that is observed while it is served, also where it is relayed or tools run for it."""
+
+    def relay(self, data: bytes) -> None:
+        """Take note of a read of a reply that is relayed."""
+        ...
+
+    def watch_tools(self, sources: Mapping[str, str]) -> CallListener:
+        """Return what is told of the calls that run in this proxy; `sources` has the servers of the tools."""
+        ...
+
+
 class ClientConnection:
     """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
@@ -158,6 +171,8 @@ class ClientConnection:
         self._unsent = b""
         self._suspended_send: _SuspendedSend | None = None
         self._ended = False
+        self.observed: ServedRequest | None = None
+        """What metrics, records and traces are told of the request; None without them."""
         self.capture: RequestCapture | None = None
         """Keeps what the inspector shows of the request; None without `--inspect`."""
 

@@ -16,8 +16,8 @@ from fcshim.server.client_connection import ClientConnection, Headers
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN_PATHS = frozenset({"/health"})
 """Paths that need neither a key nor a known host name: orchestrators ask by address. They tell nothing."""
-_LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
-"""Paths about the process; on a loopback address they need no key either."""
+LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
+"""Paths about the process, beside `/health`; on a loopback address they need no key either."""
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
@@ -52,7 +52,7 @@ class RequestGuard:
 
         Every key is compared, in constant time, so timing tells nothing about them.
         """
-        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in _LOCAL_PATHS):
+        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in LOCAL_PATHS):
             return
         given = client_key(connection.headers, connection.query)
         if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end

@@ -20,6 +20,7 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, T
 from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.call_outcome import ReplyReading
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.retry.attempt import (
     Attempt,
@@ -105,6 +106,12 @@ class RetryingExchange:
     def codec(self) -> UpstreamCodec:
         """The codec of the current attempt."""
         return self._exchange.codec
+
+    @property
+    def reading(self) -> ReplyReading:
+        """How the reply of the current attempt was read."""
+        defects = tuple(defect.kind for defect in self._filters[-1].defects)
+        return ReplyReading(self._attempt.dialect, self._attempt.transcript.text, defects)
 
     @property
     def constraint_key(self) -> str:
