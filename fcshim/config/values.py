@@ -280,6 +280,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     metrics: Annotated[bool, _setting_meta("running", "serve figures for Prometheus at /metrics")] = False
 
+    record: Annotated[
+        str | None,
+        _setting_meta("running", "write each request and its reply to a file here, without credentials", "FOLDER"),
+    ] = None
+    record_bytes: Annotated[
+        int, Meta(gt=0), _setting_meta("running", "size of that folder from which nothing more is recorded", "BYTES")
+    ] = 2**30
+
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
 

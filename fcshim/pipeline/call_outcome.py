@@ -28,6 +28,8 @@ class ReplyReading(NamedTuple):
     """What the model wrote, as far as it is kept."""
     defects: tuple[str, ...] = ()
     """The kinds of the defects (`AttemptDefect.kind`)."""
+    backend: str = ""
+    """The name of the backend for which the request was made."""
 
 
 def outcome_of(

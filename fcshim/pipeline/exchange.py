@@ -140,7 +140,8 @@ class Exchange:
     @property
     def reading(self) -> ReplyReading:
         """The dialect of the calls; the text is not kept."""
-        return ReplyReading(getattr(self._transform, "dialect", None))
+        backend = getattr(self._transform, "backend", None)
+        return ReplyReading(getattr(self._transform, "dialect", None), backend="" if backend is None else backend.name)
 
     def prepare(self) -> None:
         """Encode the request."""

@@ -7,6 +7,7 @@ once the response has started, a cut connection.
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +25,7 @@ from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observation import NO_OBSERVERS, Observers, RequestObserver
 from fcshim.server.readiness import Readiness
+from fcshim.server.recording import KEPT_BYTES, Recorder
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.request_log import (
@@ -103,6 +105,7 @@ class App:
         await receive()
         await self._server_tools.aclose()
         await self._upstream.aclose()
+        self._observers.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve_http(self, connection: ClientConnection) -> None:
@@ -296,7 +299,8 @@ def create_app(config: Config) -> App:
     server_tools = load_server_tools(config)
     captures = CaptureRing(config) if config.inspect else None
     metrics = _load_metrics(config)
-    observers: list[RequestObserver] = [] if metrics is None else [metrics]
+    recorder = Recorder(config, Path(config.record)) if config.record else None
+    observers: list[RequestObserver] = [each for each in (metrics, recorder) if each is not None]
     return App(
         config,
         capabilities,
@@ -308,7 +312,11 @@ def create_app(config: Config) -> App:
         inspector=None if captures is None else InspectorEndpoints(config, capabilities, captures),
         captures=captures,
         metrics=metrics,
-        observers=Observers(observers),
+        observers=Observers(
+            observers,
+            keep_bytes=0 if recorder is None else KEPT_BYTES,
+            on_close=() if recorder is None else (recorder.close,),
+        ),
     )
 
 

@@ -46,8 +46,10 @@ class ObservedRun(NamedTuple):
 class ObservedAttempt:
     """One request to the upstream, and its reply. `chunks` are kept for records only."""
 
-    def __init__(self, exchange: AnyExchange, reason: str, started_at: float) -> None:
+    def __init__(self, exchange: AnyExchange, reason: str, started_at: float, *, native: bool) -> None:
         self.exchange = exchange
+        self.native = native
+        self.backend = exchange.reading.backend
         self.path = exchange.upstream_request.path
         self.body = exchange.upstream_request.body
         self.reason = reason
@@ -111,7 +113,7 @@ class ObservedRequest:
         if not self.attempts:
             self.own_seconds += now - self.received_at
         if len(self.attempts) < _MAX_OBSERVED:
-            self.attempts.append(ObservedAttempt(exchange, reason, now))
+            self.attempts.append(ObservedAttempt(exchange, reason, now, native=native))
         if self._inner is not None:
             self._inner.begin_attempt(exchange, reason, native=native)
 
@@ -223,8 +225,15 @@ class RequestObserver(Protocol):
 class Observers:
     """The observers of one server. `keep_bytes`: what they want of the replies of one request, 0 for nothing."""
 
-    def __init__(self, observers: Sequence[RequestObserver], *, keep_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        observers: Sequence[RequestObserver],
+        *,
+        keep_bytes: int = 0,
+        on_close: Sequence[Callable[[], None]] = (),
+    ) -> None:
         self._observers = observers
+        self._on_close = on_close
         self._keep_bytes = keep_bytes
 
     def begin(self, request_id: str, api: str, connection: ClientConnection) -> ObservedRequest | None:
@@ -242,6 +251,11 @@ class Observers:
         seen.end(status, error)
         for observer in self._observers:
             observer.end(seen)
+
+    def close(self) -> None:
+        """Let the observers finish what waits."""
+        for close in self._on_close:
+            close()
 
 
 NO_OBSERVERS = Observers(())

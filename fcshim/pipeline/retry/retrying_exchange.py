@@ -111,7 +111,7 @@ class RetryingExchange:
     def reading(self) -> ReplyReading:
         """How the reply of the current attempt was read."""
         defects = tuple(defect.kind for defect in self._filters[-1].defects)
-        return ReplyReading(self._attempt.dialect, self._attempt.transcript.text, defects)
+        return ReplyReading(self._attempt.dialect, self._attempt.transcript.text, defects, self._shim.backend.name)
 
     @property
     def constraint_key(self) -> str:
