@@ -4,10 +4,11 @@ Rule: this is the only place that catches every exception. A client always gets 
 once the response has started, a cut connection.
 """
 
+import asyncio
 import logging
+import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,9 +24,9 @@ from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
 from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
-from fcshim.server.observation import NO_OBSERVERS, Observers, RequestObserver
+from fcshim.server.observation import NO_OBSERVERS, Observers
+from fcshim.server.observers import load_metrics, load_observers
 from fcshim.server.readiness import Readiness
-from fcshim.server.recording import KEPT_BYTES, Recorder
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.request_log import (
@@ -105,7 +106,7 @@ class App:
         await receive()
         await self._server_tools.aclose()
         await self._upstream.aclose()
-        self._observers.close()
+        await asyncio.to_thread(self._observers.close)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve_http(self, connection: ClientConnection) -> None:
@@ -128,7 +129,7 @@ class App:
             connection.watch_response(capture.watch_response)
         seen = None
         if connection.path not in LOCAL_PATHS:
-            seen = self._observers.begin(logged.id, route.api.codec.name, connection)
+            seen = self._observers.begin(logged.id, route, connection)
         try:
             await self._route(connection, route)
         except ClientGone as error:
@@ -298,9 +299,8 @@ def create_app(config: Config) -> App:
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
     server_tools = load_server_tools(config)
     captures = CaptureRing(config) if config.inspect else None
-    metrics = _load_metrics(config)
-    recorder = Recorder(config, Path(config.record)) if config.record else None
-    observers: list[RequestObserver] = [each for each in (metrics, recorder) if each is not None]
+    metrics = load_metrics(config)
+    observers = load_observers(config, metrics, os.environ)
     return App(
         config,
         capabilities,
@@ -312,17 +312,5 @@ def create_app(config: Config) -> App:
         inspector=None if captures is None else InspectorEndpoints(config, capabilities, captures),
         captures=captures,
         metrics=metrics,
-        observers=Observers(
-            observers,
-            keep_bytes=0 if recorder is None else KEPT_BYTES,
-            on_close=() if recorder is None else (recorder.close,),
-        ),
+        observers=observers,
     )
-
-
-def _load_metrics(config: Config) -> "Metrics | None":
-    if not config.metrics:
-        return None
-    from fcshim.server.metrics import Metrics  # noqa: PLC0415 - its extra may be missing
-
-    return Metrics(config.upstream)

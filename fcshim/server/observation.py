@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from fcshim.codecs.routes import RouteMatch
 from fcshim.config import ModelConfig
 from fcshim.dispatch import ReplySink
 from fcshim.events import Event, Stop, Text, ToolCallChunk, ToolCallEnd, Usage
@@ -66,10 +67,17 @@ class ObservedRequest:
     """
 
     def __init__(
-        self, request_id: str, api: str, connection: ClientConnection, *, keep_bytes: int, inner: RequestCapture | None
+        self,
+        request_id: str,
+        route: RouteMatch,
+        connection: ClientConnection,
+        *,
+        keep_bytes: int,
+        inner: RequestCapture | None,
     ) -> None:
         self.id = request_id
-        self.api = api
+        self.api = route.api.codec.name
+        self.operation = route.operation
         self.connection = connection
         self.began = time.time()
         self.started_at = time.monotonic()
@@ -236,11 +244,11 @@ class Observers:
         self._on_close = on_close
         self._keep_bytes = keep_bytes
 
-    def begin(self, request_id: str, api: str, connection: ClientConnection) -> ObservedRequest | None:
+    def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> ObservedRequest | None:
         """Observe a request from now on; None without observers."""
         if not self._observers:
             return None
-        seen = ObservedRequest(request_id, api, connection, keep_bytes=self._keep_bytes, inner=connection.capture)
+        seen = ObservedRequest(request_id, route, connection, keep_bytes=self._keep_bytes, inner=connection.capture)
         connection.capture = connection.observed = seen
         for observer in self._observers:
             observer.begin(seen)

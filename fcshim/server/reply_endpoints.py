@@ -156,6 +156,7 @@ def _retry_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
 
 logger = logging.getLogger("fcshim.server")
 
+_TRACE_HEADERS = {b"traceparent", b"tracestate"}
 _CODEC_HEADERS = {b"content-type", b"accept"}
 """Headers that `Upstream.send_request` sets itself."""
 
@@ -315,11 +316,12 @@ class ReplyEndpoints:
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.
 
-        Headers of another API mean nothing to the upstream, except the key.
+        Headers of another API mean nothing to the upstream, except the key and the trace.
         """
         if codec is self._codec:
             return [pair for pair in self._relay.forwarded_headers(connection.headers) if pair[0] not in _CODEC_HEADERS]
-        return self._relay.translated_headers(connection)
+        context = [pair for pair in connection.headers if pair[0] in _TRACE_HEADERS]
+        return [*context, *self._relay.translated_headers(connection)]
 
 
 def new_id_sources() -> dict[str, Callable[[], str]]:

@@ -178,7 +178,9 @@ def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallLis
     """Return what is told of the calls that run for a request."""
     if connection.observed is None:
         return lambda _: None
-    return connection.observed.watch_tools({tool.definition.name: tool.traits.source for tool in tools})
+    return connection.observed.watch_tools(
+        {tool.definition.name: tool.traits.source.removeprefix("mcp:") for tool in tools}
+    )
 
 
 def load_server_tools(config: Config) -> ServerTools:
