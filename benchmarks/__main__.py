@@ -12,6 +12,7 @@ BENCHMARKS = (
     ("dialects",),
     ("proxy",),
     ("inspector",),
+    ("observers",),
     ("apis",),
     ("servers",),
     ("reading",),
