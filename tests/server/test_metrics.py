@@ -1,5 +1,9 @@
 """Figures for Prometheus: what is counted, under which bounded labels, and never what a request contains."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from fcshim.config import Secret
@@ -11,6 +15,7 @@ from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, ru
 from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_texts, stream_then
 
 parser = pytest.importorskip("prometheus_client.parser")
+Metrics = pytest.importorskip("fcshim.server.metrics").Metrics
 
 
 async def figures(url, **headers):
@@ -164,3 +169,42 @@ async def test_no_credential_is_a_label():
         text, _ = await figures(url)
 
     assert "canary" not in text
+
+
+async def test_the_dashboard_asks_for_figures_and_labels_that_exist():
+    dashboard = json.loads((Path(__file__).parents[2] / "docs/deploy/grafana-dashboard.json").read_text("utf-8"))
+    asked = {target["expr"] for panel in dashboard["panels"] for target in panel["targets"]}
+    metrics = Metrics("http://127.0.0.1:1")
+    exported = {
+        name: set(collector._labelnames) | {"le"}
+        for collector, names in metrics._registry._collector_to_names.items()
+        for name in names
+        if name.startswith("fcshim_")
+    }
+    names = {name for text in asked for name in re.findall(r"fcshim_\w+", text)}
+    unknown_labels = [
+        text
+        for text in asked
+        for found in re.findall(r"sum by \(([^)]*)\)", text)
+        if not set(found.split(", ")) <= exported[re.search(r"fcshim_\w+", text)[0]]
+    ]
+
+    assert len(asked) >= 10
+    assert names <= set(exported)
+    assert not unknown_labels
+
+
+async def test_figures_and_the_inspector_see_the_same_requests():
+    async with (
+        raw_upstream(stream_texts(CALL)) as upstream,
+        running_proxy(upstream.url, metrics=True, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body())
+        listed = (await client.get("/fcshim/api/requests")).json()["requests"]
+        shown = (await client.get(f"/fcshim/api/requests/{listed[0]['id']}")).text
+        _, found = await figures(url)
+
+    assert 1 == found["fcshim_calls_total", "function_call", "clean"]
+    assert 1 == len(listed)
+    assert "function_call" in shown
