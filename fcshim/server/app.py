@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,7 +24,7 @@ from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observation import NO_OBSERVERS, Observers
-from fcshim.server.observers import load_metrics, load_observers
+from fcshim.server.observers import load_observers
 from fcshim.server.readiness import Readiness
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
@@ -40,9 +39,6 @@ from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream import upstream_for
 from fcshim.upstream.capabilities import Capabilities, model_reports
-
-if TYPE_CHECKING:
-    from fcshim.server.metrics import Metrics
 
 logger = logging.getLogger("fcshim.server")
 
@@ -64,13 +60,11 @@ class App:
         server_tools: ServerTools,
         inspector: InspectorEndpoints | None = None,
         captures: CaptureRing | None = None,
-        metrics: "Metrics | None" = None,
         observers: Observers = NO_OBSERVERS,
     ) -> None:
         self._config = config
         self._inspector = inspector
         self._captures = captures
-        self._metrics = metrics
         self._observers = observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
@@ -167,8 +161,8 @@ class App:
             await self._inspector.serve_api(connection)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
-        elif self._metrics is not None and connection.path == "/metrics":
-            await self._metrics.serve(connection)
+        elif self._observers.serve_metrics is not None and connection.path == "/metrics":
+            await self._observers.serve_metrics(connection)
         elif connection.path == "/ready":
             await self._readiness.serve(connection)
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
@@ -299,8 +293,7 @@ def create_app(config: Config) -> App:
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
     server_tools = load_server_tools(config)
     captures = CaptureRing(config) if config.inspect else None
-    metrics = load_metrics(config)
-    observers = load_observers(config, metrics, os.environ)
+    observers = load_observers(config, os.environ)
     return App(
         config,
         capabilities,
@@ -311,6 +304,5 @@ def create_app(config: Config) -> App:
         server_tools=server_tools,
         inspector=None if captures is None else InspectorEndpoints(config, capabilities, captures),
         captures=captures,
-        metrics=metrics,
         observers=observers,
     )

@@ -5,7 +5,7 @@ ends of attempts and of the request.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from fcshim.codecs.routes import RouteMatch
@@ -239,7 +239,10 @@ class Observers:
         *,
         keep_bytes: int = 0,
         on_close: Sequence[Callable[[], None]] = (),
+        serve_metrics: Callable[[ClientConnection], Awaitable[None]] | None = None,
     ) -> None:
+        self.serve_metrics = serve_metrics
+        """Answers `/metrics`; None where there are no figures."""
         self._observers = observers
         self._on_close = on_close
         self._keep_bytes = keep_bytes

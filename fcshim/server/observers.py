@@ -22,7 +22,7 @@ _EXPORTER_VARIABLES = (
 )
 
 
-def load_metrics(config: Config) -> "Metrics | None":
+def _load_metrics(config: Config) -> "Metrics | None":
     """Make the figures for Prometheus, if they are on. Raises `MissingExtraError`."""
     if not config.metrics:
         return None
@@ -31,8 +31,9 @@ def load_metrics(config: Config) -> "Metrics | None":
     return Metrics(config.upstream)
 
 
-def load_observers(config: Config, metrics: "Metrics | None", env: Mapping[str, str]) -> Observers:
+def load_observers(config: Config, env: Mapping[str, str]) -> Observers:
     """Make the observers of a server. Raises `ConfigError` for a folder that cannot be used."""
+    metrics = _load_metrics(config)
     observers: list[RequestObserver] = [] if metrics is None else [metrics]
     on_close: list[Callable[[], None]] = []
     keep_bytes = 0
@@ -46,7 +47,9 @@ def load_observers(config: Config, metrics: "Metrics | None", env: Mapping[str, 
         observers.append(tracing)
         on_close.append(tracing.close)
         keep_bytes = KEPT_BYTES if tracing.wants_content else keep_bytes
-    return Observers(observers, keep_bytes=keep_bytes, on_close=on_close)
+    return Observers(
+        observers, keep_bytes=keep_bytes, on_close=on_close, serve_metrics=None if metrics is None else metrics.serve
+    )
 
 
 def _load_tracing(config: Config, env: Mapping[str, str]) -> "Tracing | None":
