@@ -11,6 +11,8 @@ BENCHMARKS = (
     ("parser",),
     ("dialects",),
     ("proxy",),
+    ("inspector",),
+    ("observers",),
     ("apis",),
     ("servers",),
     ("reading",),

@@ -88,6 +88,29 @@ class ReplySink(Protocol):
         ...
 
 
+class AttemptObserver(Protocol):
+    """Sees every attempt of a request; it must not raise."""
+
+    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+        """Take note of an attempt before it is sent; `reason` says why it is made, empty for the first.
+
+        `native`: the upstream's own tool calling is used.
+        """
+        ...
+
+    def fail_attempt(self, message: str) -> None:
+        """Take note that the attempt failed."""
+        ...
+
+    def end_attempt(self, batch: Batch) -> None:
+        """Take note of the last events of the attempt."""
+        ...
+
+    def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the reply, and does what `_reader` does."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ExchangeFactory:
     """Makes the exchanges of one request, with the transform that the model's settings ask for.
@@ -185,7 +208,7 @@ class RequestAttempts:
     """The attempts of one request: native tools or the prompt, with a constraint or without, and retries.
 
     `headers` are sent with every attempt. `refused`: the error with which the upstream has refused the client's own
-    request, which was relayed.
+    request, which was relayed. `observer` sees the attempts.
     """
 
     def __init__(
@@ -193,7 +216,9 @@ class RequestAttempts:
         factory: ExchangeFactory,
         headers: Sequence[tuple[bytes, bytes]] = (),
         refused: FcshimError | None = None,
+        observer: AttemptObserver | None = None,
     ) -> None:
+        self._observer = observer
         self.refusal: UpstreamReply | None = None
         """The reply of the last attempt, if it had an error status."""
         self._refused = refused
@@ -220,28 +245,34 @@ class RequestAttempts:
         exchange = await self._make_first()
         if self._refused is not None:
             exchange = await self._without_refused_part(exchange, self._refused) or exchange
-        more = True
+        more, reason, observer = True, "", self._observer
         while more:
             self._exchange, self.refusal = exchange, None
+            if observer is not None:
+                observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
             try:
                 async with self._capabilities.upstream.send_request(
                     exchange.upstream_request, headers=self._headers
                 ) as reply:
                     await self._check_status(reply)
-                    read = _reader(exchange, sink)
+                    read = _reader(exchange, sink) if observer is None else observer.reader(exchange, sink)
                     while not await reply.read_into(read):
                         yield
                         if exchange.finished:
                             break
-                    _close(exchange, sink)
+                    self._close(exchange, sink)
                     yield
             except UpstreamError as error:
+                reason = error.message
+                if observer is not None:
+                    observer.fail_attempt(reason)
                 exchange = await self._fall_back(exchange, error, sink)
             else:
                 self._confirm(exchange)
                 more = await self._prepare_retry(exchange)
+                reason = exchange.retry_reason
         if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
-            _close(exchange, sink)
+            self._close(exchange, sink)
             yield
 
     @property
@@ -251,7 +282,20 @@ class RequestAttempts:
 
     def fail(self, error: FcshimError) -> Batch:
         """Take note that the reply failed with `error`; return its last events."""
-        return [] if self._exchange is None else self._exchange.fail(error)
+        batch = [] if self._exchange is None else self._exchange.fail(error)
+        if self._observer is not None:
+            self._observer.end_attempt(batch)
+        return batch
+
+    def _close(self, exchange: AnyExchange, sink: ReplySink) -> None:
+        """End an attempt."""
+        batch = exchange.close()
+        if self._observer is not None:
+            self._observer.end_attempt(batch)
+        if exchange.wants_retry:
+            sink.feed(batch)
+        else:
+            sink.close(batch)
 
     async def _make_first(self) -> AnyExchange:
         """Make the first exchange to send, or the first without native tools."""
@@ -388,12 +432,3 @@ def _reader(exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
         return feed(decode(data)) and not exchange.finished
 
     return read
-
-
-def _close(exchange: AnyExchange, sink: ReplySink) -> None:
-    """End an attempt."""
-    batch = exchange.close()
-    if exchange.wants_retry:
-        sink.feed(batch)
-    else:
-        sink.close(batch)

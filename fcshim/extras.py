@@ -17,6 +17,8 @@ EXTRAS = {
     "mcp": (*_CLIENT, "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
     "chat": (*_CLIENT, "pathspec", "prompt_toolkit", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
+    "metrics": ("prometheus_client",),
+    "otel": ("opentelemetry",),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""
 

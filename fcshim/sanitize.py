@@ -71,16 +71,20 @@ class SanitizingFormatter(logging.Formatter):
         return "\n    ".join([first, *others])
 
 
-def configure_logging(level: int | str, layout: str = "%(levelname)-7s %(message)s") -> None:
+def configure_logging(
+    level: int | str, layout: "str | SanitizingFormatter" = "%(levelname)-7s %(message)s"
+) -> list[logging.Handler]:
     """Log to stderr from `level` on, sanitized; a program that has configured its log keeps its own handlers.
 
-    A second call changes level and layout.
+    A second call changes level and layout. Returns the handlers that were configured.
     """
     root = logging.getLogger()
+    formatter = SanitizingFormatter(layout) if isinstance(layout, str) else layout
     own = [handler for handler in root.handlers if isinstance(handler.formatter, SanitizingFormatter)]
     if not root.handlers:
         own = [logging.StreamHandler()]
         root.addHandler(own[0])
     for handler in own:
-        handler.setFormatter(SanitizingFormatter(layout))
+        handler.setFormatter(formatter)
         root.setLevel(level)
+    return own

@@ -32,6 +32,7 @@ ENGINE_TESTS = (
     "demo/test_generation.py",
     "demo/test_run.py",
     "evaluate/test_answerable.py",
+    "inspector/test_page.py",
     "mcp/test_hostile.py",
     "mcp/test_http_hostile.py",
     "mcp/test_manager.py",

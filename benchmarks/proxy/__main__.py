@@ -58,7 +58,7 @@ def _measure_chunks(report: Report, upstream: Process, folder: Path, seconds: fl
         for rate in _RATES:
             direct = _load(upstream.port, TEXT, rate, seconds).median_age
             rounds = [
-                {case: _measure_costs(running[case[0]], case[1], rate, seconds) for case in cases}
+                {case: measure_costs(running[case[0]], case[1], rate, seconds) for case in cases}
                 for _ in range(_ROUNDS)
             ]
             _report_costs(report, rate, {case: _median([found[case] for found in rounds]) for case in cases}, direct)
@@ -89,7 +89,7 @@ def _report_costs(report: Report, rate: int, found: dict[tuple[str, str], ProxyC
         report.bar(f"{rate:,}/s: added latency beside nginx's", added, 2.5, "x")
 
 
-def _measure_costs(process: Process, kind: str, rate: int, seconds: float) -> ProxyCosts:
+def measure_costs(process: Process, kind: str, rate: int, seconds: float) -> ProxyCosts:
     before = process.cpu()
     result = _load(process.port, kind, rate, seconds)
     return ProxyCosts((process.cpu() - before) / len(result.ages) * 1e6, result.median_age)

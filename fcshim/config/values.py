@@ -24,6 +24,7 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 
 
 Retries = Annotated[int, Meta(ge=0, le=5)]
@@ -271,6 +272,24 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"
+    log_format: Annotated[LogFormat, _setting_meta("running", "messages on stderr as text, or as JSON lines")] = "text"
+
+    inspect: Annotated[
+        bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")
+    ] = False
+    inspect_bytes: Annotated[
+        int, Meta(ge=2**16), _setting_meta("running", "memory for the last requests that --inspect shows", "BYTES")
+    ] = 16 * 2**20
+
+    metrics: Annotated[bool, _setting_meta("running", "serve figures for Prometheus at /metrics")] = False
+
+    record: Annotated[
+        str | None,
+        _setting_meta("running", "write each request and its reply to a file here, without credentials", "FOLDER"),
+    ] = None
+    record_bytes: Annotated[
+        int, Meta(gt=0), _setting_meta("running", "size of that folder from which nothing more is recorded", "BYTES")
+    ] = 2**30
 
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""

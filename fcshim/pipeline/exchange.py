@@ -13,6 +13,7 @@ from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
 from fcshim.pipeline.backends import Backend
+from fcshim.pipeline.call_outcome import ReplyReading
 from fcshim.pipeline.transform import Transform, TransformStream
 from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 
@@ -30,6 +31,16 @@ class AnyExchange(Protocol):
     @property
     def upstream_request(self) -> UpstreamRequest:
         """The request of the current attempt."""
+        ...
+
+    @property
+    def codec(self) -> UpstreamCodec:
+        """The codec of the current attempt, which encoded the request and decodes the reply."""
+        ...
+
+    @property
+    def reading(self) -> ReplyReading:
+        """How the reply of the current attempt was read."""
         ...
 
     @property
@@ -120,6 +131,17 @@ class Exchange:
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
         self.error: Error | None = None
+
+    @property
+    def codec(self) -> UpstreamCodec:
+        """The codec that encodes the request and decodes the reply."""
+        return self._codec
+
+    @property
+    def reading(self) -> ReplyReading:
+        """The dialect of the calls; the text is not kept."""
+        backend = getattr(self._transform, "backend", None)
+        return ReplyReading(getattr(self._transform, "dialect", None), backend="" if backend is None else backend.name)
 
     def prepare(self) -> None:
         """Encode the request."""

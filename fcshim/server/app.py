@@ -4,7 +4,10 @@ Rule: this is the only place that catches every exception. A client always gets 
 once the response has started, a cut connection.
 """
 
+import asyncio
+import functools
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +21,23 @@ from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import RequestGuard, client_key, header_names, keep_out_of_log, mask_logged_keys
+from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
+from fcshim.server.inspector.capture import CaptureRing
+from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.observation import Observers
+from fcshim.server.observers import load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
+from fcshim.server.readiness import Readiness
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
+from fcshim.server.request_log import (
+    REQUEST_ID_HEADER,
+    LoggedRequest,
+    config_secrets,
+    current_request,
+    mask_request_logs,
+)
 from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
@@ -38,11 +53,13 @@ _OF_ALL_UPSTREAMS = frozenset({"models", "model", "describe", "local"})
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """What stays when the settings are loaded again: stored replies, the tools that run here, the sources of ids."""
+    """What stays when the settings are loaded again: stored replies, the tools that run here, ids, what is observed."""
 
     reply_store: ReplyStore
     server_tools: ServerTools
     id_sources: Mapping[str, Callable[[], str]]
+    captures: CaptureRing | None
+    observers: Observers
 
 
 class App:
@@ -60,15 +77,21 @@ class App:
         server_tools: ServerTools,
         state: "SharedState",
         pool: UpstreamPool | None = None,
+        inspector: InspectorEndpoints | None = None,
     ) -> None:
         self.config = config
         self.state = state
         self.pool = pool
         self._config = config
+        self._inspector = inspector
+        self._captures = state.captures
+        self._observers = state.observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
         self._upstream_kind = capabilities.upstream.kind
         self._guard = RequestGuard(config)
+        self._readiness = Readiness(capabilities.upstream)
+        self._secrets = config_secrets(config)
         self._relay = relay
         self._replies = replies
         self._metadata = metadata
@@ -117,12 +140,15 @@ class App:
         await self._server_tools.aclose()
         for _, capabilities in self.endpoints:
             await capabilities.upstream.aclose()
+        await asyncio.to_thread(self._observers.close)
 
     async def _serve_http(self, connection: ClientConnection) -> None:
         started_at = time.monotonic()
         self.request_count += 1
         self._connections.add(connection)
-        keep_out_of_log(client_key(connection.headers, connection.query))
+        logged = LoggedRequest(connection, self._secrets)
+        current_request.set(logged)
+        connection.extra_headers.append((REQUEST_ID_HEADER, logged.id.encode()))
         outcome = ""
         route = find_route(
             connection.method,
@@ -130,6 +156,13 @@ class App:
             header_names(connection),
             model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self._config.aliases),
         )
+        capture = None
+        if self._captures is not None and route.operation == "reply":
+            capture = connection.capture = self._captures.begin(connection, route.api.codec)
+            connection.watch_response(capture.watch_response)
+        seen = None
+        if connection.path not in LOCAL_PATHS:
+            seen = self._observers.begin(logged.id, route, connection)
         try:
             await self._route(connection, route)
         except ClientGone as error:
@@ -140,15 +173,18 @@ class App:
             release_frames(error)
             await _send_error(connection, route.api.codec, error)
         except Exception as error:
+            outcome = ", something went wrong inside the proxy"
             logger.exception("%s %s failed", connection.method, connection.path)
             release_frames(error)
             await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)
-            seconds = time.monotonic() - started_at
-            logger.info(
-                "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", seconds, outcome
-            )
+            if capture is not None:
+                capture.end(outcome.removeprefix(", "))
+            if seen is not None:
+                self._observers.end(seen, connection.status, outcome.removeprefix(", "))
+            _log_outcome(connection, time.monotonic() - started_at, outcome)
+            logged.close()
 
     async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:
         self._guard.check(connection)
@@ -156,18 +192,31 @@ class App:
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
             return
+        if self._inspector is not None and self._inspector.is_page(connection):
+            await self._inspector.serve_page(connection)
+            return
         self._guard.check_key(connection)
-        if connection.path == "/health":
+        if self._inspector is not None and self._inspector.is_api(connection):
+            await self._inspector.serve_api(connection)
+        elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
+        elif self._observers.serve_metrics is not None and connection.path == "/metrics":
+            await self._observers.serve_metrics(connection)
+        elif connection.path == "/ready":
+            await self._serve_readiness(connection)
         elif connection.path == "/" and connection.method in {"GET", "HEAD"}:
             await self._serve_root(connection)
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             await connection.respond(200, msgspec.json.encode(await self.reports()))
-        elif connection.path == "/ready" and self.pool is not None:
-            readiness = self.pool.readiness()
-            await connection.respond(200 if readiness.status == "ready" else 503, msgspec.json.encode(readiness))
         else:
             await self.serve_api(connection, route)
+
+    async def _serve_readiness(self, connection: ClientConnection) -> None:
+        if self.pool is None:
+            await self._readiness.serve(connection)
+            return
+        readiness = self.pool.readiness()
+        await connection.respond(200 if readiness.status == "ready" else 503, msgspec.json.encode(readiness))
 
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""
@@ -245,12 +294,40 @@ async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimE
     """
     if connection.started:
         return
-    body = codec.encode_error(error)
+    body = _with_request_id(codec.encode_error(error))
     if error.status in {408, 413, 431}:
         # Otherwise the unread rest of the body would be parsed as the next request on this connection.
         await connection.respond_before_body(error.status, body)
     else:
         await connection.respond(error.status, body)
+
+
+def _with_request_id(body: bytes) -> bytes:
+    """Add the id of the request to an error body, where Anthropic's API has it; clients of the others ignore it."""
+    request = current_request.get()
+    fields = msgspec.json.decode(body)
+    if request is None or not isinstance(fields, dict):
+        return body
+    return msgspec.json.encode({**fields, "request_id": request.id})
+
+
+def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> None:
+    """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask."""
+    fields = {
+        "method": connection.method,
+        "path": connection.path,
+        "status": connection.status or None,
+        "seconds": round(seconds, 6),
+    }
+    logger.info(
+        "%s %s %s in %.3f s%s",
+        connection.method,
+        connection.path,
+        connection.status or "-",
+        seconds,
+        outcome,
+        extra={"plain": not outcome, "fields": fields},
+    )
 
 
 async def _answer_preflight(connection: ClientConnection) -> None:
@@ -273,7 +350,7 @@ def create_app(config: Config, previous: App | None = None) -> App:
 
     It takes over from `previous` what stays when settings change, and what is known of upstreams that stay the same.
     """
-    mask_logged_keys()
+    mask_request_logs()
     state = _new_state(config) if previous is None else previous.state
     known = [] if previous is None else previous.endpoints
     if not config.upstreams:
@@ -291,12 +368,15 @@ def create_app(config: Config, previous: App | None = None) -> App:
 
 def _new_state(config: Config) -> SharedState:
     reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
-    return SharedState(reply_store, load_server_tools(config), new_id_sources())
+    captures = CaptureRing(config) if config.inspect else None
+    observers = load_observers(config, os.environ)
+    return SharedState(reply_store, load_server_tools(config), new_id_sources(), captures, observers)
 
 
 def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:
     upstream, store, tools = capabilities.upstream, state.reply_store, state.server_tools
     relay = Relay(config, upstream)
+    reports = functools.partial(model_reports, config, capabilities) if pool is None else pool.reports
     return App(
         config,
         capabilities,
@@ -307,6 +387,7 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
         server_tools=tools,
         state=state,
         pool=pool,
+        inspector=None if state.captures is None else InspectorEndpoints(config, reports, state.captures),
     )
 
 

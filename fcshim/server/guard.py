@@ -4,22 +4,20 @@ Rule: a request is rejected before its body is read and before anything is sent 
 here only, for every path.
 """
 
-import contextvars
 import hmac
 import ipaddress
-import logging
 from urllib.parse import parse_qsl
 
 from fcshim.codecs.routes import find_route
-from fcshim.config import Config, Secret
+from fcshim.config import Config
 from fcshim.errors import ConfigError, RequestError
 from fcshim.server.client_connection import ClientConnection, Headers
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN_PATHS = frozenset({"/health"})
 """Paths that need neither a key nor a known host name: orchestrators ask by address. They tell nothing."""
-_LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
-"""Paths about the process; on a loopback address they need no key either."""
+LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
+"""Paths about the process, beside `/health`; on a loopback address they need no key either."""
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
@@ -54,7 +52,7 @@ class RequestGuard:
 
         Every key is compared, in constant time, so timing tells nothing about them.
         """
-        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in _LOCAL_PATHS):
+        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in LOCAL_PATHS):
             return
         given = client_key(connection.headers, connection.query)
         if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end
@@ -66,7 +64,7 @@ class RequestGuard:
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return the headers that let an allowed web origin read the response."""
         origin = connection.header(b"origin")
-        if not self._origins or not origin:
+        if not self._origins or not origin or _is_inspector(connection.path):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
@@ -88,6 +86,12 @@ class RequestGuard:
 
     def _check_origin(self, connection: ClientConnection) -> None:
         origin = connection.header(b"origin").decode("latin-1")
+        if _is_inspector(connection.path):
+            # Only the inspector's own page may read captures, whatever origins may use the API.
+            own = connection.header(b"host").decode("latin-1")
+            if origin and origin not in {f"http://{own}", f"https://{own}"}:
+                raise RequestError(f"web origin {origin!r:.100} is not allowed here", status=403, kind="forbidden")
+            return
         if origin and not self._origins & {origin, "*"}:
             raise RequestError(
                 f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"
@@ -129,32 +133,6 @@ def client_key(headers: Headers, query: bytes = b"") -> bytes:
     return next(filter(None, named), b"") or _query_key(query)
 
 
-_key_of_request: contextvars.ContextVar[Secret | None] = contextvars.ContextVar("key_of_request", default=None)
-_REQUEST_LOGGERS = ("fcshim.server", "fcshim.dispatch", "fcshim.retry", "fcshim.upstream")
-_FORMATTER = logging.Formatter()
-
-
-def keep_out_of_log(key: bytes) -> None:
-    """Mask a key in what is logged for the current request: an upstream's error may quote the key that it got."""
-    if key:
-        _key_of_request.set(Secret(key.decode("latin-1")))
-
-
-def mask_logged_keys() -> None:
-    """Apply `keep_out_of_log` to all that is logged for requests; handlers may be those of another program."""
-    for name in _REQUEST_LOGGERS:
-        logging.getLogger(name).addFilter(_mask_record)
-
-
-def _mask_record(record: logging.LogRecord) -> bool:
-    secret = _key_of_request.get()
-    if secret is not None:
-        record.msg, record.args = secret.mask_text(record.getMessage()), ()
-        if record.exc_info:
-            record.exc_text = secret.mask_text(_FORMATTER.formatException(record.exc_info))
-    return True
-
-
 def header_names(connection: ClientConnection) -> set[bytes]:
     """Return the names of the request's headers, which tell which API the client speaks.
 
@@ -189,6 +167,10 @@ def _host_name(header: bytes) -> str:
         return text[1:].partition("]")[0]
     name, colon, port = text.rpartition(":")
     return name if colon and port.isdigit() else text
+
+
+def _is_inspector(path: str) -> bool:
+    return path.startswith("/fcshim/") and path != "/fcshim/models"
 
 
 def _has_body(connection: ClientConnection) -> bool:

@@ -42,6 +42,8 @@ _NOT_FORWARDED = frozenset(
         *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
     }
 )
+_RENAMED = {b"x-request-id": b"x-upstream-request-id"}
+"""The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
 
 
 class Relay:
@@ -108,9 +110,12 @@ class Relay:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         end_detector = EndDetector(self._codec, reply.header("content-type"))
+        observed = connection.observed
         try:
             async for data in reply:
                 await connection.write(data)
+                if observed is not None:
+                    observed.relay(data)
                 if end_detector.feed(data):
                     await _copy_rest(reply, connection)
                     break
@@ -178,7 +183,11 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """
     dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)  # uvicorn sends a date of its own
     lowered = [(name.lower(), value) for name, value in headers]
-    return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]
+    return [
+        (_RENAMED.get(name, name), value)
+        for name, value in lowered
+        if name not in dropped and not name.startswith(b"access-control-")
+    ]
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:

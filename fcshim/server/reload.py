@@ -26,8 +26,9 @@ logger = logging.getLogger("fcshim.server")
 _NEEDS_RESTART = (
     *("host", "port", "max_headers", "head_timeout", "drain_timeout", "memory_entries", "memory_bytes", "log_level"),
     *("mcp", "allow", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
+    *("inspect", "inspect_bytes", "metrics", "record", "log_format"),
 )
-"""Settings of what stays: the listener, the stored replies, the tools that run here."""
+"""Settings of what stays: the listener, the stored replies, the tools that run here, what is observed."""
 _MAX_RETIRED = 64
 """Earlier settings that still serve a request, some 100 KB each. Streams are minutes long, reloads are rare."""
 _POLL = 1.0

@@ -29,6 +29,7 @@ from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.guard import client_key
 from fcshim.server.relay import Relay, with_model_name
+from fcshim.server.request_log import take_logged_body
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import UpstreamReply
@@ -156,6 +157,7 @@ def _retry_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
 
 logger = logging.getLogger("fcshim.server")
 
+_TRACE_HEADERS = {b"traceparent", b"tracestate"}
 _CODEC_HEADERS = {b"content-type", b"accept"}
 """Headers that `Upstream.send_request` sets itself."""
 
@@ -204,6 +206,7 @@ class ReplyEndpoints:
         """Serve one request. Raises `FcshimError` only before the response has started."""
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
+        take_logged_body(body)
         stored_upstream = self._upstream_stores_replies(route)
         target = route.make_target(
             connection.path,
@@ -213,6 +216,8 @@ class ReplyEndpoints:
         )
         request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
+        if connection.capture is not None:
+            await run_off_loop(len(body), functools.partial(connection.capture.take_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = request, None
         if not request.suffix:
@@ -308,16 +313,17 @@ class ReplyEndpoints:
             size=context.size,
         )
         headers = self._upstream_headers(context.connection, context.codec)
-        return RequestAttempts(factory, headers, context.refused)
+        return RequestAttempts(factory, headers, context.refused, context.connection.capture)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.
 
-        Headers of another API mean nothing to the upstream, except the key.
+        Headers of another API mean nothing to the upstream, except the key and the trace.
         """
         if codec is self._codec:
             return [pair for pair in self._relay.forwarded_headers(connection.headers) if pair[0] not in _CODEC_HEADERS]
-        return self._relay.translated_headers(connection)
+        context = [pair for pair in connection.headers if pair[0] in _TRACE_HEADERS]
+        return [*context, *self._relay.translated_headers(connection)]
 
 
 def new_id_sources() -> dict[str, Callable[[], str]]:

@@ -17,13 +17,13 @@ import uvicorn
 
 from fcshim.config import Config
 from fcshim.errors import ConfigError
-from fcshim.sanitize import configure_logging
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import check_exposure
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
+from fcshim.server.request_log import configure_request_log
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -92,7 +92,7 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
 
     With `load`, SIGHUP loads the settings again, and so does a change of the file `watched`.
     """
-    configure_logging(config.log_level.upper())
+    configure_request_log(config.log_level.upper(), config.log_format)
     silence_library_logs()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with listen(config) as listener:

@@ -30,6 +30,7 @@ from fcshim.server.provider_tools import ProviderToolPolicy
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.turn_cache import TurnCache
 from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
+from fcshim.tools.executor import CallListener
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
@@ -120,6 +121,7 @@ class ServerTools:
             max_rounds=self._config.max_rounds,
             max_reply=self._config.max_reply,
             store_turn=lambda visible, turn: self._turn_cache.store(owner, request.messages, visible, turn),
+            listener=_listener(connection, tools),
             describe_use=lambda call_id: next((made.pop(call_id) for made in uses.values() if call_id in made), None),
         )
         return tool_loop.request, tool_loop
@@ -170,6 +172,15 @@ class ServerTools:
         return PermissionDecision(
             allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it."
         )
+
+
+def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallListener:
+    """Return what is told of the calls that run for a request."""
+    if connection.observed is None:
+        return lambda _: None
+    return connection.observed.watch_tools(
+        {tool.definition.name: tool.traits.source.removeprefix("mcp:") for tool in tools}
+    )
 
 
 def load_server_tools(config: Config) -> ServerTools:

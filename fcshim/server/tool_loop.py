@@ -16,6 +16,7 @@ from fcshim.messages import AUTO, AssistantMessage, Message, Request, ToolChoice
 from fcshim.pipeline.exchange import Batch
 from fcshim.server.merged_reply import MergedReply
 from fcshim.tools import Executor
+from fcshim.tools.executor import CallListener
 
 StoreTurn = Callable[[AssistantMessage, tuple[Message, ...]], None]
 """Stores a turn: the message that the client saw, and the messages that the turn really consists of."""
@@ -39,6 +40,7 @@ class ToolLoop:
         max_reply: int,
         store_turn: StoreTurn,
         describe_use: DescribeUse = lambda _: None,
+        listener: CallListener = lambda _: None,
     ) -> None:
         self.request = request
         self._first_request = request
@@ -48,6 +50,7 @@ class ToolLoop:
         self._reply = self._new_reply()
         self._store_turn = store_turn
         self._describe_use = describe_use
+        self._listener = listener
 
     @property
     def has_run_tools(self) -> bool:
@@ -78,7 +81,7 @@ class ToolLoop:
         `ModelOutputError` (kind `max_rounds`) if the model may not be asked again.
         """
         reply, loop = self._reply, self._loop
-        await loop.run_tools(reply.last_round)
+        await loop.run_tools(reply.last_round, self._listener)
         described = [self._describe_use(call.tool_call_id) for call in executable_calls(reply.last_round)]
         visible: Batch = [(0, use) for use in described if use is not None]
         if loop.finished:

@@ -131,7 +131,7 @@ async def test_response_headers_are_relayed_except_those_of_connection_and_cors(
         response = await client.post("/v1/embeddings", json={})
 
     assert (418, b'{"a":1}') == (response.status_code, response.content)
-    assert ("9", "3") == (response.headers["x-request-id"], response.headers["retry-after"])
+    assert ("9", "3") == (response.headers["x-upstream-request-id"], response.headers["retry-after"])
     assert not {"access-control-allow-origin", "keep-alive"} & set(response.headers)
 
 

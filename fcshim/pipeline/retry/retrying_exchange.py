@@ -20,6 +20,7 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, T
 from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.call_outcome import ReplyReading
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.retry.attempt import (
     Attempt,
@@ -100,6 +101,17 @@ class RetryingExchange:
     def upstream_request(self) -> UpstreamRequest:
         """The request of the current attempt."""
         return self._exchange.upstream_request
+
+    @property
+    def codec(self) -> UpstreamCodec:
+        """The codec of the current attempt."""
+        return self._exchange.codec
+
+    @property
+    def reading(self) -> ReplyReading:
+        """How the reply of the current attempt was read."""
+        defects = tuple(defect.kind for defect in self._filters[-1].defects)
+        return ReplyReading(self._attempt.dialect, self._attempt.transcript.text, defects, self._shim.backend.name)
 
     @property
     def constraint_key(self) -> str:

@@ -1,0 +1,66 @@
+"""What became of each call that a model tried to make, for statistics.
+
+Rule: judged after the fact, from the model's text, the event and the defects: the parser does no work for it. A repair
+can be told from a transcription only where the dialect has JSON; elsewhere a repaired call counts as clean.
+"""
+
+from typing import Literal, NamedTuple
+
+from fcshim.events import ToolCallEnd
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+
+CallOutcome = Literal[
+    "clean", "repaired", "coerced", "rescued", "mended", "not_offered", "malformed", "truncated", "invalid", "limit"
+]
+"""Of the calls that may run: `rescued` was written in another dialect, `mended` came in a retry. The others may not."""
+
+_OF_DEFECTS: dict[str, CallOutcome] = {"unoffered": "not_offered", "unreadable": "malformed"}
+"""Defects for which no call is reported; of every other one, the call's end tells."""
+
+
+class ReplyReading(NamedTuple):
+    """How the reply of an attempt was read. `dialect` is None where the upstream reads the calls itself."""
+
+    dialect: Dialect | None = None
+    text: str = ""
+    """What the model wrote, as far as it is kept."""
+    defects: tuple[str, ...] = ()
+    """The kinds of the defects (`AttemptDefect.kind`)."""
+    backend: str = ""
+    """The name of the backend for which the request was made."""
+
+
+def outcome_of(
+    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, unmended: bool = False
+) -> CallOutcome:
+    """Return what became of a call that has ended. `unmended`: it stands with its defect, which no retry mended."""
+    if call.error is not None:
+        return call.error.kind
+    if unmended:
+        return "invalid"
+    if is_retry:
+        return "mended"
+    dialect, text = reading.dialect, reading.text
+    if (
+        dialect is not None
+        and text
+        and dialect.body_openers()
+        and not any(marker.strip() in text for marker in _openers(dialect))
+    ):
+        return "rescued"
+    if call.coerced:
+        return "coerced"
+    has_json = dialect is not None and isinstance(dialect.body, JsonShape | HeaderShape)
+    is_verbatim = call.tool_call_arguments_complete in text
+    return "repaired" if has_json and text and not is_verbatim else "clean"
+
+
+def outcomes_of_defects(reading: ReplyReading) -> list[CallOutcome]:
+    """Return what became of those that are text, or nothing."""
+    return [_OF_DEFECTS[kind] for kind in reading.defects if kind in _OF_DEFECTS]
+
+
+def _openers(dialect: Dialect) -> tuple[str, ...]:
+    return (*dialect.openers(), *dialect.section_openers(), *dialect.body_openers())

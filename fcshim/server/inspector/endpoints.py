@@ -1,0 +1,162 @@
+"""Serves the inspector: its page, and the JSON that the page and scripts read.
+
+Rule: the page's files hold nothing private; everything below `/fcshim/api` needs the key, where keys are configured. No
+other web origin can read any of it, and the page can load nothing from elsewhere.
+"""
+
+import asyncio
+import functools
+import importlib.resources
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from fcshim.config import Config
+from fcshim.dispatch import MIN_SIZE, run_off_loop
+from fcshim.errors import RequestError
+from fcshim.parse.dialects import AUTO, DIALECTS
+from fcshim.server.client_connection import ClientConnection, PingSchedule
+from fcshim.server.inspector.capture import Capture, CaptureRing
+from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
+from fcshim.server.inspector.views import detail_of, summary_of
+from fcshim.upstream.capabilities import ModelReport
+
+_ROOT = "/fcshim/"
+_API = "/fcshim/api/"
+_FILES = {
+    "": ("index.html", b"text/html; charset=utf-8"),
+    **{
+        name: (name, b"text/javascript; charset=utf-8")
+        for name in ("main.js", "dom.js", "list.js", "detail.js", "playground.js", "models.js", "api.js")
+    },
+    "style.css": ("style.css", b"text/css; charset=utf-8"),
+}
+_SECURITY_HEADERS = (
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+            b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+            b"require-trusted-types-for 'script'; trusted-types 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+_PAUSE = 0.1
+"""Seconds between two messages to a page: a burst of requests is one message."""
+_PING = 15.0
+_MAX_LISTED = 5_000
+
+
+class InspectorEndpoints:
+    """The endpoints below `/fcshim/`."""
+
+    def __init__(self, config: Config, reports: Callable[[], Awaitable[list[ModelReport]]], ring: CaptureRing) -> None:
+        self._config = config
+        self._reports = reports
+        self._ring = ring
+
+    @staticmethod
+    def is_page(connection: ClientConnection) -> bool:
+        """Tell whether a request is for a file of the page."""
+        path = connection.path
+        known = path == "/fcshim" or (path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES)
+        return known and connection.method in {"GET", "HEAD"}
+
+    @staticmethod
+    def is_api(connection: ClientConnection) -> bool:
+        """Tell whether a request is for the inspector's JSON."""
+        return connection.path.startswith(_API)
+
+    async def serve_page(self, connection: ClientConnection) -> None:
+        """Send a file of the page."""
+        if connection.path == "/fcshim":
+            connection.prepare(308, [(b"location", _ROOT.encode())])
+            await connection.end()
+            return
+        name, content_type = _FILES[connection.path[len(_ROOT) :]]
+        connection.prepare(200, [(b"content-type", content_type), *_SECURITY_HEADERS])
+        await connection.end(_read_file(name))
+
+    async def serve_api(self, connection: ClientConnection) -> None:
+        """Answer a request for data. Raises `RequestError`."""
+        path = connection.path[len(_API) :]
+        if path == "parse":
+            await self._serve_parse(connection)
+            return
+        if connection.method != "GET":
+            raise RequestError("expected GET", status=405)
+        if path == "requests":
+            captures = self._ring.newest_first()[:_MAX_LISTED]
+            found = await run_off_loop(MIN_SIZE, lambda: list(map(summary_of, captures)))
+            await _respond(connection, {"requests": found})
+        elif path.startswith("requests/"):
+            await self._serve_detail(connection, path.removeprefix("requests/"))
+        elif path == "events":
+            await self._serve_events(connection)
+        elif path == "models":
+            await _respond(connection, await self._models())
+        else:
+            raise RequestError(f"there is nothing at {connection.path!r:.200}", status=404, kind="not_found")
+
+    async def _serve_parse(self, connection: ClientConnection) -> None:
+        if connection.method != "POST":
+            raise RequestError("expected POST", status=405)
+        body = await connection.body(MAX_PLAYGROUND_BODY)
+        await _respond(connection, await run_off_loop(len(body) * 8, functools.partial(parse_for_playground, body)))
+
+    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
+        capture = self._ring.find(capture_id)
+        if capture is None:
+            raise RequestError(
+                f"request {capture_id!r:.40} is not captured, or no longer: --inspect-bytes keeps more",
+                status=404,
+                kind="not_found",
+            )
+        await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
+
+    async def _serve_events(self, connection: ClientConnection) -> None:
+        subscriber = self._ring.subscribe()
+        if subscriber is None:
+            raise RequestError("too many pages are open", status=503, kind="unavailable")
+        connection.prepare(200, [(b"content-type", b"text/event-stream"), *_SECURITY_HEADERS])
+        pings = PingSchedule(lambda: b": ping\n\n", first_interval=_PING, interval=_PING)
+        try:
+            async with connection.watch_disconnect(pings):
+                await connection.write(b": connected\n\n")
+                while True:
+                    await subscriber.wake.wait()
+                    await asyncio.sleep(_PAUSE)
+                    subscriber.wake.clear()
+                    changed, subscriber.changed = subscriber.changed, {}
+                    captures = [found for each in changed if (found := self._ring.find(each))]
+                    await connection.write(_event(captures))
+        finally:
+            self._ring.unsubscribe(subscriber)
+
+    async def _models(self) -> dict[str, object]:
+        return {
+            "upstream": ", ".join(self._config.upstreams) or self._config.upstream,
+            "upstream_api": self._config.upstream_api,
+            "dialects": [AUTO, *DIALECTS],
+            "models": await self._reports(),
+        }
+
+
+def _event(captures: list[Capture]) -> bytes:
+    summaries = msgspec.json.encode([summary_of(capture) for capture in captures])
+    return b"data: " + summaries + b"\n\n"
+
+
+async def _respond(connection: ClientConnection, document: object) -> None:
+    await connection.respond(200, msgspec.json.encode(document), *_SECURITY_HEADERS)
+
+
+@functools.cache
+def _read_file(name: str) -> bytes:
+    return importlib.resources.files("fcshim.server.inspector").joinpath("page", name).read_bytes()

@@ -1,0 +1,82 @@
+// Edit a reply, and see the events change.
+
+import { get, post } from "./api.js";
+import { colouredText, copy, el, eventList, legend, line } from "./dom.js";
+
+const EXAMPLE = 'Let me look.\n<function_call>\n{"name": "get_weather", "arguments": {"city": "Paris",}}\n</function_call>';
+
+export class Playground {
+  constructor() {
+    const changed = () => this.parseSoon();
+    this.text = el("textarea", { rows: 14, "aria-label": "The model's text", spellcheck: "false", input: changed });
+    this.tools = el("textarea", { rows: 6, "aria-label": "Tools (JSON)", spellcheck: "false", placeholder: 'Offered tools, as JSON: [{"name": "get_weather"}]. Empty: every name is a call.', input: changed });
+    this.dialect = el("select", { "aria-label": "Dialect", change: changed });
+    this.rescue = el("input", { type: "checkbox", change: changed });
+    this.chunk = el("input", { type: "number", min: 0, max: 1000000, value: 0, "aria-label": "Cut after so many characters", change: changed });
+    this.stop = el("select", { "aria-label": "Stop reason", change: changed }, ["complete", "max_tokens", "stop_sequence", "content_filter"].map((reason) => el("option", {}, reason)));
+    this.problem = el("p", { class: "bad", role: "alert" });
+    this.result = el("div", {});
+    this.text.value = EXAMPLE;
+    this.last = null;
+    this.element = el("section", { "aria-label": "Playground" },
+      el("div", { class: "bar" }, el("label", {}, "dialect", this.dialect), el("label", {}, this.rescue, "rescue"), el("label", {}, "cut", this.chunk), el("label", {}, "ends by", this.stop),
+        el("button", { type: "button", click: () => this.last && copy(this.vector()) }, "copy as test vector")),
+      el("div", { class: "play" },
+        el("div", { class: "panel" }, el("h2", {}, "The model's text"), this.text, el("h3", {}, "Tools"), this.tools, this.problem),
+        el("div", { class: "panel" }, el("h2", {}, "What the parser makes of it"), legend(), this.result)));
+  }
+
+  async prepare(given) {
+    if (!this.dialect.options.length) {
+      const { dialects } = await get("models").catch(() => ({ dialects: ["auto", "function_call"] }));
+      this.dialect.append(...dialects.map((name) => el("option", {}, name)));
+      this.dialect.value = "function_call";
+    }
+    if (given) {
+      this.text.value = given.text;
+      this.tools.value = given.tools;
+      this.dialect.value = given.dialect;
+      if (!this.dialect.value) this.dialect.value = "auto";
+    }
+    await this.parse();
+  }
+
+  parseSoon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.parse(), 150);
+  }
+
+  asked() {
+    const tools = this.tools.value.trim() ? JSON.parse(this.tools.value) : null;
+    return { text: this.text.value, dialect: this.dialect.value, tools, rescue: this.rescue.checked, chunk: Number(this.chunk.value) || 0, stop_reason: this.stop.value };
+  }
+
+  async parse() {
+    this.running?.abort();
+    this.running = new AbortController();
+    try {
+      this.last = await post("parse", this.asked(), this.running.signal);
+      this.problem.textContent = "";
+      this.result.replaceChildren(colouredText(this.last.segments), el("h3", {}, "Events"), eventList(this.last.events, 0, String));
+    } catch (error) {
+      if (error.name !== "AbortError") this.problem.textContent = line(error.message, 1000);
+    }
+  }
+
+  vector() {
+    const asked = this.asked();
+    const events = [];
+    for (const { event } of this.last.events) {
+      const last = events.at(-1);
+      if (event.type === "text" && last?.text !== undefined) last.text += event.text;
+      else if (event.type === "text") events.push({ text: event.text });
+      else if (event.type === "reasoning" && last?.reasoning !== undefined) last.reasoning += event.text;
+      else if (event.type === "reasoning") events.push({ reasoning: event.text });
+      else if (event.type === "tool_call_end" && event.error) events.push({ call: event.tool_call_name, error: event.error.kind });
+      else if (event.type === "tool_call_end") events.push({ call: event.tool_call_name, arguments: event.tool_call_arguments_complete });
+      else if (event.type === "stop") events.push({ stop: event.stop_reason });
+    }
+    const options = { dialect: asked.dialect, ...(asked.rescue ? { rescue: true } : {}) };
+    return JSON.stringify({ name: "from the playground", input: asked.text, ...(asked.tools ? { tools: asked.tools } : {}), options, events }, null, 2);
+  }
+}

@@ -1,0 +1,251 @@
+"""What the page and scripts get of a capture, as JSON: made when they ask, never before.
+
+Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+
+from fcshim.config import ModelConfig
+from fcshim.dispatch import make_shim
+from fcshim.errors import FcshimError
+from fcshim.events import JSON, Error, Event, Stop, ToolCallEnd, ToolCallStart, Usage
+from fcshim.messages import Request, Tool
+from fcshim.parse.stream import StreamParser
+from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.server.inspector.capture import AttemptCapture, Capture
+from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, logged_events, masked_reply, relayed_reply
+from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
+
+MAX_SHOWN = 1_000_000
+"""Characters of one text that the page gets; a browser shows that many, in parts, without delay."""
+MAX_EVENTS = 2_000
+MAX_SEGMENTS = 20_000
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A text, and how many characters of it were left out."""
+
+    text: str
+    left_out: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One line of the list; times are in seconds, `duration` is null while the request runs."""
+
+    id: str
+    time: float
+    api: str
+    method: str
+    path: str
+    model: str
+    dialect: str
+    way: str
+    """How the upstream was asked: prompt, native, relayed, or empty if nothing was sent."""
+    streamed: bool
+    status: int
+    duration: float | None
+    first_chunk: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    outcome: list[str]
+    calls: list[str]
+    error: str
+
+
+def shown(text: str) -> Shown:
+    """Return a text with its limit; lone surrogates, which JSON cannot carry, become question marks."""
+    kept = text[:MAX_SHOWN].encode("utf-8", "replace").decode()
+    return Shown(kept, len(text) - len(kept))
+
+
+def summary_of(capture: Capture) -> Summary:
+    """Summarise a capture; that of one that has ended is made once."""
+    return _ended_summary(capture) if capture.ended_at else _summary(capture)
+
+
+@functools.lru_cache(maxsize=1024)
+def _ended_summary(capture: Capture) -> Summary:
+    return _summary(capture)
+
+
+def _summary(capture: Capture) -> Summary:
+    events = [event for _, event in _client_events(capture)]
+    usage = next((event for event in reversed(events) if isinstance(event, Usage)), None)
+    chunks = [attempt.first_at for attempt in capture.attempts if attempt.first_at]
+    first = min(chunks, default=capture.sent.times[0] if capture.sent.times else 0.0)
+    return Summary(
+        id=capture.id,
+        time=capture.time,
+        api=capture.codec.name,
+        method=capture.method,
+        path=capture.path,
+        model=capture.model,
+        dialect=_dialect_name(capture),
+        way=_way(capture),
+        streamed=capture.streamed,
+        status=capture.status,
+        duration=capture.ended_at - capture.started_at if capture.ended_at else None,
+        first_chunk=first - capture.started_at if first else None,
+        input_tokens=None if usage is None else usage.input_tokens,
+        output_tokens=None if usage is None else usage.output_tokens,
+        outcome=_outcome(capture, events),
+        calls=[capture.mask.mask_text(event.tool_call_name) for event in events if isinstance(event, ToolCallStart)][
+            :100
+        ],
+        error=capture.error,
+    )
+
+
+def _client_events(capture: Capture) -> list[tuple[float, Event]]:
+    if capture.attempts:
+        return [pair for attempt in capture.attempts for pair in logged_events(attempt.log)]
+    return _relayed(capture).events
+
+
+def _relayed(capture: Capture) -> DecodedReply:
+    if capture.status != 200 or not capture.model:
+        return DecodedReply([], [])
+    reply = relayed_reply(capture.codec.decoder(), capture.sent.chunks())
+    return masked_reply(reply, capture.mask) or reply
+
+
+def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
+    """Return what came of the request, in words that the list can be filtered by."""
+    if not capture.ended_at:
+        return ["running"]
+    ends = [event for event in events if isinstance(event, ToolCallEnd)]
+    stops = [event.stop_reason for event in events if isinstance(event, Stop)]
+    failed = capture.status >= 400 or capture.error or any(isinstance(event, Error) for event in events)
+    found = {
+        "error": failed,
+        "calls": any(end.error is None for end in ends),
+        "rejected": any(end.error is not None for end in ends),
+        "truncated": "max_tokens" in stops or any(end.error and end.error.kind == "truncated" for end in ends),
+        "coerced": any(end.coerced for end in ends),
+        "retried": any(attempt.reason for attempt in capture.attempts),
+        "withheld": capture.withheld,
+    }
+    words = [word for word, holds in found.items() if holds]
+    return words if {"error", "calls", "rejected"} & set(words) else ["text", *words]
+
+
+def _way(capture: Capture) -> str:
+    if not capture.attempts:
+        return "relayed" if capture.status == 200 else ""
+    return "native" if capture.attempts[-1].native else "prompt"
+
+
+def _dialect_name(capture: Capture) -> str:
+    if capture.model_config is None or not capture.attempts or capture.attempts[-1].native:
+        return ""
+    model = capture.model_config.upstream_model or capture.model
+    return chosen_dialect(capture.model_config.dialect, model).name
+
+
+def detail_of(capture: Capture) -> dict[str, JSON]:
+    """Return everything about a capture. Long work: call it beside the event loop."""
+    texts = [_attempt_view(capture, attempt) for attempt in capture.attempts]
+    relayed = [] if capture.attempts else _relayed_view(capture)
+    return {
+        "summary": summary_of(capture),
+        "withheld": capture.withheld,
+        "request": {
+            "method": capture.method,
+            "path": capture.path,
+            "query": capture.query,
+            "headers": capture.headers,
+            "body": shown(capture.body.decode("utf-8", "replace")),
+        },
+        "tools": capture.tools,
+        "attempts": [*texts, *relayed],
+        "response": {
+            "status": capture.status,
+            "body": shown(capture.response_text()),
+            "chunks": len(capture.sent.times),
+        },
+        "timing": {
+            "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
+            "first": [attempt.first_at - capture.started_at for attempt in capture.attempts if attempt.first_at],
+            "duration": capture.ended_at - capture.started_at if capture.ended_at else None,
+        },
+    }
+
+
+def _attempt_view(capture: Capture, attempt: AttemptCapture) -> dict[str, JSON]:
+    reply = capture.decoded(attempt)
+    return {
+        "reason": attempt.reason,
+        "error": attempt.error,
+        "path": attempt.path,
+        "native": attempt.native,
+        "prompt": shown(attempt.body.decode("utf-8", "replace")),
+        **_reply_view(capture, reply),
+    }
+
+
+def _relayed_view(capture: Capture) -> list[dict[str, JSON]]:
+    reply = _relayed(capture)
+    if not reply.pieces:
+        return []
+    note = {"reason": "", "error": "", "path": "", "native": True, "prompt": Shown("", 0)}
+    return [{**note, **_reply_view(capture, reply)}]
+
+
+def _reply_view(capture: Capture, reply: DecodedReply) -> dict[str, JSON]:
+    pieces = [piece for piece in reply.pieces if piece.text]
+    coloured, left_out = _coloured(capture, pieces)
+    events = [{"at": at - capture.started_at, "event": event} for at, event in reply.events[:MAX_EVENTS]]
+    return {
+        "times": [piece.at - capture.started_at for piece in pieces],
+        "segments": coloured[:MAX_SEGMENTS],
+        "left_out": left_out + sum(len(text) for _, _, text in coloured[MAX_SEGMENTS:]),
+        "events": events,
+        "events_left_out": len(reply.events) - len(events),
+    }
+
+
+def _coloured(capture: Capture, pieces: Sequence[Piece]) -> tuple[list[Segment], int]:
+    """Cut the model's text into coloured segments; return them, and how many characters were left out."""
+    result: list[Segment] = []
+    first = total = 0
+    for kind, group in itertools.groupby(pieces, key=lambda piece: piece.kind):
+        run = list(group)
+        text = "".join(piece.text for piece in run)
+        kept = text[: max(MAX_TEXT - total, 0)].encode("utf-8", "replace").decode()
+        total += len(text)
+        ends = list(itertools.accumulate(len(piece.text) for piece in run))
+        spans = [Span(0, len(kept), kind)]
+        parser = (
+            _parser(capture) if kind == "text" and any(not attempt.native for attempt in capture.attempts) else None
+        )
+        if parser is not None:
+            spans = find_spans(parser, kept)
+        result += [(first + chunk, kind, part) for chunk, kind, part in segments(kept, spans, ends)]
+        first += len(run)
+    return result, max(total - MAX_TEXT, 0)
+
+
+def _parser(capture: Capture) -> StreamParser | None:
+    if capture.model_config is None:
+        return None
+    return new_parser(capture.model_config, capture.model, capture.tools)
+
+
+def new_parser(model: ModelConfig, name: str, tools: tuple[Tool, ...]) -> StreamParser | None:
+    """Make the parser with which a model's replies are read; None if its settings cannot be used."""
+    try:
+        shim = make_shim(Request(model=model.upstream_model or name, messages=(), tools=tools), model)
+        return StreamParser(
+            shim.dialect,
+            shim.tools,
+            rescue=model.rescue,
+            reasoning=model.reasoning,
+            in_reasoning=model.in_reasoning,
+            arguments=model.arguments,
+        )
+    except FcshimError:
+        return None

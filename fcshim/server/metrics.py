@@ -1,0 +1,122 @@
+"""`/metrics`: figures about requests, calls and tools for Prometheus.
+
+Rule: the number of time series is bounded. Names that come from clients (models) or from configuration (servers) count
+as `other` beyond a limit; nothing of a request's content is a label.
+"""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from fcshim.extras import naming_extra
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.observation import ObservedRequest
+
+with naming_extra("metrics"):
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client.exposition import choose_encoder
+    from prometheus_client.process_collector import ProcessCollector
+
+_MAX_NAMES = 64
+"""Different names in one label: enough for the models of a gateway, too few to fill a database of time series."""
+_MAX_LENGTH = 100
+OTHER = "other"
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_OWN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+"""Bounds of histograms: of replies, and of the proxy's own work."""
+
+
+class BoundedNames:
+    """The names that may be labels: the first that came, up to a limit."""
+
+    def __init__(self, limit: int = _MAX_NAMES) -> None:
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def __call__(self, name: str) -> str:
+        """Return `name` if it may be a label, else `other`; an empty one stays empty."""
+        if name in self._known or not name:
+            return name
+        if len(self._known) >= self._limit or len(name) > _MAX_LENGTH or not name.isprintable():
+            return OTHER
+        self._known.add(name)
+        return name
+
+
+class Metrics:
+    """The figures of one server. An observer of requests (`RequestObserver`)."""
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = urlsplit(upstream).netloc
+        self._model, self._server, self._dialect = BoundedNames(), BoundedNames(), BoundedNames()
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        served = ("api", "model", "upstream")
+        self._requests = Counter("fcshim_requests", "requests", (*served, "status"), registry=registry)
+        self._live = Gauge("fcshim_live_requests", "requests that are being served", ("api",), registry=registry)
+        self._first = Histogram(
+            "fcshim_time_to_first_token_seconds",
+            "time until the first event of the reply",
+            served,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "fcshim_request_duration_seconds", "time until the end", served, buckets=_SECONDS, registry=registry
+        )
+        self._overhead = Histogram(
+            "fcshim_overhead_seconds",
+            "time that fcshim itself took for a request and its reply",
+            ("api",),
+            buckets=_OWN_SECONDS,
+            registry=registry,
+        )
+        self._calls = Counter("fcshim_calls", "tool calls of models", ("dialect", "outcome"), registry=registry)
+        self._tokens = Counter("fcshim_tokens", "tokens", ("model", "upstream", "kind"), registry=registry)
+        self._retries = Counter(
+            "fcshim_retries", "further requests upstream for one request", ("model", "upstream"), registry=registry
+        )
+        self._errors = Counter("fcshim_upstream_errors", "failed requests upstream", ("upstream",), registry=registry)
+        self._tools = Counter(
+            "fcshim_mcp_calls", "tool calls that ran in the proxy", ("server", "outcome"), registry=registry
+        )
+
+    def begin(self, seen: ObservedRequest) -> None:
+        """Count a request that runs."""
+        self._live.labels(seen.api).inc()
+
+    def end(self, seen: ObservedRequest) -> None:
+        """Count a request that has ended."""
+        self._live.labels(seen.api).dec()
+        served = (seen.api, self._model(seen.model), self._upstream)
+        self._requests.labels(*served, str(seen.status or "none")).inc()
+        self._duration.labels(*served).observe(seen.ended_at - seen.started_at)
+        if seen.first_event_at:
+            self._first.labels(*served).observe(seen.first_event_at - seen.started_at)
+        if seen.attempts:
+            self._overhead.labels(seen.api).observe(seen.own_seconds)
+            self._count_reply(seen, served[1])
+        if seen.upstream_errors:
+            self._errors.labels(self._upstream).inc(seen.upstream_errors)
+        for run in seen.runs:
+            self._tools.labels(self._server(run.source), "failed" if run.failed else "done").inc()
+
+    async def serve(self, connection: ClientConnection) -> None:
+        """Answer with the figures, in the format that the client asks for."""
+        encode: Callable[[CollectorRegistry], bytes]
+        encode, content_type = choose_encoder(connection.header(b"accept").decode("latin-1"))
+        connection.prepare(200, [(b"content-type", content_type.encode())])
+        await connection.end(encode(self._registry))
+
+    def _count_reply(self, seen: ObservedRequest, model: str) -> None:
+        for call in seen.calls:
+            self._calls.labels(self._dialect(call.dialect), call.outcome).inc()
+        if len(seen.attempts) > 1:
+            self._retries.labels(model, self._upstream).inc(len(seen.attempts) - 1)
+        if seen.usage is not None:
+            for kind, count in (
+                ("input", seen.usage.input_tokens),
+                ("output", seen.usage.output_tokens),
+                ("cached", seen.usage.cached_tokens),
+                ("reasoning", seen.usage.reasoning_tokens),
+            ):
+                self._tokens.labels(model, self._upstream, kind).inc(count)

@@ -1,0 +1,49 @@
+"""`/ready`: whether requests would be answered now.
+
+Rule: ready means that the upstream answered lately, with anything but a failure of its own: a server that asks for a
+key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cost the upstream one.
+"""
+
+import asyncio
+
+import msgspec
+
+from fcshim.errors import UpstreamError
+from fcshim.server.client_connection import ClientConnection
+from fcshim.upstream import Upstream
+
+_LIFETIME = 5.0
+"""Seconds for which an answer counts: half the interval at which orchestrators ask by default."""
+
+
+class Readiness:
+    """Asks one upstream for its models, at most once in `lifetime` seconds."""
+
+    def __init__(self, upstream: Upstream, *, lifetime: float = _LIFETIME) -> None:
+        self._upstream = upstream
+        self._lifetime = lifetime
+        self._lock = asyncio.Lock()
+        self._checked_at = float("-inf")
+        self._problem = ""
+
+    async def serve(self, connection: ClientConnection) -> None:
+        """Answer 200 if the upstream is ready, else 503 with the reason."""
+        problem = await self.problem()
+        answer = {"status": "unavailable", "reason": problem} if problem else {"status": "ok"}
+        await connection.respond(503 if problem else 200, msgspec.json.encode(answer))
+
+    async def problem(self) -> str:
+        """Return why requests would not be answered; empty if they would."""
+        clock = asyncio.get_running_loop().time
+        async with self._lock:
+            if clock() - self._checked_at >= self._lifetime:
+                self._problem = await self._ask()
+                self._checked_at = clock()
+        return self._problem
+
+    async def _ask(self) -> str:
+        try:
+            status, _ = await self._upstream.fetch("GET", self._upstream.kind.codec.models_path)
+        except UpstreamError as error:
+            return error.message
+        return f"the upstream answered with status {status}" if status >= 500 else ""

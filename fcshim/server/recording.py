@@ -1,0 +1,161 @@
+"""`--record`: one file of JSON lines per request, from which `fcshim replay` parses its replies again.
+
+Rule: a record is masked before it is written, and holds nothing of a reply that repeats a credential of its request,
+since a stream may hold it in pieces. Files are for the owner only; the folder's size is limited, and nothing in it is
+ever deleted. A thread of its own masks and writes; requests do not wait for it.
+"""
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from fcshim.config import Config
+from fcshim.config.credentials import CredentialMask
+from fcshim.errors import ConfigError
+from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk, event_to_dict
+from fcshim.server.observation import ObservedAttempt, ObservedRequest
+from fcshim.server.request_log import config_secrets
+
+logger = logging.getLogger("fcshim.server")
+
+VERSION = 1
+KEPT_BYTES = 4 * 2**20
+"""Bytes of the replies to one request that are recorded."""
+_MAX_WAITING = 64
+"""Requests that wait to be written; beyond it a request is not recorded."""
+
+
+class Recorder:
+    """Writes a file for each request. An observer of requests (`RequestObserver`). Raises `ConfigError`."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._left = config.record_bytes - sum(file.stat().st_size for file in folder.glob("*.jsonl"))
+        except OSError as error:
+            raise ConfigError(f"--record: cannot use the folder {folder}: {error.strerror}") from error
+        self._folder = folder
+        self._secrets = config_secrets(config)
+        self._upstream = {"upstream": config.upstream, "upstream_api": config.upstream_api}
+        self._writer = ThreadPoolExecutor(1, "fcshim-record")
+        self._slots = threading.BoundedSemaphore(_MAX_WAITING)
+
+    def begin(self, seen: ObservedRequest) -> None:
+        """Do nothing: a record is made at the end."""
+
+    def end(self, seen: ObservedRequest) -> None:
+        """Record a request for a reply."""
+        if seen.request is None:
+            return
+        if not self._slots.acquire(blocking=False):
+            logger.warning("not recorded: too many requests wait to be written")
+            return
+        self._writer.submit(self._write, seen)
+
+    def close(self) -> None:
+        """Write what waits."""
+        self._writer.shutdown()
+
+    def _write(self, seen: ObservedRequest) -> None:
+        try:
+            data = record_of(seen, self._upstream, CredentialMask(self._secrets))
+            if len(data) > self._left:
+                logger.warning("%s: not recorded: the folder has reached --record-bytes", seen.id)
+                return
+            self._left -= len(data)
+            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seen.began))
+            name = f"{stamp}-{re.sub(r'[^A-Za-z0-9-]', '_', seen.id)[:80]}-{os.urandom(3).hex()}.jsonl"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(self._folder / name, flags, 0o600), "wb") as file:
+                file.write(data)
+        except OSError as error:
+            logger.warning("%s: not recorded: %s", seen.id, error.strerror)
+        finally:
+            self._slots.release()
+
+
+def record_of(seen: ObservedRequest, upstream: dict[str, str], mask: CredentialMask) -> bytes:
+    """Return the lines of a request's record: the request, each attempt, the end."""
+    connection = seen.connection
+    headers, query = mask.headers(connection.headers), mask.query(connection.query)
+    body = mask.mask(mask.body(seen.body))
+    attempts = [(attempt, mask.body(attempt.body)) for attempt in seen.attempts]
+    withheld = _why_withheld(seen, mask)
+    first: dict[str, JSON] = {
+        "type": "request",
+        "version": VERSION,
+        "id": seen.id,
+        "time": seen.began,
+        "api": seen.api,
+        "method": connection.method,
+        "path": connection.path,
+        "query": query,
+        "headers": headers,
+        "body": "" if withheld else body.decode("utf-8", "replace"),
+        **upstream,
+        "settings": seen.model_config,
+        "relayed": seen.is_relayed,
+        "ran_tools": bool(seen.runs),
+        "withheld": withheld,
+    }
+    last: dict[str, JSON] = {
+        "type": "end",
+        "status": seen.status,
+        "error": seen.error,
+        "seconds": seen.ended_at - seen.started_at,
+        "own_seconds": seen.own_seconds,
+        "cut": seen.cut,
+        "reply": "" if withheld else b"".join(seen.relayed).decode("utf-8", "replace"),
+        "calls": [call._asdict() for call in seen.calls],
+    }
+    lines = [first, *(_attempt_line(attempt, sent, withheld) for attempt, sent in attempts), last]
+    return b"".join(mask.mask(msgspec.json.encode(line)) + b"\n" for line in lines)
+
+
+def _attempt_line(attempt: ObservedAttempt, sent: bytes, withheld: str) -> dict[str, JSON]:
+    reading = attempt.exchange.reading
+    reply = b"".join(attempt.chunks)
+    shown: dict[str, JSON] = {
+        "body": sent.decode("utf-8", "replace"),
+        "reply": reply.decode("utf-8", "replace"),
+        "reads": [len(chunk) for chunk in attempt.chunks],
+        "events": [event_to_dict(event) for event in attempt.events],
+    }
+    return {
+        "type": "attempt",
+        "reason": attempt.reason,
+        "error": attempt.error,
+        "native": attempt.native,
+        "backend": attempt.backend,
+        "dialect": None if reading.dialect is None else reading.dialect.name,
+        "path": attempt.path,
+        **({} if withheld else shown),
+    }
+
+
+def _why_withheld(seen: ObservedRequest, mask: CredentialMask) -> str:
+    """Return why nothing of the content is recorded; empty if it is."""
+    if mask.overflowed:
+        return "the request has too many different credentials"
+    texts = [b"".join(seen.relayed).decode("utf-8", "replace")]
+    for attempt in seen.attempts:
+        texts += [attempt.exchange.reading.text, joined_text(attempt.events)]
+    repeats = any(mask.mask_text(text) != text for text in texts) or (mask.is_needed and seen.is_relayed)
+    return "the reply may repeat a credential of the request" if repeats else ""
+
+
+def joined_text(events: Iterable[Event]) -> str:
+    """Return what the events say, without the borders between them."""
+    parts = []
+    for event in events:
+        match event:
+            case Text(text=text) | Reasoning(text=text) | ToolCallChunk(tool_call_arguments_chunk=text):
+                parts.append(text)
+    return "".join(parts)

@@ -1,0 +1,265 @@
+"""The inspector's JSON: what is captured of requests, who may read it, and what never appears in it."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
+from tests.server.raw_upstream import raw_upstream, stream_texts
+
+REQUESTS = "/fcshim/api/requests"
+CANARY = "canary-9f8e7d6c5b4a"
+
+
+async def summaries(client) -> list:
+    return (await client.get(REQUESTS)).json()["requests"]
+
+
+async def detail(client, place: int = 0) -> dict:
+    found = await summaries(client)
+    return (await client.get(f"{REQUESTS}/{found[place]['id']}")).json()
+
+
+async def test_there_is_no_inspector_unless_it_is_asked_for():
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        answers = [await client.get(path) for path in ("/fcshim/", REQUESTS, "/fcshim/api/models")]
+
+    assert [404, 404, 404] == [answer.status_code for answer in answers]
+
+
+async def test_a_call_is_shown_with_its_prompt_its_chunks_and_its_events():
+    pieces = ["So: ", CALL[:20], CALL[20:40], CALL[40:]]
+    async with (
+        raw_upstream(stream_texts(*pieces)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body())
+        (summary,) = await summaries(client)
+        shown = await detail(client)
+    (attempt,) = shown["attempts"]
+    kinds = [kind for _, kind, _ in attempt["segments"]]
+    names = [text for _, kind, text in attempt["segments"] if kind == "name"]
+    events = [pair["event"]["type"] for pair in attempt["events"]]
+
+    assert (["calls"], ["add"], "prompt", 200) == tuple(summary[key] for key in ("outcome", "calls", "way", "status"))
+    assert "".join(pieces) == "".join(text for _, _, text in attempt["segments"])
+    assert ["text", "marker", "name", "arguments"] == list(dict.fromkeys(kinds))
+    assert ["add"] == names
+    assert len(pieces) == len(attempt["times"])
+    assert {"text", "tool_call_start", "tool_call_end", "stop"} <= set(events)
+    assert "function_call" in attempt["prompt"]["text"]
+    assert "tool_calls" in shown["response"]["body"]["text"]
+    assert "Hi" in shown["request"]["body"]["text"]
+
+
+async def test_a_relayed_request_is_shown_as_the_client_got_it():
+    async with (
+        raw_upstream(stream_texts("Hel", "lo")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=False))
+        (summary,) = await summaries(client)
+        shown = await detail(client)
+
+    assert ("relayed", ["text"]) == (summary["way"], summary["outcome"])
+    assert "Hello" == "".join(text for _, _, text in shown["attempts"][0]["segments"])
+
+
+async def test_the_reason_of_a_second_attempt_is_shown_beside_it():
+    broken = '<function_call>\n{"name": "add", "arguments": {"a": ]}\n</function_call>'
+    async with (
+        raw_upstream(stream_texts(broken), stream_texts(CALL)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(stream=False))
+        (summary,) = await summaries(client)
+        shown = await detail(client)
+
+    assert ["calls", "retried"] == summary["outcome"]
+    assert [False, True] == [bool(attempt["reason"]) for attempt in shown["attempts"]]
+
+
+async def test_a_refused_request_is_an_error_with_its_message():
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, content=b'{"model": 1}', headers={"content-type": "application/json"})
+        (summary,) = await summaries(client)
+
+    assert (["error"], 400) == (summary["outcome"], summary["status"])
+    assert summary["error"]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("cut", [1, 5, 1000])
+async def test_no_credential_of_a_request_is_kept_wherever_it_is_repeated(cut):
+    arguments = json.dumps({"api_key": CANARY, "nested": json.dumps({"clientSecret": CANARY + "2"})})
+    history = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "add", "arguments": arguments}}
+        ]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"password": CANARY + "3"})},
+    ]  # fmt: skip
+    reply = f"Your key is {CANARY}. " + CALL.replace('"a": 1', f'"key": "{CANARY}"')
+    headers = {"authorization": f"Bearer {CANARY}4", "x-custom-token": CANARY + "5", "cookie": f"s={CANARY}6"}
+    fields = {"access_token": CANARY + "7", "metadata": {"db_password": CANARY + "8"}}
+    async with (
+        raw_upstream(stream_texts(*(reply[at : at + cut] for at in range(0, len(reply), cut)))) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        query = f"?api_key={CANARY}9&x=1"
+        await client.post(CHAT + query, json=chat_body(messages=history, **fields), headers=headers)
+        found = (await client.get(REQUESTS)).text
+        shown = await detail(client)
+
+    assert CANARY not in found
+    assert CANARY not in json.dumps(shown)
+    assert "Your key is " in shown["attempts"][0]["segments"][0][2] or cut == 1
+    assert "x=1" in shown["request"]["query"]
+
+
+@pytest.mark.security
+async def test_captures_need_the_key_where_keys_are_configured_and_the_page_does_not():
+    from fcshim.config import Secret  # noqa: PLC0415
+
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True, api_keys=(Secret("secret-key"),)) as url,
+        http_client(url) as client,
+    ):
+        paths = (REQUESTS, f"{REQUESTS}/1", "/fcshim/api/events", "/fcshim/api/models")
+        refused = [(await client.get(path)).status_code for path in paths]
+        allowed = await client.get(REQUESTS, headers={"authorization": "Bearer secret-key"})
+        page = await client.get("/fcshim/")
+
+    assert [401] * 4 == refused
+    assert (200, 200) == (allowed.status_code, page.status_code)
+
+
+@pytest.mark.security
+async def test_no_other_web_origin_reads_captures_even_if_it_may_use_the_api():
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True, allow_origins=("*",)) as url,
+        http_client(url) as client,
+    ):
+        foreign = await client.get(REQUESTS, headers={"origin": "https://evil.example"})
+        rebound = await client.get(REQUESTS, headers={"host": "evil.example", "origin": "http://evil.example"})
+        own = await client.get(REQUESTS, headers={"origin": url})
+        script = await client.get("/fcshim/main.js", headers={"origin": url})  # browsers send it with modules
+
+    assert (403, 403, 200) == (foreign.status_code, rebound.status_code, own.status_code)
+    assert 200 == script.status_code
+    assert "access-control-allow-origin" not in own.headers
+    assert "default-src 'none'" in own.headers["content-security-policy"]
+
+
+async def test_the_ring_stays_below_its_limit_and_keeps_the_last_requests():
+    async with (
+        raw_upstream(*(stream_texts("x" * 2_000) for _ in range(60))) as upstream,
+        running_proxy(upstream.url, inspect=True, inspect_bytes=2**16) as url,
+        http_client(url) as client,
+    ):
+        for _ in range(60):
+            await client.post(CHAT, json=chat_body())
+        found = await summaries(client)
+
+    assert "60" == found[0]["id"]
+    assert 2 < len(found) < 30
+
+
+async def test_changes_come_as_server_sent_events_while_a_stream_runs():
+    async with (
+        raw_upstream(stream_texts("Hi")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+        client.stream("GET", "/fcshim/api/events") as response,
+    ):
+        lines = response.aiter_lines()
+        await anext(lines)
+        posted = asyncio.create_task(post_chat(url))
+        async for line in lines:
+            if line.startswith("data: ") and json.loads(line[6:])[0]["duration"] is not None:
+                break
+        await posted
+
+    assert "1" == json.loads(line[6:])[0]["id"]
+
+
+async def test_the_playground_parses_what_it_gets():
+    text = "Hi <tool_call>\n{'name': 'add', 'arguments': {'a': 1,}}\n</tool_call>"
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        asked = {"text": text, "dialect": "hermes", "tools": [{"name": "add"}], "chunk": 5}
+        parsed = await client.post("/fcshim/api/parse", json=asked)
+        path = await client.post("/fcshim/api/parse", json={"text": "x", "dialect": "../../etc"})
+        large = await client.post("/fcshim/api/parse", json={"text": "x" * 2_000_000})
+        tag = await client.post("/fcshim/api/parse", json={"text": "x", "in_reasoning": "<none>"})
+    shown = parsed.json()
+
+    assert text == "".join(each for _, _, each in shown["segments"])
+    assert "repaired" in {kind for _, kind, _ in shown["segments"]}
+    assert "tool_call_end" in {pair["event"]["type"] for pair in shown["events"]}
+    assert (400, 413, 400) == (path.status_code, large.status_code, tag.status_code)
+
+
+async def test_the_page_is_served_with_its_policy_and_names_nothing_elsewhere():
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        page = await client.get("/fcshim/")
+        script = await client.get("/fcshim/main.js")
+        missing = await client.get("/fcshim/../app.py")
+
+    assert (200, 200) == (page.status_code, script.status_code)
+    assert 200 != missing.status_code
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "https://" not in page.text + script.text
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("size", [10, 40_000])
+async def test_a_large_prompt_is_masked_too(size):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        messages = [{"role": "user", "content": f"{'x' * size} {CANARY}"}]
+        await client.post(CHAT, json=chat_body(messages=messages), headers={"x-api-key": CANARY})
+        shown = await detail(client)
+
+    assert "x" * 10 in shown["request"]["body"]["text"]
+    assert CANARY not in json.dumps(shown)
+
+
+@pytest.mark.security
+async def test_a_relayed_reply_that_repeats_a_credential_is_masked():
+    async with (
+        raw_upstream(stream_texts("It is ", CANARY[:5], CANARY[5:])) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=False), headers={"x-api-key": CANARY})
+        shown = await detail(client)
+
+    assert "It is *" in shown["attempts"][0]["segments"][0][2]
+    assert CANARY not in json.dumps(shown)
+    assert CANARY[:5] not in json.dumps(shown)

@@ -1,0 +1,206 @@
+"""The inspector's page in Chromium: every view, live, by keyboard, with hostile text.
+
+Rule: needs playwright (`pip install playwright`) and a Chromium on PATH (Debian's `chromium`); left out without them.
+`FCSHIM_SCREENSHOTS=docs/images` writes the screenshots of the documentation.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.proxy import CALL, chat_body, http_client, post_chat, running_proxy
+from tests.server.raw_upstream import raw_upstream, stream_texts
+
+playwright = pytest.importorskip("playwright.async_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
+
+HOSTILE = (
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+    "\x1b[2J\u202edrowssap\u202c javascript:alert(1) </pre></div><style>*{display:none}</style>"
+)
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": HOSTILE,
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+    },
+}
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str, *, width: int = 1280, height: int = 900, scheme: str = "light") -> AsyncIterator:
+    """Open the page; no request may leave the machine, and nothing may be logged as an error."""
+    problems: list[str] = []
+    async with playwright.async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = await browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "request", lambda sent: None if sent.url.startswith((url, "data:", "blob:")) else problems.append(sent.url)
+        )
+        await page.goto(f"{url}/fcshim/")
+        await page.wait_for_selector("#live.on")
+        yield page
+        await browser.close()
+
+    assert [] == problems
+
+
+async def screenshot(page, name: str) -> None:
+    folder = os.environ.get("FCSHIM_SCREENSHOTS")
+    if folder:
+        await page.screenshot(path=Path(folder) / f"inspector-{name}.png")
+
+
+async def test_the_list_fills_while_streams_run_and_is_filtered_and_searched():
+    replies = [
+        stream_texts("Sure. ", CALL[:25], CALL[25:]) if at % 2 else stream_texts("Hello ", "there") for at in range(20)
+    ]
+    async with (
+        raw_upstream(*replies) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        opened(url) as page,
+    ):
+        await asyncio.gather(*(post_chat(url, model=f"model-{at}") for at in range(20)))
+        await page.wait_for_selector("tbody tr[data-id] >> nth=19")
+        await screenshot(page, "list")
+        await page.select_option("select[aria-label=Outcome]", "calls")
+        calls = await page.locator("tbody tr").count()
+        await page.select_option("select[aria-label=Outcome]", "")
+        await page.keyboard.press("Escape")
+        await page.locator("#view").focus()
+        await page.keyboard.press("/")
+        await page.wait_for_timeout(100)
+        await page.keyboard.type("model-7")
+        found = await page.locator("tbody tr").count()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector(".detail")
+        heading = await page.locator(".detail h2").first.inner_text()
+        await page.keyboard.press("Escape")
+        await page.wait_for_selector(".detail", state="detached")
+
+    assert (10, 1) == (calls, found)
+    assert "model-7" in heading
+
+
+@pytest.mark.security
+async def test_hostile_text_is_shown_and_does_nothing():
+    reply = [HOSTILE, *CALL, "x" * 200_000]
+    async with raw_upstream(stream_texts(*reply)) as upstream, running_proxy(upstream.url, inspect=True) as url:
+        messages = [{"role": "user", "content": HOSTILE}]
+        await post_chat(url, messages=messages, model=HOSTILE, tools=False)
+        async with opened(url) as page:
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".detail .raw")
+            hacked = await page.evaluate("window.hacked")
+            text = await page.locator(".detail").inner_text()
+            scripts = await page.locator("main script, main img, main style").count()
+
+    assert (None, 0) == (hacked, scripts)
+    assert "<script>window.hacked" in text
+    assert "⟦U+202E⟧" in text
+    assert "\u202e" not in text
+
+
+async def test_a_request_is_coloured_and_its_slider_goes_through_time():
+    broken = '<function_call>\n{"name": "add", "arguments": {"a": ]}\n</function_call>'
+    pieces = [CALL[at : at + 6] for at in range(0, len(CALL), 6)]
+    async with (
+        raw_upstream(stream_texts("I add. ", broken), stream_texts("I add. ", *pieces)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post("/v1/chat/completions", json={**chat_body(stream=False, model="llama-3"), "tools": [TOOL]})
+        async with opened(url, height=1100) as page:
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".attempt")
+            attempts = await page.locator(".attempt").count()
+            last = page.locator(".attempt").nth(1)
+            names = await last.locator(".raw .name").all_inner_texts()
+            await screenshot(page, "request")
+            slider = last.locator("input[type=range]")
+            await slider.focus()
+            await slider.press("Home")
+            hidden = await last.locator(".raw .later").count()
+            await slider.press("End")
+            shown = await last.locator(".raw .later").count()
+            await page.click("text=open in playground")
+            await page.wait_for_selector("section[aria-label=Playground] .events li")
+            given = await page.locator('textarea[aria-label="The model\'s text"]').input_value()
+
+    assert 2 == attempts
+    assert "add" == "".join(names)
+    assert hidden > 5
+    assert 0 == shown
+    assert CALL in given
+
+
+async def test_the_playground_follows_what_is_typed_and_models_are_listed():
+    async with (
+        raw_upstream(*(stream_texts("ok") for _ in range(5))) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        opened(url, scheme="dark") as page,
+    ):
+        await page.click("nav a:has-text('Playground')")
+        await page.wait_for_selector(".events li")
+        await page.fill(
+            'textarea[aria-label="The model\'s text"]', 'Hi <function_call>{"name": "typed"}</function_call>'
+        )
+        await page.wait_for_selector(".raw .name:has-text('typed')")
+        await screenshot(page, "playground")
+        await page.fill("textarea[aria-label='Tools (JSON)']", "[{")
+        await page.wait_for_selector(".bad:not(:empty)")
+
+    assert upstream.requests is not None
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (3840, 2160)])
+async def test_no_size_of_screen_scrolls_sideways(width, height):
+    async with raw_upstream(stream_texts("x" * 50_000)) as upstream, running_proxy(upstream.url, inspect=True) as url:
+        await post_chat(url, model="a-very-long-model-name/" * 5)
+        async with opened(url, width=width, height=height) as page:
+            overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            on_list = await page.evaluate(overflow)
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".detail")
+            on_detail = await page.evaluate(overflow)
+            await screenshot(page, f"{width}")
+
+    assert (0, 0) == (on_list, on_detail)
+
+
+async def test_five_thousand_requests_and_a_line_of_megabytes_stay_usable():
+    async with (
+        raw_upstream(*(stream_texts("ok") for _ in range(40)), stream_texts("y" * 2_000_000)) as upstream,
+        running_proxy(upstream.url, inspect=True, inspect_bytes=2**26) as url,
+    ):
+        for at in range(41):
+            await post_chat(url, model=f"m{at}")
+        async with opened(url) as page:
+            await page.route("**/fcshim/api/requests", _five_thousand)
+            await page.reload()
+            await page.wait_for_selector(".bar .dim:has-text('5,000')")
+            rows = await page.locator("tbody tr").count()
+            await page.goto(f"{url}/fcshim/#/requests/41")
+            await page.wait_for_selector(".detail .raw")
+            size = await page.evaluate("document.body.innerText.length")
+
+    assert 200 == rows
+    assert size < 100_000
+
+
+async def _five_thousand(route) -> None:
+    answer = await (await route.fetch()).json()
+    first = answer["requests"][0]
+    many = [{**first, "id": str(5_000 - at)} for at in range(5_000)]
+    await route.fulfill(json={"requests": many})
