@@ -1,6 +1,7 @@
 """Logins to remote servers by OAuth."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import stat
@@ -79,11 +80,20 @@ async def test_a_rejected_token_needs_a_new_login(guarded, tmp_path):
     assert 1 == len(browser.shown)
 
 
+def pair_of_free_ports():
+    """Return a free port whose successor is free, too: there the server expects its registered client."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            port = first.getsockname()[1]
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
+                return port
+
+
 async def test_a_client_of_the_settings_is_not_registered(tmp_path):
     browser = Browser()
-    with serve_over_http("registered", name="guarded") as endpoint:
-        port = int(endpoint.url.split(":")[2].partition("/")[0]) + 1
-        known = OAuthClient(client_id="known", client_secret="s3cret", redirect_port=port)
+    port = pair_of_free_ports()
+    with serve_over_http("registered", port, name="guarded") as endpoint:
+        known = OAuthClient(client_id="known", client_secret="s3cret", redirect_port=port + 1)
         reach = msgspec.structs.replace(endpoint, oauth=True, oauth_client=known)
         logins = OAuthLogins(tmp_path, show=browser)
         async with manager(McpServerConfig(name="far", transport=reach), logins=logins) as servers:

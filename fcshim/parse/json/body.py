@@ -302,6 +302,7 @@ class JsonBody(BodyReader):
             tail = self._read_on(tail)
             if self.status is BodyStatus.ENDED:
                 self.unread += tail
+            if self.status is BodyStatus.ENDED or self._calls.end_pending:  # what was read is text
                 return
             self._calls.status = READING
         try:
