@@ -20,6 +20,8 @@ WORDS = (
     "C:\\dir", "—", "\t", "<thi", "think", "&lt;", "#", "//", "\\", "'", "<function_call", "<br/>", "null",
     "\u2028", "e\u0301",
 )  # fmt: skip
+CLOSERS = frozenset({"}", "</", "<", "\t"})
+"""Words that may belong to a stray closing marker."""
 NASTY = (
     CLOSE, OPEN, "{", "}", "]", '"', '\\"', "\\", "\n", "\t", "```", "`", "<think>", "</think>", "</", "<",
     "</function_cal", "<function_result name=", "</function_result>", "User: ", "\nAssistant: ", "🙂",
@@ -210,7 +212,10 @@ class _Writer:
 
 def noise(source: random.Random) -> str:
     """Create prose without Markdown quotes: many partial markers, but never a call."""
-    return " ".join(source.choices(WORDS, k=source.randint(1, 8))) + " "
+    words = source.choices(WORDS, k=source.randint(1, 8))
+    if not {*words} - CLOSERS:
+        words.append("so")  # closers alone are dropped after a call
+    return " ".join(words) + " "
 
 
 def _soup(seed: int, source: random.Random) -> Document:

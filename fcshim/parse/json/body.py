@@ -70,6 +70,7 @@ class JsonBody(BodyReader):
         self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
         self._call_markers: MarkerSet = self._end_markers
         self._repair: JsonRepair | None = None
+        self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
         self._state: State = self._before_body
         self._wait = False
@@ -190,6 +191,8 @@ class JsonBody(BodyReader):
         if self._calls.discarding:
             self._begin_skip()
         else:
+            unfinished = self._sink.is_open and not self._sink.is_complete
+            self._calls_before_repair = self._sink.call_count - unfinished
             self._repair = JsonRepair(source, self._dialect, self._reader, self._calls, self._envelope, self._limits)
             self._state = self._in_lenient
 
@@ -203,7 +206,8 @@ class JsonBody(BodyReader):
 
     def _end_repaired(self, unread: str) -> None:
         """End the body; first report that its remainder is text, where no call could be read from it."""
-        self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL
+        has_call = self._sink.call_count > self._calls_before_repair
+        self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
         if not self._calls.end_pending:
             self.unread = unread
             self._end_body()
