@@ -198,7 +198,7 @@ async def test_on_an_address_that_others_reach_every_path_needs_the_key(path, me
     assert (401, 200) == (refused.status_code, health.status_code)
 
 
-@pytest.mark.parametrize(("path", "status"), [("/metrics", 404), ("/ready", 404), ("/", 200)])
+@pytest.mark.parametrize(("path", "status"), [("/metrics", 404), ("/ready", 503), ("/", 200)])
 async def test_on_loopback_the_paths_about_the_process_need_no_key(path, status):
     async with running_proxy("http://127.0.0.1:9", api_keys=(Secret("first-key"),)) as url, http_client(url) as client:
         assert status == (await client.get(path)).status_code
