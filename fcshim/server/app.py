@@ -25,7 +25,7 @@ from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
 from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
-from fcshim.server.observation import Observers
+from fcshim.server.observation import NO_OBSERVERS, Observers
 from fcshim.server.observers import load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
 from fcshim.server.readiness import Readiness
@@ -161,7 +161,7 @@ class App:
             capture = connection.capture = self._captures.begin(connection, route.api.codec)
             connection.watch_response(capture.watch_response)
         seen = None
-        if connection.path not in LOCAL_PATHS:
+        if self._observers is not NO_OBSERVERS and connection.path not in LOCAL_PATHS:
             seen = self._observers.begin(logged.id, route, connection)
         try:
             await self._route(connection, route)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fcshim.config import Config
 from fcshim.errors import MissingExtraError
-from fcshim.server.observation import Observers, RequestObserver
+from fcshim.server.observation import NO_OBSERVERS, Observers, RequestObserver
 from fcshim.server.recording import KEPT_BYTES, Recorder
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def load_observers(config: Config, env: Mapping[str, str]) -> Observers:
         observers.append(tracing)
         on_close.append(tracing.close)
         keep_bytes = KEPT_BYTES if tracing.wants_content else keep_bytes
+    if not observers:
+        return NO_OBSERVERS
     return Observers(
         observers, keep_bytes=keep_bytes, on_close=on_close, serve_metrics=None if metrics is None else metrics.serve
     )

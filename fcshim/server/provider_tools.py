@@ -29,8 +29,6 @@ class ProviderToolPolicy:
 
         Raises `RequestError` if nothing else is offered, or a call of one is demanded.
         """
-        if not request.provider_tools:
-            return request
         functions = {tool.name for tool in request.tools}
         left_out = [tool for tool in request.provider_tools if tool.name not in functions]
         choice = _without_names(request.tool_choice, {tool.name for tool in left_out})

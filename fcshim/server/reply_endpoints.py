@@ -246,7 +246,8 @@ class ReplyEndpoints:
             return False
         if route.api.stateful:
             return self._upstream_stores_replies(route)
-        if has_any(request, self._capabilities.omissions(model.upstream_model or request.model)):
+        omissions = self._capabilities.omissions(model.upstream_model or request.model)
+        if omissions and has_any(request, omissions):
             return False
         if not uses_tools(request):
             return not await self._is_document_constrained(request)

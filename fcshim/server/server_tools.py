@@ -128,7 +128,7 @@ class ServerTools:
 
     def leave_out_provider_tools(self, request: Request) -> Request:
         """Return the request without tools that nobody can run. Raises `RequestError` if that leaves nothing."""
-        return self._provider_tools.apply(request)
+        return self._provider_tools.apply(request) if request.provider_tools else request
 
     async def _mcp_tools(self, connection: ClientConnection) -> list[AnyTool] | None:
         """Return the tools of the selected servers, and those that read resources; None where there are no servers."""
