@@ -261,9 +261,9 @@ async def _model_report(
 
 
 def report_table(reports: Sequence[ModelReport]) -> list[str]:
-    """Return the reports as lines of a table with a head, safe to show."""
-    rows = [(sanitize_line(row.model), row.tools, row.dialect, row.profile) for row in reports]
-    table = [("model", "tools", "dialect", "profile"), *rows]
+    """Return the reports as lines of a table with a head, safe to show; with the upstreams, where there are several."""
+    columns = ["model", "tools", "dialect", "profile", *(["upstream"] if any(row.upstream for row in reports) else [])]
+    table = [columns, *([sanitize_line(getattr(row, column)) for column in columns] for row in reports)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
