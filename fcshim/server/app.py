@@ -74,15 +74,16 @@ class App:
         replies: ReplyEndpoints,
         metadata: MetadataEndpoints,
         embeddings: EmbeddingEndpoint,
-        server_tools: ServerTools,
         state: "SharedState",
+        reports: Callable[[], Awaitable[list[ModelReport]]],
         pool: UpstreamPool | None = None,
         inspector: InspectorEndpoints | None = None,
     ) -> None:
         self.config = config
         self.state = state
+        self.reports = reports
+        """Returns a report for every model. Raises `UpstreamError`."""
         self.pool = pool
-        self._config = config
         self._inspector = inspector
         self._captures = state.captures
         self._observers = state.observers
@@ -96,7 +97,7 @@ class App:
         self._replies = replies
         self._metadata = metadata
         self._embeddings = embeddings
-        self._server_tools = server_tools
+        self._server_tools = state.server_tools
         self._connections: set[ClientConnection] = set()
         self.request_count = 0
         """Requests so far, also those that their clients abandoned, which uvicorn does not count."""
@@ -104,7 +105,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
-            await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self._config.body_timeout))
+            await self._serve_http(ClientConnection(scope, receive, send, body_timeout=self.config.body_timeout))
         elif scope["type"] == "lifespan":
             await run_lifespan(receive, send, self.open, self.aclose)
 
@@ -117,19 +118,13 @@ class App:
     def endpoints(self) -> list[tuple[Config, Capabilities]]:
         """The settings of each upstream, and what is known of it."""
         if self.pool is None:
-            return [(self._config, self.capabilities)]
+            return [(self.config, self.capabilities)]
         return [(member.config, member.capabilities) for member in self.pool.members.values()]
 
     @property
     def is_idle(self) -> bool:
         """Whether no request is running."""
         return not self._connections
-
-    async def reports(self) -> list[ModelReport]:
-        """Return a report for every model. Raises `UpstreamError`."""
-        if self.pool is not None:
-            return await self.pool.reports()
-        return await model_reports(self._config, self.capabilities)
 
     async def open(self) -> None:
         """Begin to connect to the MCP servers."""
@@ -154,7 +149,7 @@ class App:
             connection.method,
             connection.path,
             header_names(connection),
-            model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self._config.aliases),
+            model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self.config.aliases),
         )
         capture = None
         if self._captures is not None and route.operation == "reply":
@@ -221,7 +216,7 @@ class App:
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""
         if prefers_html(connection):
-            await serve_status_page(connection, self._config, self.capabilities, self.pool)
+            await serve_status_page(connection, self.config, self.capabilities, self.pool)
             return
         connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
         await connection.end(b"Ollama is running")
@@ -252,18 +247,18 @@ class App:
             unknown = route.api is OPENAI and not route.allowed_methods
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
         if route.operation == "model" and route.api.codec is OPENAI.codec and self._upstream_kind.full_openai_api:
-            return route.path_params["model"] not in self._config.aliases
+            return route.path_params["model"] not in self.config.aliases
         # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
         return (
             route.operation not in {"reply", "embed"}
             and route.api.codec is self._upstream_kind.codec
             and not self._serves_metadata
-            and (route.operation == "count" or not self._config.aliases)
+            and (route.operation == "count" or not self.config.aliases)
         )
 
     @property
     def _serves_metadata(self) -> bool:
-        return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
+        return self.config.tools == "prompt" or self.config.mcp is not None or not self._upstream_kind.allows_verbatim
 
 
 async def run_lifespan(
@@ -384,8 +379,8 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
         replies=ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
         embeddings=EmbeddingEndpoint(config, upstream, relay),
         metadata=MetadataEndpoints(config, upstream, store, tools, None if pool is None else pool.directory),
-        server_tools=tools,
         state=state,
+        reports=reports,
         pool=pool,
         inspector=None if state.captures is None else InspectorEndpoints(config, reports, state.captures),
     )

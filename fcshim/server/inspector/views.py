@@ -33,7 +33,7 @@ class Shown(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class Summary(msgspec.Struct, frozen=True):
+class RequestSummary(msgspec.Struct, frozen=True):
     """One line of the list; times are in seconds, `duration` is null while the request runs."""
 
     id: str
@@ -62,22 +62,22 @@ def shown(text: str) -> Shown:
     return Shown(kept, len(text) - len(kept))
 
 
-def summary_of(capture: Capture) -> Summary:
+def summary_of(capture: Capture) -> RequestSummary:
     """Summarise a capture; that of one that has ended is made once."""
     return _ended_summary(capture) if capture.ended_at else _summary(capture)
 
 
 @functools.lru_cache(maxsize=1024)
-def _ended_summary(capture: Capture) -> Summary:
+def _ended_summary(capture: Capture) -> RequestSummary:
     return _summary(capture)
 
 
-def _summary(capture: Capture) -> Summary:
+def _summary(capture: Capture) -> RequestSummary:
     events = [event for _, event in _client_events(capture)]
     usage = next((event for event in reversed(events) if isinstance(event, Usage)), None)
     chunks = [attempt.first_at for attempt in capture.attempts if attempt.first_at]
     first = min(chunks, default=capture.sent.times[0] if capture.sent.times else 0.0)
-    return Summary(
+    return RequestSummary(
         id=capture.id,
         time=capture.time,
         api=capture.codec.name,
