@@ -1,7 +1,9 @@
 """Everything whose size the model controls ends at a limit, with an error instead of a crash or exhausted memory."""
 
 import gc
+import sys
 import tracemalloc
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -120,24 +122,58 @@ def test_memory_is_bounded_in_other_dialects(name: str) -> None:
     _check_memory(StreamParser(dialect, TOOLS, limits=TINY), make(LONG))
 
 
-TINY = Limits(arguments=2_000, mend=500, hold=2_000, look_ahead=500)
-LONG = 40_000
-"""Characters: far more than the limits of `TINY` and the bounds below."""
-
-
-def _check_memory(parser: StreamParser, text: str) -> None:
-    pieces = [text[at : at + 50] for at in range(0, len(text), 50)]
-    for piece in pieces[:100]:
-        parser.feed(piece)
+def test_nothing_outside_the_parsers_grows() -> None:
+    """What all parsers share, such as compiled grammars, is complete after the first reply of each kind."""
+    kinds = [("function_call", make) for make in FAMILIES.values()] + list(IN_DIALECTS.values())
+    for dialect, make in kinds:
+        _feed(StreamParser(dialect, TOOLS, limits=TINY), make(4_000))
+    gc.collect()
     tracemalloc.start()
     try:
-        for piece in pieces[100:]:
-            parser.feed(piece)
+        for dialect, make in kinds:
+            _feed(StreamParser(dialect, TOOLS, limits=TINY), make(4_000))
         _, peak = tracemalloc.get_traced_memory()
         gc.collect()
         grown, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert grown < 30_000
-    assert peak < 500_000
+    assert grown < 0.1 * 4_000 * len(kinds)
+    assert peak < 1_000_000
+
+
+TINY = Limits(arguments=2_000, mend=500, hold=2_000, look_ahead=500)
+LONG = 40_000
+"""Characters: far more than the limits of `TINY` and the bounds above and below."""
+
+SHARED = (type, ModuleType, FunctionType)
+
+
+def _feed(parser: StreamParser, text: str) -> None:
+    for at in range(0, len(text), 50):
+        parser.feed(text[at : at + 50])
+
+
+def _check_memory(parser: StreamParser, text: str) -> None:
+    """Check that the parser keeps little, and late in the reply no more than early."""
+    step = LONG // 10
+    at_first = _size(parser)
+    sizes = []
+    for at in range(0, 9 * step, step):
+        _feed(parser, text[at : at + step])
+        sizes.append(_size(parser) - at_first)
+
+    assert max(sizes) < 60_000
+    assert max(sizes[5:]) < max(sizes[:5]) + 5_000
+
+
+def _size(root: object) -> int:
+    """Return the bytes of all objects that `root` refers to; unlike tracemalloc, without those that Python reuses."""
+    found = {id(root): root}
+    waiting = [root]
+    while waiting:
+        for each in gc.get_referents(waiting.pop()):
+            if id(each) not in found and not isinstance(each, SHARED):
+                found[id(each)] = each
+                waiting.append(each)
+    return sum(map(sys.getsizeof, found.values()))
