@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.examples import IN_MAKE_TEST
+
 ENGINE_TESTS = (
     "engine/",
     "chat/test_one_shot.py",
@@ -57,7 +59,7 @@ ENGINE_TESTS = (
 
 # No deadline: how long one example takes says more about the machine than about the code; benchmarks/ measures speed.
 # `make test` tries the same examples each time, so that it fails for a change and not by luck. `make fuzz` explores.
-settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=30)
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=IN_MAKE_TEST)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1_000)
 settings.load_profile("repeatable")
 

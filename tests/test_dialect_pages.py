@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim import ConfigError, Dialect, load_dialect
 from fcshim.constrain.constraint import dialect_note
 from fcshim.resources import resource_dir
+from tests.examples import examples
 from tests.parse.cases import Case, check
 from tests.parse.test_round_trip import check_round_trip, turns
 
@@ -141,7 +142,7 @@ def test_the_pages_reader_accepts_a_call_without_end_marker_if_the_reply_ended_b
     check(Case("half", half, truncated, **options))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(turn=turns(), seed=st.integers(0, 2**32))
 def test_the_pages_reader_reads_any_call_that_its_templates_write(lines: Dialect, turn: Any, seed: int) -> None:
     check_round_trip(lines, *turn, seed)

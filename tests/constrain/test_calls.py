@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -26,6 +26,7 @@ from tests.constrain import schemas
 from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
 from tests.constrain.test_values import HOSTILE
+from tests.examples import examples
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply
 
@@ -53,7 +54,7 @@ def test_every_dialect_has_a_grammar_but_those_whose_tags_are_named_after_tools(
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-@settings(max_examples=8, deadline=None)
+@examples(4)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=3), seed=st.integers(0, 2**32))
 def test_sampled_replies_are_parsed_as_valid_calls(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
     check_sampled_reply(dialect, drawn, seed)

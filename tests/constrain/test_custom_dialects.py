@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.constrain.call_template import call_template_of
@@ -19,6 +19,7 @@ from fcshim.prompt.dialect_folder import load_dialect
 from tests.constrain import schemas
 from tests.constrain.test_calls import check_sampled_reply
 from tests.constrained_upstream import CALL, make_client, owned_model_list
+from tests.examples import examples
 from tests.prompt.custom_dialects import SOUND, make_folder
 from tests.scripted import scripted_upstream, text_reply
 
@@ -29,7 +30,7 @@ NOTE = f"calls in the dialect {ENCODED!r} cannot be constrained: its templates d
 
 
 @pytest.mark.parametrize("name", sorted(SOUND.keys() - {ENCODED}))
-@settings(max_examples=5, deadline=None)
+@examples(4)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=2), seed=st.integers(0, 2**32))
 def test_sampled_replies_of_custom_dialects_are_parsed_as_valid_calls(name: str, drawn: object, seed: int) -> None:
     with TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
@@ -16,11 +16,12 @@ from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas
 from tests.constrain.matcher import Matcher
 from tests.constrain.sampler import sample
+from tests.examples import examples
 
 JSON = Any
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_sampled_texts_are_admitted(schema: JSON, seed: int) -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
@@ -30,7 +31,7 @@ def test_sampled_texts_are_admitted(schema: JSON, seed: int) -> None:
     assert Matcher(grammar).admits(sample(grammar, seed))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_damaged_texts_are_rejected_unless_the_grammar_derives_them(schema: JSON, seed: int) -> None:
     """A shortened text is incomplete, as JSON and as a tag."""

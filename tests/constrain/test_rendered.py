@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
@@ -15,6 +15,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_calls
 from tests.constrain.matcher import Matcher
+from tests.examples import examples
 
 JSON = Any
 WIDE = GrammarLimits(characters=60_000, items=100, further_calls=7)
@@ -73,7 +74,7 @@ CONSTRAINED = {name: row for name, row in DIALECTS.items() if not dialect_note(r
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-@settings(max_examples=15, deadline=None)
+@examples(6)
 @given(drawn=st.dictionaries(names, objects(), min_size=1, max_size=3))
 def test_rendered_calls_are_admitted(dialect: Dialect, drawn: dict[str, tuple[JSON, JSON]]) -> None:
     grammar = grammar_of(dialect, [Tool(name, "", schema) for name, (schema, _) in drawn.items()])

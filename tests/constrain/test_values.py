@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -15,6 +15,7 @@ from fcshim.constrain.values import arguments
 from fcshim.constrain.writer import write_gbnf
 from tests.constrain import schemas
 from tests.constrain.sampler import sample
+from tests.examples import examples
 
 JSON = Any
 
@@ -43,7 +44,7 @@ def test_sampled_values_satisfy_the_schema(schema: JSON, seed: int) -> None:
     assert [] == list(Draft202012Validator(schema).iter_errors(json.loads(text))), text
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32), tokens=st.integers(1, 3_000))
 def test_narrower_limits_still_satisfy_the_schema(schema: JSON, seed: int, tokens: int) -> None:
     text = sample(limit_tokens(grammar_of(schema), tokens), seed)

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.messages import as_tools
@@ -13,6 +13,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_call, render_calls, render_result, render_system
+from tests.examples import examples
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply, executable
 
@@ -70,7 +71,7 @@ def turns(draw: st.DrawFn) -> tuple[list[dict[str, JSON]], list[tuple[str, dict[
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@settings(max_examples=25, deadline=None)
+@examples(10)
 @given(turn=turns(), seed=st.integers(0, 2**32))
 def test_rendered_calls_parse_to_the_same_calls(
     dialect: Dialect, turn: tuple[list[dict[str, JSON]], list[tuple[str, dict[str, JSON]]]], seed: int

@@ -1,7 +1,7 @@
 """One exchange without I/O: the upstream's bytes in, the client's events out."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
@@ -11,6 +11,7 @@ from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall,
 from fcshim.pipeline.exchange import Exchange, estimate_usage
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
+from tests.examples import examples
 from tests.scripted import ROLE, end_chunks, event, text_chunk
 
 ADD = Tool("add", "Add.", {"type": "object"})
@@ -56,7 +57,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
-@settings(max_examples=40)
+@examples(20)
 @given(data=st.data())
 def test_the_reply_is_the_same_for_any_split_of_the_bytes(body, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=12)))

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fcshim.messages import (
     AUTO,
@@ -26,6 +26,7 @@ from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.profiles import DEFAULT
 from fcshim.prompt.render import render_system
+from tests.examples import examples
 from tests.prompt.conversations import chatml, conversations, text
 
 TOOLS = tuple(Tool(f"tool_{at}", f"Does {'long' if at == 3 else 'short'} things.") for at in range(6))
@@ -116,7 +117,7 @@ def _left_out(made: Prompt) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@settings(max_examples=10, deadline=None)
+@examples(6)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, PromptBudget(max_tools=2, max_result=150))

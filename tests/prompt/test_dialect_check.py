@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
@@ -17,6 +17,7 @@ from fcshim.parse.tagged.tags import Tag, Tags
 from fcshim.prompt.dialect_check import check_dialect
 from fcshim.prompt.dialect_folder import load_dialect
 from fcshim.prompt.escape import escaper_for, own_markers
+from tests.examples import examples
 from tests.parse.test_round_trip import check_round_trip, turns
 from tests.prompt.custom_dialects import BROKEN, SOUND, make_folder
 
@@ -48,13 +49,13 @@ def sound_dialect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     return load_dialect(make_folder(tmp_path_factory.mktemp("sound") / request.param, SOUND[request.param]))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(6)
 @given(data=st.data())
 def test_a_sound_dialect_reads_any_call_that_it_writes(sound_dialect: Dialect, data: st.DataObject) -> None:
     check_round_trip(sound_dialect, *data.draw(turns()), seed=0)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_escaping_for_a_sound_dialect_is_reversible(sound_dialect: Dialect, data: st.DataObject) -> None:
     pieces = st.sampled_from([*own_markers(sound_dialect), " ", "_", "x", "\n"])
@@ -83,7 +84,7 @@ BODIES = st.tuples(TAGS.map(TaggedCalls), st.just("tagged")) | st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(body=BODIES, open_=MARKERS, close=MARKERS | st.just(""), at_line_start=st.booleans())
 @example(
     body=(TaggedCalls(Tags(Tag("<f "), "</f>", Tag("<p "), "\n")), "tagged"),

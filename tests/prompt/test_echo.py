@@ -4,7 +4,7 @@ Tested for every dialect with its own markers, its rendered calls and results, a
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.events import Stop, Text
@@ -14,6 +14,7 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.render import render_calls, render_result
+from tests.examples import examples
 
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
 ARGUMENTS = '{"city": "Rome"}'
@@ -51,7 +52,7 @@ def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@settings(max_examples=20)
+@examples(8)
 @given(data=st.data())
 def test_the_prompt_contains_no_unescaped_marker(dialect: Dialect, data: st.DataObject) -> None:
     said, found = ("x" + "".join(data.draw(st.lists(pieces(dialect), max_size=8))) for _ in range(2))

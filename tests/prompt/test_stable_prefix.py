@@ -1,7 +1,7 @@
 """Each prompt is a prefix of the next one, so that the prefix cache of the engine hits."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fcshim.messages import Message, UserMessage
 from fcshim.parse.dialect import Dialect
@@ -10,6 +10,7 @@ from fcshim.prompt.content import Escaper
 from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import write_history
 from fcshim.prompt.profiles import PROFILES, Profile
+from tests.examples import examples
 from tests.prompt.conversations import chatml, conversations
 
 Conversation = tuple[list[Message], list[Message], list[list[Message]]]
@@ -34,7 +35,7 @@ def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> Non
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@settings(max_examples=12, deadline=None)
+@examples(6)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, REMINDED)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.constrain.constraint import dialect_note
@@ -16,6 +16,7 @@ from fcshim.parse.response_template.template import decode_template
 from fcshim.prompt.dialect_check import check_dialect
 from fcshim.prompt.dialect_folder import find_dialect, load_dialect
 from fcshim.prompt.render import render_samples
+from tests.examples import examples
 from tests.parse.response_template.test_results import TEMPLATES
 from tests.parse.test_round_trip import check_round_trip, turns
 
@@ -68,7 +69,7 @@ def dialect_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["json_tags", "json_delims", "named_json_kimi", "xml_qwen", "xml_types", "gemma"])
-@settings(max_examples=15, deadline=None)
+@examples(8)
 @given(data=st.data())
 def test_the_dialect_reads_any_call_that_it_writes(name: str, data: st.DataObject) -> None:
     check_round_trip(dialect_of(name), *data.draw(turns()), seed=0)

@@ -5,13 +5,14 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.tagged import TAGGED
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_calls
+from tests.examples import examples
 from tests.parse.cases import random_split
 from tests.parse.laws import Piece, check_reply, executable
 
@@ -71,7 +72,7 @@ def _read(text: str, pieces: list[str], stop: Any, **settings: Any) -> list[Piec
 
 
 @each_dialect
-@settings(max_examples=25, deadline=None)
+@examples(12)
 @given(
     data=st.data(),
     stop=st.sampled_from(["complete", "max_tokens"]),
@@ -92,7 +93,7 @@ def test_any_split_gives_the_same_events(
 
 
 @each_dialect
-@settings(max_examples=15, deadline=None)
+@examples(8)
 @given(data=st.data(), cut=st.integers(0, 400))
 def test_a_call_that_is_cut_off_does_not_run(dialect: Dialect, data: st.DataObject, cut: int) -> None:
     text = render_calls(dialect, [("f", '{"s": "one", "n": 5}')])[: cut % 120]

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.events import StopReason
@@ -17,6 +17,7 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import parse
 from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, element_tags
 from fcshim.parse.tagged.tags import Tags
+from tests.examples import examples
 from tests.parse.laws import executable, normalise
 
 Pieces = list[tuple[str, str]]
@@ -119,7 +120,7 @@ def _damaged(draw: st.DrawFn, dialect: Dialect, arguments: dict[str, Any]) -> tu
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_what_is_delivered_without_error_is_what_was_meant(name: str, data: st.DataObject) -> None:
     dialect = DIALECTS[name]
@@ -132,7 +133,7 @@ def test_what_is_delivered_without_error_is_what_was_meant(name: str, data: st.D
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_what_is_not_damaged_is_delivered(name: str, data: st.DataObject) -> None:
     dialect = DIALECTS[name]
