@@ -6,7 +6,8 @@
     ├── RequestError       the client: its request cannot be served as it is (4xx)
     ├── UpstreamError      the upstream endpoint (502, 504, or its own status)
     ├── ModelOutputError   the model: raised only if the caller asked for exceptions; else it is data in events
-    └── ToolError          a tool: becomes a result that the model reads
+    ├── ToolError          a tool: becomes a result that the model reads
+    └── StoreError         what the proxy remembers cannot be read or written now (503)
 
 Rule: a message says what happened, what was expected, and shows a short excerpt, never a secret.
 """
@@ -82,6 +83,17 @@ class ToolError(FcshimError):
     """A tool refused or failed; the message is written for the model."""
 
     kind = "tool_error"
+
+
+class StoreError(FcshimError):
+    """The store of what the proxy remembers does not answer; `retry_after` is in seconds."""
+
+    status = 503
+    kind = "unavailable"
+
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 def release_frames(error: BaseException) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from fcshim.codecs.framing import write_data
 from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.model_info import ModelInfo
-from fcshim.codecs.reply_store import DocumentStore
+from fcshim.codecs.reply_store import DocumentStore, Lookups
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Event, id_source
@@ -193,6 +193,14 @@ class TokenCounter(Protocol):
 
     def encode_count(self, tokens: int) -> bytes:
         """Write the number of tokens as a response body."""
+        ...
+
+
+class RequestRecaller(Protocol):
+    """Implemented by APIs whose clients refer to earlier replies by id."""
+
+    def recall_request(self, body: bytes, target: RequestTarget) -> Lookups[Request]:
+        """Read a client's request, and look up what it refers to. Raises `RequestError`."""
         ...
 
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.codecs.anthropic import ANTHROPIC
-from fcshim.codecs.base import Codec, LocalResponder, ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
+from fcshim.codecs.base import (
+    Codec,
+    LocalResponder,
+    ModelCatalogue,
+    ModelDescriber,
+    RequestRecaller,
+    RequestTarget,
+    TokenCounter,
+)
 from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.lm_studio import LM_STUDIO
 from fcshim.codecs.ollama import OLLAMA
@@ -37,7 +45,7 @@ class Route:
 class Api:
     """One API. Where no route matches, `prefixes` and `headers` identify the client's API, for the form of the error.
 
-    `stateful`: clients refer to earlier replies by id, so that all replies have to come from the same server.
+    `recaller`: clients refer to earlier replies by id, so that all replies have to come from the same server.
     """
 
     codec: Codec
@@ -48,7 +56,7 @@ class Api:
     catalogue: ModelCatalogue | None = None
     describer: ModelDescriber | None = None
     local: LocalResponder | None = None
-    stateful: bool = False
+    recaller: RequestRecaller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ APIS: tuple[Api, ...] = (
         prefixes=("/v1/responses",),
         counter=OPENAI_RESPONSES,
         local=OPENAI_RESPONSES,
-        stateful=True,
+        recaller=OPENAI_RESPONSES,
     ),
     Api(
         OLLAMA,

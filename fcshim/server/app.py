@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
 from fcshim.config import Config, scoped_config
-from fcshim.errors import FcshimError, RequestError, UpstreamError, release_frames
+from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
@@ -40,6 +39,8 @@ from fcshim.server.request_log import (
 )
 from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
+from fcshim.server.store import Store
+from fcshim.server.store.open import open_store
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
 from fcshim.upstream.health import MeasuredUpstream, endpoint_key, measured_upstream_for
 
@@ -53,9 +54,9 @@ _OF_ALL_UPSTREAMS = frozenset({"models", "model", "describe", "local"})
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """What stays when the settings are loaded again: stored replies, the tools that run here, ids, what is observed."""
+    """What stays when the settings are loaded again: the store, the tools that run here, ids, what is observed."""
 
-    reply_store: ReplyStore
+    store: Store
     server_tools: ServerTools
     id_sources: Mapping[str, Callable[[], str]]
     captures: CaptureRing | None
@@ -135,6 +136,7 @@ class App:
         await self._server_tools.aclose()
         for _, capabilities in self.endpoints:
             await capabilities.upstream.aclose()
+        await self.state.store.aclose()
         await asyncio.to_thread(self._observers.close)
 
     async def _serve_http(self, connection: ClientConnection) -> None:
@@ -165,6 +167,8 @@ class App:
             release_frames(error)
         except FcshimError as error:
             outcome = f", {error.message}"
+            if isinstance(error, StoreError):
+                connection.extra_headers.append((b"retry-after", str(error.retry_after).encode()))
             release_frames(error)
             await _send_error(connection, route.api.codec, error)
         except Exception as error:
@@ -362,14 +366,13 @@ def create_app(config: Config, previous: App | None = None) -> App:
 
 
 def _new_state(config: Config) -> SharedState:
-    reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
     captures = CaptureRing(config) if config.inspect else None
     observers = load_observers(config, os.environ)
-    return SharedState(reply_store, load_server_tools(config), new_id_sources(), captures, observers)
+    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), captures, observers)
 
 
 def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:
-    upstream, store, tools = capabilities.upstream, state.reply_store, state.server_tools
+    upstream, store, tools = capabilities.upstream, state.store, state.server_tools
     relay = Relay(config, upstream)
     reports = functools.partial(model_reports, config, capabilities) if pool is None else pool.reports
     return App(

@@ -9,10 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from fcshim.codecs.base import ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
+from fcshim.codecs.base import LocalResponder, ModelCatalogue, ModelDescriber, TokenCounter
 from fcshim.codecs.model_info import ModelInfo, find_model, read_models, with_aliases
 from fcshim.codecs.openai_chat.models import extend_models
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI_MODEL_LISTS, RouteMatch
 from fcshim.config import Config
 from fcshim.dispatch import make_shim
@@ -21,8 +20,9 @@ from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.exchange import estimate_usage
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.guard import client_key
 from fcshim.server.server_tools import ServerTools
+from fcshim.server.store import Store
+from fcshim.server.store.client_memory import ClientMemory
 from fcshim.upstream import Upstream
 from fcshim.upstream.model_pages import complete_model
 
@@ -86,13 +86,13 @@ class MetadataEndpoints:
         self,
         config: Config,
         upstream: Upstream,
-        reply_store: ReplyStore,
+        store: Store,
         server_tools: ServerTools,
         lister: ModelLister | None = None,
     ) -> None:
         self._lister = lister
         self._config = config
-        self._reply_store = reply_store
+        self._store = store
         self._upstream = upstream
         self._server_tools = server_tools
 
@@ -108,14 +108,28 @@ class MetadataEndpoints:
             elif route.operation == "describe" and api.describer is not None:
                 await self._describe(connection, route, api.describer, body)
             elif api.local is not None:
-                await connection.respond(
-                    200, api.local.respond(connection.method, self._target(connection, route), body)
-                )
+                await self._respond(connection, route, api.local, body)
+
+    async def _respond(
+        self, connection: ClientConnection, route: RouteMatch, local: LocalResponder, body: bytes
+    ) -> None:
+        """Answer without the upstream; a reply that the path names is fetched before, and deleted after."""
+        memory = ClientMemory(self._store, connection)
+        for name in route.path_params.values() if route.api.recaller is not None else ():
+            await memory.fetch(name)
+        target = route.make_target(connection.path, connection.query, memory)
+        data = local.respond(connection.method, target, body)
+        await memory.forget_deleted()
+        await connection.respond(200, data)
 
     async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
-        request, _ = await self._server_tools.add_to_request(
-            counter.decode_count(body, self._target(connection, route)), connection
-        )
+        memory = ClientMemory(self._store, connection)
+        target = route.make_target(connection.path, connection.query)
+        if route.api.recaller is not None:
+            request = await memory.read(route.api.recaller.recall_request(body, target), len(body))
+        else:
+            request = counter.decode_count(body, target)
+        request, _ = await self._server_tools.add_to_request(request, connection, memory)
         request = self._server_tools.leave_out_provider_tools(request)
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
@@ -140,7 +154,7 @@ class MetadataEndpoints:
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes
     ) -> None:
-        target = self._target(connection, route)
+        target = route.make_target(connection.path, connection.query)
         name = describer.described_name(target, body)
         names, listed = await (self._lister or self._upstream).list_models()
         known = {model.name: model for model in read_models(listed)}
@@ -159,7 +173,3 @@ class MetadataEndpoints:
         if self._lister is not None:
             upstream, upstream_name = await self._lister.locate(found.name)
         return await complete_model(upstream, found, upstream_name, alone=len(models) == 1)
-
-    def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
-        owner = client_key(connection.headers, connection.query)
-        return route.make_target(connection.path, connection.query, self._reply_store.for_owner(owner))

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec, ReplyIdentity
-from fcshim.codecs.reply_store import DocumentStore, ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
@@ -27,10 +26,11 @@ from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
-from fcshim.server.guard import client_key
 from fcshim.server.relay import Relay, with_model_name
 from fcshim.server.request_log import take_logged_body
 from fcshim.server.server_tools import ServerTools
+from fcshim.server.store import Store
+from fcshim.server.store.client_memory import ClientMemory
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities
@@ -55,8 +55,10 @@ class RequestHandler:
         new_attempts: NewAttempts,
         new_response: Callable[[], ClientResponse],
         tool_loop: ToolLoop | None,
+        memory: ClientMemory,
     ) -> None:
         self._connection = connection
+        self._memory = memory
         self._new_attempts = new_attempts
         self._new_response = new_response
         self._tool_loop = tool_loop
@@ -115,17 +117,22 @@ class RequestHandler:
         """Wait until the data is sent; end the response after the last data, unless another round follows."""
         data, self._last_data = self._last_data, None
         if data is not None and not self._runs_tools:
-            await self._connection.end(data)
+            await self._end(data)
             return
         await self._connection.drain()
         await self._connection.write(data or b"")
+
+    async def _end(self, data: bytes) -> None:
+        """Store what the client may refer to, then end the response."""
+        await self._memory.flush()
+        await self._connection.end(data)
 
     async def _run_next_round(self, tool_loop: ToolLoop) -> None:
         """Execute the tool calls of the last round, then run the next round or end the response."""
         self._connection.committed = True
         events = await tool_loop.run_tools()
         if tool_loop.finished:
-            await self._connection.end(self._response.feed(events) + self._response.close())
+            await self._end(self._response.feed(events) + self._response.close())
             return
         await self._connection.write(self._response.feed(events))
         self._attempts = self._new_attempts(tool_loop.request)
@@ -140,7 +147,7 @@ class RequestHandler:
             if self._attempts.refusal is not None:
                 self._connection.extra_headers += _retry_headers(self._attempts.refusal)
             raise error
-        await self._connection.end(self._response.feed(events) + self._response.close())
+        await self._end(self._response.feed(events) + self._response.close())
         release_frames(error)
 
     def _encode(self, batch: Batch) -> bytes:
@@ -175,6 +182,7 @@ class _RequestContext:
     client_request: Request
     upstream_request: Request
     tool_loop: ToolLoop | None
+    memory: ClientMemory
     size: int
     """Bytes of the body."""
     refused: FcshimError | None
@@ -189,7 +197,7 @@ class ReplyEndpoints:
         config: Config,
         capabilities: Capabilities,
         relay: Relay,
-        reply_store: ReplyStore,
+        store: Store,
         server_tools: ServerTools,
         id_sources: Mapping[str, Callable[[], str]],
     ) -> None:
@@ -197,7 +205,7 @@ class ReplyEndpoints:
         self._capabilities = capabilities
         self._upstream_kind = capabilities.upstream.kind
         self._codec = capabilities.upstream.kind.codec
-        self._reply_store = reply_store
+        self._store = store
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = id_sources  # by prefix
@@ -207,36 +215,36 @@ class ReplyEndpoints:
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
         take_logged_body(body)
+        memory = ClientMemory(self._store, connection)
         stored_upstream = self._upstream_stores_replies(route)
-        target = route.make_target(
-            connection.path,
-            connection.query,
-            None if stored_upstream else self._replies_of(connection),
-            stored_upstream=stored_upstream,
-        )
-        request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
+        target = route.make_target(connection.path, connection.query, stored_upstream=stored_upstream)
+        if route.api.recaller is not None:
+            request = await memory.read(route.api.recaller.recall_request(body, target), len(body))
+        else:
+            request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
         if connection.capture is not None:
             await run_off_loop(len(body), functools.partial(connection.capture.take_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = request, None
         if not request.suffix:
-            upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection)
+            upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection, memory)
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
             # Later requests refer to a stored reply, so only the upstream's own will do.
-            is_handled = None if route.api.stateful else functools.partial(_refuses_part, request)
+            is_handled = None if route.api.recaller else functools.partial(_refuses_part, request)
             write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
             relayed = await run_off_loop(len(body), write)
             refused = await self._relay.forward(connection, relayed, is_handled)
             if refused is None:
                 return
         if not request.messages:
-            identity = self._new_identity(request, codec, connection)
-            await connection.respond(200, codec.encode_reply(request, identity, ()))
+            data = codec.encode_reply(request, self._new_identity(request, codec, memory), ())
+            await memory.flush()
+            await connection.respond(200, data)
         else:
             context = _RequestContext(
-                connection, codec, model, request, upstream_request, tool_loop, len(body), refused
+                connection, codec, model, request, upstream_request, tool_loop, memory, len(body), refused
             )
             await self._handle(context)
 
@@ -244,7 +252,7 @@ class ReplyEndpoints:
         """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
         if route.api.codec is not self._codec or (model.upstream_model and "model" in route.path_params):
             return False
-        if route.api.stateful:
+        if route.api.recaller:
             return self._upstream_stores_replies(route)
         omissions = self._capabilities.omissions(model.upstream_model or request.model)
         if omissions and has_any(request, omissions):
@@ -274,28 +282,25 @@ class ReplyEndpoints:
         stands_alone = self._config.mcp is None and not self._config.upstreams
         return speaks_api and self._config.tools != "prompt" and stands_alone
 
-    def _replies_of(self, connection: ClientConnection) -> DocumentStore:
-        """Return the stored replies of the client's key."""
-        return self._reply_store.for_owner(client_key(connection.headers, connection.query))
-
-    def _new_identity(self, request: Request, codec: Codec, connection: ClientConnection) -> ReplyIdentity:
+    def _new_identity(self, request: Request, codec: Codec, memory: ClientMemory) -> ReplyIdentity:
         started_at = time.monotonic()
         return ReplyIdentity(
             id=self._id_sources[codec.reply_prefix](),
             created=int(time.time()),
             model=request.model,
             clock=lambda: time.monotonic() - started_at,
-            reply_store=self._replies_of(connection),
+            reply_store=memory,
         )
 
     async def _handle(self, context: _RequestContext) -> None:
         request = context.client_request
-        identity = self._new_identity(request, context.codec, context.connection)
+        identity = self._new_identity(request, context.codec, context.memory)
         handler = RequestHandler(
             context.connection,
             new_attempts=lambda sent: self._new_attempts(context, sent),
             new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
             tool_loop=context.tool_loop,
+            memory=context.memory,
         )
         ping_intervals = {"first_ping": self._config.first_ping, "ping": self._config.ping}
         upstream_request = self._server_tools.leave_out_provider_tools(context.upstream_request)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.mcp.config_file import load_servers
@@ -25,8 +24,8 @@ from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import qualified_name
 from fcshim.messages import Message, ProviderTool, Request, ToolMessage, UserMessage, text_of
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.guard import client_key
 from fcshim.server.provider_tools import ProviderToolPolicy
+from fcshim.server.store.client_memory import ClientMemory
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.turn_cache import TurnCache
 from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
@@ -59,13 +58,11 @@ class ServerTools:
         config: Config,
         servers: Sequence[McpServerConfig],
         pins: Path,
-        turn_cache: TurnCache,
         search: "SearchService | None" = None,
     ) -> None:
         self._config = config
         self._servers = servers
         self._pins = pins
-        self._turn_cache = turn_cache
         self._search = search
         self._provider_tools = ProviderToolPolicy()
         self._manager: Manager | None = None
@@ -90,18 +87,21 @@ class ServerTools:
         if self._manager is not None:
             await self._manager.aclose()
 
-    async def add_to_request(self, request: Request, connection: ClientConnection) -> tuple[Request, ToolLoop | None]:
+    async def add_to_request(
+        self, request: Request, connection: ClientConnection, memory: ClientMemory
+    ) -> tuple[Request, ToolLoop | None]:
         """Return the request for the model, and the tool loop if server tools were added.
 
         Waits for the servers' first attempts to connect, which `ConnectionTimeouts.start` limits.
-        Raises `RequestError` if the selection names an unknown server, or if several choices are requested.
+        Raises `RequestError` if the selection names an unknown server, or if several choices are requested;
+        `StoreError` if earlier turns cannot be looked up.
         """
         executed = self._executed_provider_tools(request)
         offered = await self._mcp_tools(connection) if request.messages else None
         if offered is None and not executed:
             return request, None
-        owner = client_key(connection.headers, connection.query)
-        messages = self._turn_cache.restore(owner, request.messages)
+        turns = TurnCache(memory)
+        messages = await turns.restore(request.messages)
         restored = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)
         web_tools = self._web_tools(executed, restored.messages)
         taken = {tool.name for tool in (*request.tools, *(tool.definition for tool in web_tools))}
@@ -120,7 +120,7 @@ class ServerTools:
             Executor(tools, permissions=Permissions(ask=self._decide_permission)),
             max_rounds=self._config.max_rounds,
             max_reply=self._config.max_reply,
-            store_turn=lambda visible, turn: self._turn_cache.store(owner, request.messages, visible, turn),
+            store_turn=lambda visible, turn: turns.store(request.messages, visible, turn),
             listener=_listener(connection, tools),
             describe_use=lambda call_id: next((made.pop(call_id) for made in uses.values() if call_id in made), None),
         )
@@ -187,8 +187,7 @@ def load_server_tools(config: Config) -> ServerTools:
     """Load the configured MCP servers, without starting them. Raises `ConfigError` if their file is invalid."""
     servers = load_servers(config.mcp, os.environ) if config.mcp else ()
     pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
-    turns = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
-    return ServerTools(config, servers, pins, TurnCache(turns), _load_search(config))
+    return ServerTools(config, servers, pins, _load_search(config))
 
 
 def _load_search(config: Config) -> "SearchService | None":

@@ -3,10 +3,10 @@
 Theory of operation. A client sends back the visible part of each turn. The cache finds the turn by a digest of the
 conversation up to it, as the client sends it, and substitutes the messages that the turn really consists of, so that
 the model sees its own calls. The digest ignores what clients change: call ids and the spelling of arguments (some APIs
-have no ids, some clients re-encode the JSON), and system messages (they may contain the time of day). It starts with
-the client's key, so that no client can find another client's turn. A turn that is not found (after a restart, an edit
-or an eviction) stays as the client sent it; the conversation is still valid, but the model no longer sees how it got
-its answer.
+have no ids, some clients re-encode the JSON), and system messages (they may contain the time of day). It is looked up
+among the client's own documents, so that no client can find another client's turn. A turn that is not found (after a
+restart, an edit or an eviction) stays as the client sent it; the conversation is still valid, but the model no longer
+sees how it got its answer.
 
 Rule: memory is bounded. Nothing is added to a conversation unless this client received the visible part verbatim.
 """
@@ -18,9 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage, TextPart, ToolCall, text_of
+from fcshim.server.store import StoredDocument
+from fcshim.server.store.client_memory import ClientMemory
 
 
 class _CachedTurn(msgspec.Struct, frozen=True):
@@ -31,40 +32,48 @@ class _CachedTurn(msgspec.Struct, frozen=True):
 
 
 class TurnCache:
-    """The turns of all clients."""
+    """The turns of one client, among its documents."""
 
-    def __init__(self, reply_store: ReplyStore) -> None:
-        self._reply_store = reply_store
+    def __init__(self, memory: ClientMemory) -> None:
+        self._memory = memory
 
-    def store(
-        self, owner: bytes, history: Sequence[Message], visible: AssistantMessage, messages: Iterable[Message]
-    ) -> None:
-        """Store the real messages of a turn that follows `history` and that the client sees as `visible`."""
-        *_, (_, digest) = _split_turns(owner, [*history, visible])
+    def store(self, history: Sequence[Message], visible: AssistantMessage, messages: Iterable[Message]) -> None:
+        """Store, with the end of the reply, a turn that follows `history` and that the client sees as `visible`."""
+        *_, (_, name) = _split_turns([*history, visible])
         turn = _CachedTurn(list(messages), [call.id for call in visible.tool_calls])
-        self._reply_store.put(digest, msgspec.msgpack.encode(turn))
+        self._memory.add(StoredDocument(name, msgspec.msgpack.encode(turn)))
 
-    def restore(self, owner: bytes, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Replace every cached turn by its real messages."""
+    async def restore(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages with the real ones of every turn that was stored. Raises `StoreError`."""
+        turns = list(_split_turns(messages))
+        names = [name for _, name in turns if name]
+        documents = await self._memory.find(names) if names else {}
         restored: list[Message] = []
-        for group, digest in _split_turns(owner, messages):
-            document = self._reply_store.get(digest) if digest else None
-            restored += (
-                group if document is None else _restore_turn(msgspec.msgpack.decode(document, type=_CachedTurn), group)
-            )
+        for group, name in turns:
+            cached = _read_turn(documents.get(name))
+            restored += group if cached is None else _restore_turn(cached, group)
         return tuple(restored)
 
 
-def _split_turns(owner: bytes, messages: Sequence[Message]) -> Iterator[tuple[list[Message], str]]:
+def _read_turn(document: bytes | None) -> _CachedTurn | None:
+    """Read a turn; None also for one of another release, which counts as not stored."""
+    try:
+        return None if document is None else msgspec.msgpack.decode(document, type=_CachedTurn)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _split_turns(messages: Sequence[Message]) -> Iterator[tuple[list[Message], str]]:
     """Split a conversation into turns.
 
-    Yields each with its digest if it is the model's, else with an empty string. The digest covers everything up to it.
+    Yields each with its name if it is the model's, else with an empty string. The digest in the name covers everything
+    up to it.
     """
-    digest = hashlib.sha256(b"%d:%b" % (len(owner), owner))
+    digest = hashlib.sha256()
     for _, group in itertools.groupby(messages, key=_is_assistant):
         turn = list(group)
         digest.update(msgspec.json.encode(_canonical_messages(turn)))
-        yield turn, digest.hexdigest() if _is_assistant(turn[0]) else ""
+        yield turn, f"turn:{digest.hexdigest()}" if _is_assistant(turn[0]) else ""
 
 
 def _is_assistant(message: Message) -> bool:

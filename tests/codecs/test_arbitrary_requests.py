@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.codecs.base import RequestTarget
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.errors import RequestError
 from fcshim.messages import Request
@@ -103,8 +102,6 @@ def test_the_valid_request_is_read(codec):
 @given(st.lists(ARBITRARY_JSON, max_size=4), ARBITRARY_JSON)
 def test_arbitrary_items_and_previous_response_are_read_or_rejected(items, previous):
     body = {"model": "m", "input": [{"role": "user", "content": "x"}, *items], "previous_response_id": previous}
-    found = process_request(
-        CODECS["openai_responses"], json.dumps(body).encode(), RequestTarget(reply_store=ReplyStore())
-    )
+    found = process_request(CODECS["openai_responses"], json.dumps(body).encode(), RequestTarget())
 
     assert isinstance(found, Request) or found.message

@@ -3,8 +3,11 @@
 import msgspec
 import pytest
 
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.messages import AssistantMessage, MediaPart, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.store import StoreLimits
+from fcshim.server.store.client_memory import ClientMemory
+from fcshim.server.store.memory import MemoryStore
 from fcshim.server.turn_cache import TurnCache
 
 
@@ -25,21 +28,41 @@ SHOWN = said("Let me.", THEIRS)
 ANSWER = ToolMessage("2", (TextPart("done"),), "theirs")
 
 
+class Clients:
+    """The turns of several clients in one store; each call is a request of its own."""
+
+    def __init__(self, **limits):
+        self.store_of_all = MemoryStore(StoreLimits(**limits))
+
+    def _memory(self, key):
+        headers = [(b"authorization", b"Bearer " + key)] if key else []
+        scope = {"method": "POST", "raw_path": b"/", "headers": headers, "query_string": b""}
+        return ClientMemory(self.store_of_all, ClientConnection(scope, None, None))
+
+    async def store(self, key, *turn):
+        memory = self._memory(key)
+        TurnCache(memory).store(*turn)
+        await memory.flush()
+
+    async def restore(self, key, messages):
+        return await TurnCache(self._memory(key)).restore(messages)
+
+
 @pytest.fixture
-def cache():
-    cache = TurnCache(ReplyStore())
-    cache.store(b"me", ASKED, SHOWN, REAL)
+async def cache():
+    cache = Clients()
+    await cache.store(b"me", ASKED, SHOWN, REAL)
     return cache
 
 
-def test_the_visible_message_is_replaced_by_the_real_turn(cache):
-    assert (*ASKED, *REAL, ANSWER) == cache.restore(b"me", (*ASKED, SHOWN, ANSWER))
+async def test_the_visible_message_is_replaced_by_the_real_turn(cache):
+    assert (*ASKED, *REAL, ANSWER) == await cache.restore(b"me", (*ASKED, SHOWN, ANSWER))
 
 
-def test_every_turn_of_a_conversation_is_restored(cache):
+async def test_every_turn_of_a_conversation_is_restored(cache):
     before = (*ASKED, SHOWN, ANSWER)
-    cache.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
-    found = cache.restore(b"me", (*before, said("End."), user("More")))
+    await cache.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
+    found = await cache.restore(b"me", (*before, said("End."), user("More")))
 
     assert (*ASKED, *REAL, ANSWER, said("", OURS), RESULT, said("End."), user("More")) == found
 
@@ -52,21 +75,21 @@ def test_every_turn_of_a_conversation_is_restored(cache):
         [said("Let me.", ToolCall("2", "theirs", '{"b":[2],"a":1}'))],
     ],
 )
-def test_the_spelling_of_a_message_does_not_matter(shown, cache):
-    assert (*ASKED, *REAL, ANSWER) == cache.restore(b"me", (*ASKED, *shown, ANSWER))
+async def test_the_spelling_of_a_message_does_not_matter(shown, cache):
+    assert (*ASKED, *REAL, ANSWER) == await cache.restore(b"me", (*ASKED, *shown, ANSWER))
 
 
-def test_call_ids_do_not_matter_and_become_the_clients(cache):
+async def test_call_ids_do_not_matter_and_become_the_clients(cache):
     other = msgspec.structs.replace(THEIRS, id="call_1_0")
-    found = cache.restore(b"me", (*ASKED, said("Let me.", other)))
+    found = await cache.restore(b"me", (*ASKED, said("Let me.", other)))
 
     assert (*ASKED, said("Let me.", OURS, other), RESULT) == found
 
 
-def test_the_system_message_does_not_matter(cache):
+async def test_the_system_message_does_not_matter(cache):
     later = (SystemMessage((TextPart("It is one."),)), user("Hi"))
 
-    assert (*later, *REAL) == cache.restore(b"me", (*later, SHOWN))
+    assert (*later, *REAL) == await cache.restore(b"me", (*later, SHOWN))
 
 
 @pytest.mark.parametrize(
@@ -82,13 +105,13 @@ def test_the_system_message_does_not_matter(cache):
         (b"me", (*ASKED, said("Let me.", THEIRS, THEIRS))),
     ],
 )
-def test_another_client_or_conversation_restores_nothing(owner, messages, cache):
-    assert messages == cache.restore(owner, messages)
+async def test_another_client_or_conversation_restores_nothing(owner, messages, cache):
+    assert messages == await cache.restore(owner, messages)
 
 
-def test_old_turns_are_evicted():
-    cache = TurnCache(ReplyStore(max_entries=1))
-    cache.store(b"", ASKED, SHOWN, REAL)
-    cache.store(b"", (user("Another"),), SHOWN, REAL)
+async def test_old_turns_are_evicted():
+    cache = Clients(entries=1)
+    await cache.store(b"", ASKED, SHOWN, REAL)
+    await cache.store(b"", (user("Another"),), SHOWN, REAL)
 
-    assert (*ASKED, SHOWN) == cache.restore(b"", (*ASKED, SHOWN))
+    assert (*ASKED, SHOWN) == await cache.restore(b"", (*ASKED, SHOWN))

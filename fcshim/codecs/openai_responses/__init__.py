@@ -1,6 +1,6 @@
 """OpenAI's Responses API: items instead of messages, and stored replies.
 
-Rule: the codec is stateless; replies are stored in the `ReplyStore` of the request target or the reply identity, and
+Rule: the codec is stateless; replies are stored in the `DocumentStore` of the request target or the reply identity, and
 without one nothing is stored.
 
 A call that ends with an error after its start was sent never reaches the client as a finished tool call:
@@ -32,6 +32,7 @@ from fcshim.codecs.openai_responses.encoder import ResponsesEncoder, write_reply
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.request import read_request
 from fcshim.codecs.openai_responses.upstream_request import write_request
+from fcshim.codecs.reply_store import Lookups, read_alone
 from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.errors import FcshimError
 from fcshim.events import Error
@@ -52,8 +53,12 @@ class OpenAIResponses(Codec):
     decode_models = staticmethod(read_models)
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
-        """Read a client's request. Raises `RequestError`."""
-        resolver = InputResolver(target.reply_store, self._request_limits, stored_upstream=target.stored_upstream)
+        """Read a client's request where nothing is stored. Raises `RequestError`."""
+        return read_alone(self.recall_request(body, target))
+
+    def recall_request(self, body: bytes, target: RequestTarget) -> Lookups[Request]:
+        """Read a client's request, and look up what it refers to. Raises `RequestError`."""
+        resolver = InputResolver(self._request_limits, stored_upstream=target.stored_upstream)
         return read_request(body, resolver, self._request_limits)
 
     def decoder(self) -> Decoder:

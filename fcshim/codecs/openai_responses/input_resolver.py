@@ -9,7 +9,7 @@ limited, so that a small request cannot load any amount of stored data.
 import msgspec
 
 from fcshim.codecs.json_text import RequestLimits, field_error
-from fcshim.codecs.reply_store import DocumentStore
+from fcshim.codecs.reply_store import Lookup, Lookups
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
@@ -33,7 +33,16 @@ class StoredResponse(msgspec.Struct):
         return [*self.input, *self.output_items()]
 
 
-_read = msgspec.json.Decoder(StoredResponse).decode
+_REFERENCE = "item_reference"
+_decode = msgspec.json.Decoder(StoredResponse).decode
+
+
+def read_stored(document: bytes) -> StoredResponse | None:
+    """Read a stored exchange; None for one of another release, which counts as not stored."""
+    try:
+        return _decode(document)
+    except msgspec.MsgspecError:
+        return None
 
 
 def input_items(source: dict[str, JSON]) -> list[JSON]:
@@ -54,30 +63,30 @@ class InputResolver:
     `stored_upstream`: the upstream stores earlier responses, and reports the unknown ones.
     """
 
-    def __init__(
-        self, reply_store: DocumentStore | None, limits: RequestLimits, *, stored_upstream: bool = False
-    ) -> None:
+    def __init__(self, limits: RequestLimits, *, stored_upstream: bool = False) -> None:
         self.has_unresolved = False
         self._stored_upstream = stored_upstream
-        self._reply_store = reply_store
         self._max_bytes = limits.recalled_bytes
         self._bytes_left = limits.recalled_bytes
         self._loaded: dict[str, StoredResponse] = {}
         self._items_by_id: dict[str, JSON] = {}
 
-    def resolve(self, source: dict[str, JSON]) -> list[JSON]:
+    def resolve(self, source: dict[str, JSON]) -> Lookups[list[JSON]]:
         """Return all items of the conversation, with references resolved. Raises `RequestError`."""
-        earlier = [item for stored in self._load_chain(source) for item in stored.all_items()]
-        return [found for item in [*earlier, *input_items(source)] for found in self._resolve_item(item)]
+        chain = yield from self._load_chain(source)
+        items = [*(item for stored in chain for item in stored.all_items()), *input_items(source)]
+        if not self._stored_upstream:
+            yield from self._load_items({name for item in items if isinstance(name := _referenced_id(item), str)})
+        return [found for item in items for found in self._resolve_item(item)]
 
-    def _load_chain(self, source: dict[str, JSON]) -> list[StoredResponse]:
+    def _load_chain(self, source: dict[str, JSON]) -> Lookups[list[StoredResponse]]:
         name = source.get("previous_response_id")
         chain: list[StoredResponse] = []
         if self._stored_upstream:
             self.has_unresolved = name is not None
             return chain
         while name is not None:
-            stored = self._load(name) if isinstance(name, str) else None
+            stored = (yield from self._load(name)) if isinstance(name, str) else None
             if stored is None:
                 raise RequestError(
                     f"Previous response with id {str(name)[:100]!r} not found.",
@@ -88,34 +97,38 @@ class InputResolver:
             name = stored.previous
         return chain[::-1]
 
-    def _resolve_item(self, item: JSON) -> list[JSON]:
-        if not isinstance(item, dict) or item.get("type") != "item_reference":
-            return [item]
-        found = self._find_item(item.get("id"))
-        self.has_unresolved = self.has_unresolved or found is None
-        return [] if found is None else [found]
-
-    def _find_item(self, item_id: JSON) -> JSON:
-        if not isinstance(item_id, str) or self._reply_store is None:
-            return None
-        if item_id not in self._items_by_id and (name := self._reply_store.resolve_alias(item_id)) is not None:
-            stored = self._load(name)
+    def _load_items(self, item_ids: set[str]) -> Lookups[None]:
+        """Load the responses that have these items."""
+        if not item_ids:
+            return
+        found = yield Lookup(aliases=tuple(sorted(item_ids)))
+        for name in dict.fromkeys(found.names.values()):
+            stored = yield from self._load(name)
             for item in stored.all_items() if stored is not None else ():
-                if isinstance(item, dict) and isinstance(item.get("id"), str):
-                    self._items_by_id[item["id"]] = item
-        found = self._items_by_id.get(item_id)
-        if found is not None:
-            self._charge(len(msgspec.json.encode(found)))
-        return found
+                item_id = item.get("id") if isinstance(item, dict) and item.get("type") != _REFERENCE else None
+                if isinstance(item_id, str) and found.names.get(item_id) == name:
+                    self._items_by_id[item_id] = item
 
-    def _load(self, name: str) -> StoredResponse | None:
-        if name not in self._loaded and self._reply_store is not None:
-            document = self._reply_store.get(name)
-            if document is None:
+    def _resolve_item(self, item: JSON) -> list[JSON]:
+        if not isinstance(item, dict) or item.get("type") != _REFERENCE:
+            return [item]
+        item_id = item.get("id")
+        found = self._items_by_id.get(item_id) if isinstance(item_id, str) else None
+        if found is None:
+            self.has_unresolved = True
+            return []
+        self._charge(len(msgspec.json.encode(found)))
+        return [found]
+
+    def _load(self, name: str) -> Lookups[StoredResponse | None]:
+        if name not in self._loaded:
+            document = (yield Lookup(names=(name,))).documents.get(name)
+            stored = None if document is None else read_stored(document)
+            if document is None or stored is None:
                 return None
             self._charge(len(document))
-            self._loaded[name] = _read(document)
-        return self._loaded.get(name)
+            self._loaded[name] = stored
+        return self._loaded[name]
 
     def _charge(self, size: int) -> None:
         self._bytes_left -= size
@@ -123,3 +136,7 @@ class InputResolver:
             raise RequestError(
                 f"input: the items that it refers to exceed {self._max_bytes} bytes", param="input", status=413
             )
+
+
+def _referenced_id(item: JSON) -> JSON:
+    return item.get("id") if isinstance(item, dict) and item.get("type") == _REFERENCE else None

@@ -22,6 +22,7 @@ from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
 from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_CALLS, BUILTIN_OUTPUTS, read_call, read_output
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.request_tools import flat_name, flat_names, read_tool_choice, read_tools
+from fcshim.codecs.reply_store import Lookups
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -243,11 +244,12 @@ _UNSUPPORTED = {
 }
 
 
-def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Request:
+def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
     """Read a request. Raises `RequestError`."""
     source = read_object(body)
     _reject_unsupported(source)
-    messages, loaded_tools = _read_messages(source, resolver)
+    items = yield from resolver.resolve(source)
+    messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)
     offered = read_tools(read_field(source, "tools", list, []), loaded_tools, limits)
     return Request(
         model=read_field(source, "model", str, ""),
@@ -273,16 +275,17 @@ def _reject_unsupported(source: dict[str, JSON]) -> None:
             raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
 
 
-def _read_messages(source: dict[str, JSON], resolver: InputResolver) -> tuple[tuple[Message, ...], list[JSON]]:
+def _read_messages(
+    source: dict[str, JSON], items: list[JSON], *, has_unresolved: bool
+) -> tuple[tuple[Message, ...], list[JSON]]:
     """Return the messages, instructions first, and the tools that input items contain."""
-    items = resolver.resolve(source)
-    reader = ItemReader(skipped=resolver.has_unresolved)
+    reader = ItemReader(skipped=has_unresolved)
     for position, item in enumerate(items):
         reader.read(item, f"input[{position}]")
     instructions = read_field(source, "instructions", str, "")
     before = (SystemMessage((TextPart(instructions),)),) if instructions else ()
     messages = (*before, *reader.close())
-    if not messages and not resolver.has_unresolved:
+    if not messages and not has_unresolved:
         raise RequestError("input: expected a string or at least one message", param="input")
     return messages, reader.loaded_tools
 

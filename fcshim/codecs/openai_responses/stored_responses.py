@@ -10,7 +10,7 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.json_text import field_error, write_json
-from fcshim.codecs.openai_responses.input_resolver import StoredResponse, input_items
+from fcshim.codecs.openai_responses.input_resolver import input_items, read_stored
 from fcshim.codecs.openai_responses.request import API
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -45,12 +45,12 @@ def respond(method: str, target: RequestTarget) -> bytes:
     """Serve a stored response or the items of its request, or delete the response. Raises `RequestError`."""
     name = target.path_params.get("response", "")
     document = None if target.reply_store is None else target.reply_store.get(name)
-    if target.reply_store is None or document is None:
+    stored = None if document is None else read_stored(document)
+    if target.reply_store is None or stored is None:
         raise RequestError(f"Response with id {name[:100]!r} not found.", param="response_id", status=404)
     if method == "DELETE":
         target.reply_store.delete(name)
         return msgspec.json.encode({"id": name, "object": "response", "deleted": True})
-    stored = msgspec.json.decode(document, type=StoredResponse)
     if target.path.endswith(_INPUT_ITEMS):
         return msgspec.json.encode(_list_items(name, stored.input, target.query))
     return msgspec.json.encode(stored.response)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses, ResponsesEncoder
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.events import CallError, Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
 from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
+from tests.codecs.stored_documents import StoredDocuments
 
 IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
 OPTIONS = ResponsesClientOptions(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
@@ -339,12 +339,12 @@ def test_an_invalid_custom_call_is_never_sent():
 
 @pytest.mark.parametrize(("events", "kept"), [([Stop("complete")], True), ([Stop("max_tokens")], True), ([], False)])
 def test_only_ended_responses_are_stored(events, kept):
-    memory = ReplyStore()
+    memory = StoredDocuments()
     identity = ReplyIdentity("resp_1", 1700000000, "m", reply_store=memory)
     stream(Text("a"), *events, identity=identity, input="x")
 
     assert kept == (memory.get("resp_1") is not None)
-    assert ("resp_1" if kept else None) == memory.resolve_alias("msg_100")
+    assert ("resp_1" if kept else None) == memory.aliases.get("msg_100")
 
 
 def as_read(events, index=0):
@@ -427,7 +427,7 @@ def test_a_reply_with_an_error_raises():
 
 @pytest.mark.parametrize("store", [None, True, False])
 def test_the_response_is_stored_unless_store_is_false(store):
-    memory = ReplyStore()
+    memory = StoredDocuments()
     written(Text("a"), Stop("complete"), identity=ReplyIdentity("resp_1", 1, "m", reply_store=memory), store=store)
 
     assert (store is not False) == (memory.get("resp_1") is not None)

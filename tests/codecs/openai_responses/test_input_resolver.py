@@ -7,24 +7,24 @@ from openai.types.responses import ResponseItem
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError
 from fcshim.events import Stop, Text
 from fcshim.messages import AssistantMessage, SystemMessage, TextPart, UserMessage, text_of
 from fcshim.reply import fold
+from tests.codecs.stored_documents import StoredDocuments
 
 
 class ResponsesSession:
     """A client and a codec with a reply store; every request gets a text as its reply."""
 
-    def __init__(self, codec=OPENAI_RESPONSES, **limits):
-        self.reply_store = ReplyStore(**limits)
+    def __init__(self, codec=OPENAI_RESPONSES):
+        self.reply_store = StoredDocuments()
         self._codec = codec
         self._replies = 0
 
     def read(self, **fields):
         body = json.dumps({"model": "m", "input": "hi", **fields}).encode()
-        return self._codec.decode_request(body, RequestTarget(reply_store=self.reply_store))
+        return self.reply_store.read(self._codec.recall_request(body, RequestTarget()))
 
     def reply_to(self, answer, **fields):
         """Send a request whose reply is `answer`; return the response object."""
@@ -83,10 +83,11 @@ def test_an_unknown_previous_response_is_the_documented_error(name):
 
 
 def test_a_broken_chain_is_an_error_instead_of_a_shorter_conversation():
-    session = ResponsesSession(max_entries=2)
+    session = ResponsesSession()
     name = None
     for _ in range(3):
         name = session.reply_to("x", previous_response_id=name)["id"]
+    session.reply_store.delete("resp_1")
     with pytest.raises(RequestError, match="not found"):
         session.read(previous_response_id=name)
 
@@ -188,6 +189,26 @@ def test_a_response_with_store_false_is_not_stored():
     session.reply_to("one", store=False)
 
     assert session.reply_store.get("resp_1") is None
+
+
+def test_a_stored_reply_of_another_release_counts_as_not_stored():
+    session = ResponsesSession()
+    session.reply_store.put("resp_1", b'{"version":9}')
+    with pytest.raises(RequestError, match="not found"):
+        session.read(previous_response_id="resp_1")
+    with pytest.raises(RequestError, match="not found"):
+        session.respond("GET", "/v1/responses/resp_1", "resp_1")
+
+
+@pytest.mark.parametrize("stored_id", ["msg_1", ["msg_1"], {"a": 1}])
+def test_an_item_is_taken_from_the_reply_that_its_id_leads_to(stored_id):
+    session = ResponsesSession()
+    item = {"type": "message", "role": "user", "id": "msg_1", "content": "the first"}
+    session.reply_to("one", input=[item])
+    session.reply_to("two", input=[{**item, "content": "the second", "id": stored_id}])
+    found = session.read(input=[{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "x"}])
+
+    assert ("the second" if stored_id == "msg_1" else "the first") == text_of(found.messages[0].content)
 
 
 def test_references_are_not_resolved_where_the_upstream_stores_replies():
