@@ -5,6 +5,7 @@ from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.schema import config_schema
 from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
+from fcshim.config.store_address import StoreAddress, parse_store_address
 from fcshim.config.table import Setting, settings
 from fcshim.config.upstreams import UpstreamConfig, check_name
 from fcshim.config.values import (
@@ -26,12 +27,14 @@ __all__ = [
     "ScopedConfig",
     "Secret",
     "Setting",
+    "StoreAddress",
     "ToolsPolicy",
     "UpstreamConfig",
     "check_file",
     "check_name",
     "config_schema",
     "load_config",
+    "parse_store_address",
     "scoped_config",
     "settings",
 ]

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.config.secret import Secret
+from fcshim.config.store_address import parse_store_address
 from fcshim.config.table import TABLES, Setting, settings
 from fcshim.config.upstreams import load_upstreams
 from fcshim.config.values import Config, ModelOverrides, check_address
@@ -195,6 +196,7 @@ def _secret(wanted: type, value: JSON) -> Secret:
 def _check(config: Config) -> None:
     """Validate what the types cannot express."""
     check_address(config.upstream, "upstream")
+    parse_store_address(config.store)
     _check_known_names(config)
     _check_sections(config)
     for pattern, row in config.models.items():

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config.secret import Secret
+from fcshim.config.store_address import MEMORY
 from fcshim.config.upstreams import UpstreamConfig
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
@@ -232,11 +233,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     memory_entries: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("limits", "stored replies that clients may refer to (Responses API)", "COUNT"),
-    ] = 1_000
-    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "total size of the stored replies", "BYTES")] = (
-        64 * 2**20
-    )
+        _setting_meta("limits", "most replies and turns that are remembered for clients, of all together", "COUNT"),
+    ] = 10_000
+    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "their total size", "BYTES")] = 64 * 2**20
+    memory_client_bytes: Annotated[
+        int, Meta(ge=0), _setting_meta("limits", "the size of those of one client's key", "BYTES")
+    ] = 64 * 2**20
+    memory_lifetime: Annotated[
+        float, Meta(gt=0, le=3_650 * 86_400), _setting_meta("time", "how long each is remembered", "SECONDS")
+    ] = 30 * 86_400.0
 
     mcp: Annotated[
         str | None,
@@ -269,6 +274,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         _setting_meta(
             "tools that run here", "file that pins the definitions of tools, so that a change is noticed", "FILE"
         ),
+    ] = None
+
+    store: Annotated[
+        str,
+        _setting_meta(
+            "running",
+            "where replies and turns are remembered: memory, sqlite:PATH, or redis://HOST:PORT (rediss://, valkey://)",
+            "STORE",
+        ),
+    ] = MEMORY
+    store_key: Annotated[
+        Secret | None, _setting_meta("running", "password of the store's server (Redis or Valkey)", "KEY")
     ] = None
 
     log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"

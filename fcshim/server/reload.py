@@ -24,7 +24,8 @@ from fcshim.upstream.capabilities import Capabilities
 logger = logging.getLogger("fcshim.server")
 
 _NEEDS_RESTART = (
-    *("host", "port", "max_headers", "head_timeout", "drain_timeout", "memory_entries", "memory_bytes", "log_level"),
+    *("host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level"),
+    *("store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime"),
     *("mcp", "allow", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
     *("inspect", "inspect_bytes", "metrics", "record", "log_format"),
 )

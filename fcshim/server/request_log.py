@@ -70,7 +70,7 @@ current_request: contextvars.ContextVar[LoggedRequest | None] = contextvars.Cont
 
 def config_secrets(config: Config) -> tuple[Secret, ...]:
     """Return the keys in the settings."""
-    single = (config.upstream_key, config.web_search_key)
+    single = (config.upstream_key, config.web_search_key, config.store_key)
     sections = config.upstreams.values()
     several = [secret for each in sections for secret in (each.key, each.proxy, *each.headers.values())]
     return (*(secret for secret in (*single, *several) if secret is not None), *config.api_keys)

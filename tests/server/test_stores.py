@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from fcshim.server.store import StoredDocument, StoreLimits, owner_of
 from fcshim.server.store.memory import MemoryStore
+from fcshim.server.store.redis import RedisStore
+from fcshim.server.store.sqlite import SqliteStore
+from tests.server.redis_server import running_redis
 
 
 class Clock:
@@ -23,13 +26,35 @@ def clock():
     return Clock()
 
 
+@pytest.fixture(scope="module")
+def redis_process(tmp_path_factory):
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
 @pytest.fixture
-async def new_store(clock):
+def redis_server(redis_process):
+    """An empty server."""
+    redis_process.flush()
+    return redis_process
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+async def new_store(request, clock, tmp_path):
     """Make a store with these limits; each test gets one."""
     made = []
+    if request.param == "redis":
+        server = request.getfixturevalue("redis_server")
 
     def make(**limits):
-        made.append(MemoryStore(StoreLimits(**limits), clock))
+        limits = StoreLimits(**limits)
+        match request.param:
+            case "memory":
+                made.append(MemoryStore(limits, clock))
+            case "sqlite":
+                made.append(SqliteStore(tmp_path / "store", limits, clock))
+            case "redis":
+                made.append(RedisStore(server.client(), limits, clock))
         return made[-1]
 
     yield make
@@ -144,6 +169,7 @@ async def test_a_document_beyond_the_limits_replaces_the_earlier_one_all_the_sam
     assert "" == await names_in(store, "me")
 
 
+@pytest.mark.parametrize("new_store", ["memory", "sqlite"], indirect=True)
 async def test_documents_have_a_limited_life_however_often_they_are_used(new_store, clock):
     store = new_store(lifetime=60)
     await keep(store, "me", "a", b"1", ["x"])
@@ -177,6 +203,35 @@ async def test_any_name_and_value_comes_back(new_store):
     found = await store.find("me", names)
     assert {name: name.encode("utf-8", "surrogatepass") + bytes(range(256)) for name in names} == found
     assert {f"of {name}": name for name in names} == await store.resolve("me", [f"of {name}" for name in names])
+
+
+async def test_every_key_of_a_server_expires_and_stands_below_its_owner(redis_server):
+    store = RedisStore(redis_server.client(), StoreLimits(lifetime=60))
+    await keep(store, owner_of(b"me"), "a", b"1", ["x"])
+    await keep(store, owner_of(b"you"), "b", b"2")
+    await store.find(owner_of(b"me"), ["a", "b"])
+    lives = redis_server.keys()
+    await store.aclose()
+
+    assert all(0 < life <= 60_000 for life in lives.values())
+    assert {f"fcshim:1:{owner_of(b'me')}:{rest}" for rest in ("document:a", "alias:x", "used")} == {
+        key for key in lives if owner_of(b"me") in key
+    }
+    assert 10 == len(lives) + 1
+
+
+async def test_limits_hold_where_the_server_evicts_what_it_likes(redis_server, clock):
+    store = RedisStore(redis_server.client(), StoreLimits(size=10, owner_size=10), clock)
+    for index in ("used", "sizes", "entries", "expires"):
+        await keep(store, "me", "a", b"123456")
+        redis_server.delete(f"fcshim:1:{index}", "fcshim:1:me:used")
+        clock.now += 1
+        await keep(store, "me", "b", b"123456")
+        await keep(store, "you", "c", b"123456")
+
+        assert {} == await store.find("me", ["b"])
+        assert {"c": b"123456"} == await store.find("you", ["c"])
+    await store.aclose()
 
 
 @given(

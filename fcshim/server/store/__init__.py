@@ -26,11 +26,11 @@ class StoredDocument(msgspec.Struct, frozen=True):
 class StoreLimits(msgspec.Struct, frozen=True):
     """The limits of a store: of all documents, of those of one owner, and of the life of each.
 
-    `entries`: 1,000 replies are hours of one agent's work. `size`: 64 MB, as much memory as the context of one small
-    model. `lifetime`: 30 days, as long as OpenAI keeps responses. Sizes are in bytes, the life is in seconds.
+    `entries`: 10,000 replies and turns are days of one agent's work. `size`: 64 MB, as much memory as the context of
+    one small model. `lifetime`: 30 days, as long as OpenAI keeps responses. Sizes are in bytes, the life in seconds.
     """
 
-    entries: int = 1_000
+    entries: int = 10_000
     size: int = 64 * 2**20
     owner_size: int = 64 * 2**20
     lifetime: float = 30 * 86_400.0
