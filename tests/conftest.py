@@ -46,6 +46,7 @@ ENGINE_TESTS = (
     "registry/",
     "server/test_run.py",
     "server/test_server_tools",
+    "server/test_store_",
     "clients/test_agents.py",
     "clients/test_server_tools.py",
     "test_deployment.py",

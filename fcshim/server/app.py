@@ -27,7 +27,7 @@ from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observation import NO_OBSERVERS, Observers
 from fcshim.server.observers import load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
-from fcshim.server.readiness import Readiness
+from fcshim.server.readiness import Readiness, check_store
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.request_log import (
@@ -132,7 +132,7 @@ class App:
         await self._server_tools.open()
 
     async def aclose(self) -> None:
-        """Stop the MCP servers and close the connections to the upstreams."""
+        """Stop the MCP servers, close the connections to the upstreams, and close the store."""
         await self._server_tools.aclose()
         for _, capabilities in self.endpoints:
             await capabilities.upstream.aclose()
@@ -211,10 +211,11 @@ class App:
             await self.serve_api(connection, route)
 
     async def _serve_readiness(self, connection: ClientConnection) -> None:
+        store = await check_store(self.config, self.state.store)
         if self.pool is None:
-            await self._readiness.serve(connection)
+            await self._readiness.serve(connection, store)
             return
-        readiness = self.pool.readiness()
+        readiness = self.pool.readiness(store)
         await connection.respond(200 if readiness.status == "ready" else 503, msgspec.json.encode(readiness))
 
     async def _serve_root(self, connection: ClientConnection) -> None:

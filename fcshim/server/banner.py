@@ -11,6 +11,7 @@ import sys
 from importlib.metadata import version
 
 from fcshim.config import Config
+from fcshim.config.store_address import MEMORY
 from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
 from fcshim.server.pool import UpstreamPool
@@ -45,7 +46,7 @@ async def show_banner(config: Config, capabilities: Capabilities, url: str, pool
         logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
         lines = []
     if logger.isEnabledFor(logging.INFO):
-        text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
+        text = "\n".join([*lines, *_describe_store(config), *_client_table(url, "KEY" if config.api_keys else "none")])
         with contextlib.suppress(OSError, ValueError):  # nobody reads stderr, which is no reason to stop serving
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
@@ -63,6 +64,10 @@ async def _describe_upstream(config: Config, capabilities: Capabilities, pool: U
     if len(reports) > _MAX_MODELS:
         lines.append(f"  and {len(reports) - _MAX_MODELS} more: fcshim models")
     return lines
+
+
+def _describe_store(config: Config) -> list[str]:
+    return [] if config.store == MEMORY else [f"replies and turns are remembered in {config.store}"]
 
 
 def _client_table(url: str, key: str) -> list[str]:

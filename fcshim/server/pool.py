@@ -18,6 +18,7 @@ from fcshim.errors import UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.model_directory import ModelDirectory
 from fcshim.server.model_name import read_model_name
+from fcshim.server.readiness import StoreReadiness
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
 from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport, MeasuredUpstream
 
@@ -45,11 +46,12 @@ class PoolMember:
         return self.upstream.health
 
 
-class PoolReadiness(msgspec.Struct, frozen=True):
-    """Whether any upstream may get requests, and the health of each."""
+class PoolReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether any upstream may get requests, the health of each, and the store if there is one."""
 
     status: str
     upstreams: dict[str, HealthReport]
+    store: StoreReadiness | None = None
 
 
 class UpstreamPool:
@@ -67,11 +69,11 @@ class UpstreamPool:
         model = model or read_model_name(body, connection.header(b"content-type"))
         await self._serve_in_order(connection, route, await self._candidates(model, route))
 
-    def readiness(self) -> PoolReadiness:
+    def readiness(self, store: StoreReadiness | None = None) -> PoolReadiness:
         """Return whether any upstream may get requests, and the health of each."""
         reports = {name: member.health.report() for name, member in self.members.items()}
         ready = any(report.state != "open" for report in reports.values())
-        return PoolReadiness("ready" if ready else "unavailable", reports)
+        return PoolReadiness("ready" if ready else "unavailable", reports, store)
 
     async def reports(self) -> list[ModelReport]:
         """Return a report for every model of every upstream, and one for an upstream that cannot be asked."""

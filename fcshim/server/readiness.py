@@ -2,18 +2,42 @@
 
 Rule: ready means that the upstream answered lately, with anything but a failure of its own: a server that asks for a
 key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cost the upstream one.
+A store that is away is reported, and changes nothing: most requests do not need it.
 """
 
 import asyncio
 
 import msgspec
 
-from fcshim.errors import UpstreamError
+from fcshim.config import Config, parse_store_address
+from fcshim.errors import StoreError, UpstreamError
+from fcshim.events import JSON
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.store import Store
 from fcshim.upstream import Upstream
 
 _LIFETIME = 5.0
 """Seconds for which an answer counts: half the interval at which orchestrators ask by default."""
+
+
+class StoreReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether what the proxy remembers can be read and written now."""
+
+    kind: str
+    status: str
+    reason: str = ""
+
+
+async def check_store(config: Config, store: Store) -> StoreReadiness | None:
+    """Return whether the store answers; None for memory, which always does."""
+    kind = parse_store_address(config.store).kind
+    if kind == "memory":
+        return None
+    try:
+        await store.check()
+    except StoreError as error:
+        return StoreReadiness(kind, "unavailable", error.message)
+    return StoreReadiness(kind, "ok")
 
 
 class Readiness:
@@ -26,10 +50,12 @@ class Readiness:
         self._checked_at = float("-inf")
         self._problem = ""
 
-    async def serve(self, connection: ClientConnection) -> None:
+    async def serve(self, connection: ClientConnection, store: StoreReadiness | None) -> None:
         """Answer 200 if the upstream is ready, else 503 with the reason."""
         problem = await self.problem()
-        answer = {"status": "unavailable", "reason": problem} if problem else {"status": "ok"}
+        answer: dict[str, JSON] = {"status": "unavailable", "reason": problem} if problem else {"status": "ok"}
+        if store is not None:
+            answer["store"] = store
         await connection.respond(503 if problem else 200, msgspec.json.encode(answer))
 
     async def problem(self) -> str:

@@ -11,8 +11,8 @@ from fcshim.config.values import ModelOverrides
 from fcshim.errors import ConfigError
 
 VALUES = ['"x"', '""', "1", "-1", "3.5", "100000000", "true", "[]", '["a"]', "[1]", "{}", '"auto"', '"native"', '"é"']
-CHECKED_BY_NAME = {"upstream", "dialect", "profile", "constrain", "in_reasoning"}
-"""Settings whose text the loader compares with what is installed."""
+CHECKED_BY_NAME = {"upstream", "store", "dialect", "profile", "constrain", "in_reasoning"}
+"""Settings whose text the loader parses, or compares with what is installed."""
 
 
 def is_valid(document):

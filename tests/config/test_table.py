@@ -23,7 +23,9 @@ def test_a_setting_says_how_it_is_given():
     assert ("list", "--api-key", "FCSHIM_API_KEYS", "") == (keys.kind, keys.flag, keys.env, keys.default)
     assert ("switch", "yes") == (rescue.kind, rescue.default)
     assert ("ignore", "recover", "promote") == reasoning.choices
-    assert {"upstream_key", "api_keys", "web_search_key"} == {name for name, row in rows.items() if row.secret}
+    assert {"upstream_key", "api_keys", "web_search_key", "store_key"} == {
+        name for name, row in rows.items() if row.secret
+    }
 
 
 def test_every_default_passes_its_own_check():

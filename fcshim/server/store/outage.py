@@ -54,9 +54,14 @@ class OutageGuard:
         return await self._attempt(lambda: self._store.forget(owner, name))
 
     async def check(self) -> None:
-        """Return if the store answers, or answered just now. Raises `StoreError`."""
-        if self._problem or asyncio.get_running_loop().time() - self._answered_at > _FRESH:
+        """Return if the store answers, or answered just now. Raises `StoreError`, which says what is wrong."""
+        if not self._problem and asyncio.get_running_loop().time() - self._answered_at <= _FRESH:
+            return
+        try:
             await self._attempt(self._store.check)
+        except StoreError as error:
+            error.message = self._problem
+            raise
 
     async def aclose(self) -> None:
         """Close the store."""

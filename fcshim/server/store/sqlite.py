@@ -24,6 +24,7 @@ from fcshim.upstream import os_error_reason
 _APPLICATION_ID = 0x66637368
 """`fcsh`; SQLite keeps it in the header of the file for programs to recognise theirs."""
 _VERSION = 1
+_START = b"SQLite format 3\0"
 _BUSY_TIMEOUT = 1.0
 """Seconds to wait for another process, or another thread of this one, that writes."""
 _MAX_CHECKED = 256 * 2**20
@@ -177,7 +178,7 @@ class SqliteStore:
 def open_file(path: Path) -> sqlite3.Connection:
     """Open the file, which is made where it does not exist. Raises `ConfigError` for one that is not ours."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        _check_start(path)
         connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
     except OSError as error:
         raise ConfigError(f"store: cannot open {path}: {os_error_reason(error)}") from error
@@ -194,6 +195,14 @@ def open_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_start(path: Path) -> None:
+    """Make a file that does not exist. Raises `ConfigError` for one of another kind, which SQLite may overwrite."""
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+        start = file.read(len(_START))
+    if start not in (b"", _START):
+        raise ConfigError(f"store: {path} is not a database; expected a file of fcshim, or none")
 
 
 def check_file(path: Path) -> None:
