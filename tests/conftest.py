@@ -47,6 +47,7 @@ ENGINE_TESTS = (
     "server/test_run.py",
     "server/test_server_tools",
     "server/test_store_",
+    "server/test_workers.py",
     "clients/test_agents.py",
     "clients/test_server_tools.py",
     "test_deployment.py",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fcshim.cli.flags import endpoint_url, read_settings
 from fcshim.cli.text import write_error
-from fcshim.config import Config
+from fcshim.config import NOT_NAMED, Config
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
 from fcshim.sanitize import sanitize_line
@@ -27,8 +27,6 @@ _PROBE_TIMEOUT = 0.5
 _DETECTION_TIMEOUT = 2.0
 """Seconds to find out what kind of server it is, which is only told to the user."""
 _SHOWN_MODELS = 3
-_NOT_NAMED = "http://not-named.invalid"
-"""Stands for an endpoint that no flag, variable or file names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +62,10 @@ def read_endpoint_settings(arguments: argparse.Namespace, *, needed: bool = True
         if hasattr(arguments, "upstream"):
             raise ConfigError("expected the URL or --upstream, not both")
         arguments.upstream = endpoint_url(arguments.url)
-    config = read_settings(arguments, defaults={"upstream": _NOT_NAMED} if needed else None)
+    config = read_settings(arguments, defaults={"upstream": NOT_NAMED} if needed else None)
     if config.upstreams:
         return read_settings(arguments)
-    if config.upstream != _NOT_NAMED:
+    if config.upstream != NOT_NAMED:
         return config
     server = choose(asyncio.run(find_servers()))
     write_error(f"fcshim: found {server}")

@@ -1,7 +1,7 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
 from fcshim.config.check import check_file
-from fcshim.config.load import FILE_VARIABLE, load_config
+from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, load_config
 from fcshim.config.schema import config_schema
 from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
@@ -19,6 +19,7 @@ from fcshim.config.values import (
 
 __all__ = [
     "FILE_VARIABLE",
+    "NOT_NAMED",
     "ArgumentsPolicy",
     "Config",
     "ModelConfig",

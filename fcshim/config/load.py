@@ -28,6 +28,8 @@ from fcshim.prompt.profiles import chosen_profile
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
+NOT_NAMED = "http://not-named.invalid"
+"""As the default of `upstream`, stands for an endpoint that no flag, variable or file names."""
 _OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY", "FCSHIM_SEARCH_KEY"})
 """Variables that single commands read."""
 

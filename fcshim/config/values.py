@@ -102,6 +102,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")
     ] = 8181
 
+    workers: Annotated[
+        int,
+        Meta(ge=1, le=64),
+        _setting_meta("listening", "processes that serve the port, each with one core", "COUNT"),
+    ] = 1
+
     tools: Annotated[
         ToolsPolicy,
         _setting_meta(

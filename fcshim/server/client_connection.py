@@ -154,6 +154,8 @@ class ClientConnection:
         self.path_problem = target.problem
         self.query: bytes = scope.get("query_string", b"")
         self.headers: Headers = scope["headers"]
+        self.own_address: str = (scope.get("server") or ("",))[0] or ""
+        """The address at which the client has reached us; empty if the server does not tell."""
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive

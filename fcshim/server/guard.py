@@ -4,6 +4,7 @@ Rule: a request is rejected before its body is read and before anything is sent 
 here only, for every path.
 """
 
+import functools
 import hmac
 import ipaddress
 from urllib.parse import parse_qsl
@@ -42,6 +43,7 @@ class RequestGuard:
             raise RequestError("the request's head is too large", status=431, kind="headers_too_large")
         if connection.path_problem:
             raise RequestError(f"the path {connection.path!r:.200} is not valid: {connection.path_problem}")
+        self._check_address(connection)
         self._check_host(connection)
         self._check_origin(connection)
         self._check_upgrade(connection)
@@ -67,6 +69,19 @@ class RequestGuard:
         if not self._origins or not origin or _is_inspector(connection.path):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+
+    def _check_address(self, connection: ClientConnection) -> None:
+        """Reject what comes from outside where the settings say that nothing can, and so demand no key.
+
+        Our own server listens where the settings say; another ASGI server may listen anywhere.
+        """
+        if self._is_local and not is_loopback(connection.own_address) and connection.path not in _OPEN_PATHS:
+            raise RequestError(
+                f"the server is reached at {connection.own_address or 'an unknown address'}, but its settings say that "
+                "it listens on loopback: expected FCSHIM_HOST with its address, and FCSHIM_API_KEYS",
+                status=403,
+                kind="forbidden",
+            )
 
     def _check_host(self, connection: ClientConnection) -> None:
         """Reject unknown host names.
@@ -151,6 +166,7 @@ def _query_key(query: bytes) -> bytes:
     return key.encode() if key.isascii() and key.isprintable() else b""
 
 
+@functools.lru_cache(maxsize=32)  # each request asks, and a machine has few addresses
 def is_loopback(host: str) -> bool:
     """Tell whether a server that listens on this host is reachable only from this machine."""
     if host.lower() == "localhost":

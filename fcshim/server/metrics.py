@@ -1,21 +1,29 @@
 """`/metrics`: figures about requests, calls and tools for Prometheus.
 
 Rule: the number of time series is bounded. Names that come from clients (models) or from configuration (servers) count
-as `other` beyond a limit; nothing of a request's content is a label.
+as `other` beyond a limit; nothing of a request's content is a label. Where several processes serve, each answers with
+the sum of all: the library keeps their figures in files of one folder.
 """
 
-from collections.abc import Callable
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from fcshim.errors import ConfigError
 from fcshim.extras import naming_extra
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRequest
 
 with naming_extra("metrics"):
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
     from prometheus_client.exposition import choose_encoder
+    from prometheus_client.multiprocess import MultiProcessCollector
     from prometheus_client.process_collector import ProcessCollector
 
+_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""The library's variable for the folder in which several processes keep their figures."""
 _MAX_NAMES = 64
 """Different names in one label: enough for the models of a gateway, too few to fill a database of time series."""
 _MAX_LENGTH = 100
@@ -23,6 +31,26 @@ OTHER = "other"
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _OWN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 """Bounds of histograms: of replies, and of the proxy's own work."""
+
+
+def share_figures(folder: Path, worker: int) -> None:
+    """Keep the figures of this process in `folder`. Call this before there are any.
+
+    Files belong to the number of the worker, not to its process: its successor goes on counting, and crashes leave no
+    files behind.
+    """
+    os.environ[_FOLDER_VARIABLE] = str(folder)
+    values.ValueClass = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]
+
+
+def figures_folder(env: Mapping[str, str]) -> Path | None:
+    """Return the folder in which several processes keep their figures, if they do. Raises `ConfigError`."""
+    folder = env.get(_FOLDER_VARIABLE)
+    if not folder:
+        return None
+    if not Path(folder).is_dir():
+        raise ConfigError(f"{_FOLDER_VARIABLE}: expected a folder, got {folder!r:.200}")
+    return Path(folder)
 
 
 class BoundedNames:
@@ -43,16 +71,24 @@ class BoundedNames:
 
 
 class Metrics:
-    """The figures of one server. An observer of requests (`RequestObserver`)."""
+    """The figures of one server, those of other processes in `folder` included. An observer of requests."""
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, folder: Path | None = None) -> None:
+        self._folder = folder
         self._upstream = urlsplit(upstream).netloc
         self._model, self._server, self._dialect = BoundedNames(), BoundedNames(), BoundedNames()
         self._registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
+        if folder is None:  # memory and CPU of one process of several would say nothing
+            ProcessCollector(registry=registry)
         served = ("api", "model", "upstream")
         self._requests = Counter("fcshim_requests", "requests", (*served, "status"), registry=registry)
-        self._live = Gauge("fcshim_live_requests", "requests that are being served", ("api",), registry=registry)
+        self._live = Gauge(
+            "fcshim_live_requests",
+            "requests that are being served",
+            ("api",),
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._first = Histogram(
             "fcshim_time_to_first_token_seconds",
             "time until the first event of the reply",
@@ -104,8 +140,12 @@ class Metrics:
         """Answer with the figures, in the format that the client asks for."""
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(connection.header(b"accept").decode("latin-1"))
+        registry = self._registry
+        if self._folder is not None:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
         connection.prepare(200, [(b"content-type", content_type.encode())])
-        await connection.end(encode(self._registry))
+        await connection.end(await asyncio.to_thread(encode, registry))  # files of several processes take a while
 
     def _count_reply(self, seen: ObservedRequest, model: str) -> None:
         for call in seen.calls:

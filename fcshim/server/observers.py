@@ -22,18 +22,18 @@ _EXPORTER_VARIABLES = (
 )
 
 
-def _load_metrics(config: Config) -> "Metrics | None":
-    """Make the figures for Prometheus, if they are on. Raises `MissingExtraError`."""
+def _load_metrics(config: Config, env: Mapping[str, str]) -> "Metrics | None":
+    """Make the figures for Prometheus, if they are on. Raises `ConfigError`."""
     if not config.metrics:
         return None
-    from fcshim.server.metrics import Metrics  # noqa: PLC0415 - its extra may be missing
+    from fcshim.server.metrics import Metrics, figures_folder  # noqa: PLC0415 - its extra may be missing
 
-    return Metrics(config.upstream)
+    return Metrics(config.upstream, figures_folder(env))
 
 
 def load_observers(config: Config, env: Mapping[str, str]) -> Observers:
     """Make the observers of a server. Raises `ConfigError` for a folder that cannot be used."""
-    metrics = _load_metrics(config)
+    metrics = _load_metrics(config, env)
     observers: list[RequestObserver] = [] if metrics is None else [metrics]
     on_close: list[Callable[[], None]] = []
     keep_bytes = 0

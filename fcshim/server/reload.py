@@ -27,9 +27,9 @@ _NEEDS_RESTART = (
     *("host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level"),
     *("store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime"),
     *("mcp", "allow", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
-    *("inspect", "inspect_bytes", "metrics", "record", "log_format"),
+    *("inspect", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers"),
 )
-"""Settings of what stays: the listener, the stored replies, the tools that run here, what is observed."""
+"""Settings of what stays: processes, the listener, stored replies, the tools that run here, what is observed."""
 _MAX_RETIRED = 64
 """Earlier settings that still serve a request, some 100 KB each. Streams are minutes long, reloads are rare."""
 _POLL = 1.0
@@ -105,7 +105,7 @@ class ReloadableApp:
 
     def _load_app(self) -> App | None:
         """Return the application of the new settings; None if they are the old ones. Raises `ConfigError`."""
-        config = _keep_what_needs_restart(self._load(), self._current.config)
+        config = keep_what_needs_restart(self._load(), self._current.config)
         check_exposure(config)
         if config == self._current.config:
             return None
@@ -126,16 +126,32 @@ class ReloadableApp:
 
     async def run(self, watched: Path | None = None) -> None:
         """Close what is unused, and reload when the file `watched` changes, until cancelled."""
-        used = last = _fingerprint(watched)
+        file = WatchedFile(watched)
         while True:
             await asyncio.sleep(_POLL)
             await self.close_unused()
-            found = _fingerprint(watched)
-            # A file that still changes is half written: an empty one would be valid, and have no keys.
-            if found == last and found not in (used, None):
-                used = found
+            if file.has_settled():
                 self.reload()
-            last = found
+
+
+class WatchedFile:
+    """Tells when a file has changed; None never does."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._used = self._last = _fingerprint(file)
+
+    def has_settled(self) -> bool:
+        """Tell whether the file has changed and then rested since the last look.
+
+        One that still changes is half written: an empty file of settings would be valid, and have no keys.
+        """
+        found = _fingerprint(self._file)
+        settled = found == self._last and found not in (self._used, None)
+        self._last = found
+        if settled:
+            self._used = found
+        return settled
 
 
 def _upstreams(app: App) -> list[Upstream]:
@@ -151,7 +167,7 @@ def _fingerprint(file: Path | None) -> tuple[int, int, int] | None:
     return None
 
 
-def _keep_what_needs_restart(new: Config, old: Config) -> Config:
+def keep_what_needs_restart(new: Config, old: Config) -> Config:
     """Return the new settings, but for those that only a restart can change, which are logged."""
     changed = {name: getattr(old, name) for name in _NEEDS_RESTART if getattr(old, name) != getattr(new, name)}
     if not changed:

@@ -1,4 +1,4 @@
-"""Runs the proxy on a socket: uvicorn with uvloop and httptools, and signal handling.
+"""Runs the proxy on a socket: uvicorn with uvloop and httptools, and signal handling; in workers, if there are several.
 
 Rule: the first SIGTERM or SIGINT rejects new requests and lets running ones finish. A second signal, or the end of
 `drain_timeout`, ends them.
@@ -6,16 +6,19 @@ Rule: the first SIGTERM or SIGINT rejects new requests and lets running ones fin
 
 import asyncio
 import contextlib
+import functools
 import logging
+import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
+import msgspec
 import uvicorn
 
-from fcshim.config import Config
+from fcshim.config import FILE_VARIABLE, NOT_NAMED, Config, load_config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
@@ -24,6 +27,7 @@ from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
+from fcshim.server.workers import Supervisor, WorkerLink, check_workers, listen_for_workers, share_of_worker
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -37,8 +41,9 @@ _GRACE_PERIOD = 1.0
 class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
-    def __init__(self, config: Config, app: App | ReloadableApp) -> None:
+    def __init__(self, config: Config, app: App | ReloadableApp, *, on_start: Callable[[], None] | None = None) -> None:
         self.app = app
+        self._on_start = on_start
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -59,6 +64,12 @@ class ProxyServer(uvicorn.Server):
         if self.should_exit:
             self._end_streams()
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to serve, and tell so."""
+        await super().startup(sockets)
+        if self._on_start is not None:
+            self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
         """Return memory after a load; uvicorn calls this ten times a second."""
@@ -95,20 +106,74 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
     configure_request_log(config.log_level.upper(), config.log_format)
     silence_library_logs()
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    with listen(config) as listener:
-        app = create_app(config) if load is None else ReloadableApp(config, load)
-        server = ProxyServer(config, app)
-        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-            reloading = _reload_on_signal(app, server, watched) if isinstance(app, ReloadableApp) else None
-            runner.run(_serve(server, listener, config, reloading))
+    check_workers(config)
+    if config.workers == 1:
+        with listen(config) as listener:
+            _run(config, listener, load, watched=watched)
+        return
+    if config.memory_entries:
+        logger.warning(
+            "each worker stores the replies of the Responses API for itself: a follow-up by previous_response_id that "
+            "reaches another worker is refused"
+        )
+    work = functools.partial(_run_worker, load=load)
+    Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
 
 
-def listen(config: Config) -> socket.socket:
+def app_from_env() -> App:
+    """Make the application from the environment and the file that it names, for another ASGI server.
+
+    Raises `ConfigError`.
+    """
+    file = os.environ.get(FILE_VARIABLE)
+    config = load_config(env=os.environ, file=Path(file) if file else None, defaults={"upstream": NOT_NAMED})
+    if config.upstream == NOT_NAMED and not config.upstreams:
+        raise ConfigError(
+            f"expected FCSHIM_UPSTREAM, or {FILE_VARIABLE} with a file of settings that names an upstream"
+        )
+    if config.workers > 1:
+        raise ConfigError("workers belong to fcshim serve: expected the option of your server that starts processes")
+    check_exposure(config)
+    return create_app(config)
+
+
+def _run_worker(
+    config: Config, listener: socket.socket, link: WorkerLink, *, load: Callable[[], Config] | None
+) -> None:
+    if link.metrics_folder is not None:
+        from fcshim.server.metrics import share_figures  # noqa: PLC0415 - its extra may be missing
+
+        share_figures(link.metrics_folder, link.index)
+
+    def load_share() -> Config:
+        assert load is not None
+        loaded = msgspec.structs.replace(load(), workers=config.workers)
+        check_workers(loaded)
+        return share_of_worker(loaded, link.index)
+
+    _run(config, listener, None if load is None else load_share, link=link)
+
+
+def _run(
+    config: Config,
+    listener: socket.socket,
+    load: Callable[[], Config] | None,
+    *,
+    watched: Path | None = None,
+    link: WorkerLink | None = None,
+) -> None:
+    app = create_app(config) if load is None else ReloadableApp(config, load)
+    server = ProxyServer(config, app, on_start=None if link is None else link.tell_ready)
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_serve(server, listener, config, watched, link))
+
+
+def listen(config: Config, *, reuse_port: bool = False) -> socket.socket:
     """Bind the configured address. Raises `ConfigError`, also for one that others can reach without a key."""
     check_exposure(config)
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
+        listener = socket.create_server((config.host, config.port), family=family, backlog=2048, reuse_port=reuse_port)
     except OSError as error:
         raise ConfigError(f"cannot listen on {config.host} port {config.port}: {os_error_reason(error)}") from error
     # Accepted sockets inherit this. uvloop sets it by itself; asyncio's own loop (Windows) does not where the protocol
@@ -132,36 +197,55 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return "without completing response" not in record.msg
 
 
-async def _reload_on_signal(app: ReloadableApp, server: ProxyServer, watched: Path | None) -> None:
-    """Reload on SIGHUP, or when `watched` changes, until cancelled."""
+async def _serve(
+    server: ProxyServer, listener: socket.socket, config: Config, watched: Path | None, link: WorkerLink | None
+) -> None:
+    app = server.app
+    tasks = [asyncio.create_task(app.run(watched), name="reload")] if isinstance(app, ReloadableApp) else []
+    _handle_signals(server, link)
+    freeze_start()
+    if link is None or link.is_first:
+        host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
+        logger.info("serving http://%s:%d/v1 for %s", host, port, ", ".join(config.upstreams) or config.upstream)
+        banner = show_banner(config, app.capabilities, own_url(config.host, port), app.pool)
+        tasks.append(asyncio.create_task(banner, name="banner"))
+    await server.serve(sockets=[listener])
+    for task in tasks:
+        task.cancel()
+
+
+def _handle_signals(server: ProxyServer, link: WorkerLink | None) -> None:
+    """Install the handlers of signals, and of the supervisor's end."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, server.request_exit)
+    app = server.app
+    if isinstance(app, ReloadableApp) and hasattr(signal, "SIGHUP"):  # not on Windows
+        loop.add_signal_handler(signal.SIGHUP, app.reload if link else _hangup_handler(server, app))
+    if link is not None:
+        loop.add_signal_handler(signal.SIGINT, _ignore)  # a terminal sends ctrl-C to all: the supervisor passes it on
+        loop.add_reader(link.lifeline, _exit_once, loop, server, link.lifeline)
+        link.accept_signals()
+
+
+def _hangup_handler(server: ProxyServer, app: ReloadableApp) -> Callable[[], None]:
+    """Return a function that reloads; but a terminal that is gone ends the program, as it ends any other."""
     at_terminal = sys.stderr.isatty()
 
     def on_hangup() -> None:
-        """Reload; but a terminal that is gone ends the program, as it ends any other."""
         if at_terminal and not sys.stderr.isatty():
             server.request_exit()
         else:
             app.reload()
 
-    if hasattr(signal, "SIGHUP"):  # not on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
-    await app.run(watched)
+    return on_hangup
 
 
-async def _serve(
-    server: ProxyServer, listener: socket.socket, config: Config, reloading: Coroutine[None, None, None] | None = None
-) -> None:
-    reload_task = None if reloading is None else asyncio.create_task(reloading, name="reload")
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, server.request_exit)
-    freeze_start()
-    host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
-    logger.info("serving http://%s:%d/v1 for %s", host, port, ", ".join(config.upstreams) or config.upstream)
-    app = server.app
-    banner = asyncio.create_task(show_banner(config, app.capabilities, own_url(config.host, port), app.pool))
-    await server.serve(sockets=[listener])
-    banner.cancel()
-    if reload_task is not None:
-        reload_task.cancel()
+def _exit_once(loop: asyncio.AbstractEventLoop, server: ProxyServer, lifeline: int) -> None:
+    loop.remove_reader(lifeline)
+    server.request_exit()
+
+
+def _ignore() -> None:
+    """Do nothing."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
@@ -11,11 +12,13 @@ import pytest
 
 from fcshim.config import Config
 from fcshim.errors import ConfigError
+from fcshim.server import create_app_from_env
+from fcshim.server.app import create_app
 from fcshim.server.run import listen
 from tests.engine.process import free_port
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection
-from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_then
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_request, raw_connection
+from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
 
 QUIET = ("--log-level", "error")
 """Then the proxy sends nothing of its own to the upstream when it starts."""
@@ -140,6 +143,87 @@ async def test_a_reply_that_is_not_streamed_gets_503_on_shutdown():
         await asyncio.wait_for(process.wait(), 60)
 
     assert (503, "unavailable") == (response.status_code, response.json()["error"]["type"])
+
+
+@contextlib.asynccontextmanager
+async def in_uvicorn(host="127.0.0.1", **settings):
+    """Run the application in uvicorn's own command; yield its URL and process."""
+    port = free_port()
+    command = ("-m", "uvicorn", "--factory", "fcshim.server:create_app_from_env", "--host", host, "--port", str(port))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FCSHIM_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, env={**environment, **settings}, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            while not await answers(f"http://127.0.0.1:{port}"):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+            yield f"http://127.0.0.1:{port}", process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def test_another_asgi_server_gets_its_settings_from_the_file_and_the_environment(tmp_path):
+    file = tmp_path / "fcshim.toml"
+    async with raw_upstream(stream_texts(CALL)) as upstream:
+        file.write_text(f'upstream = "{upstream.url}"\napi_keys = ["from the file"]\n', "utf-8")
+        async with (
+            in_uvicorn(FCSHIM_CONFIG=str(file), FCSHIM_API_KEYS="k") as (url, _),
+            http_client(url, headers={"authorization": "Bearer k"}) as client,
+        ):
+            response = await client.post(CHAT, json=chat_body(stream=False))
+
+    assert "tool_calls" == response.json()["choices"][0]["finish_reason"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "expected FCSHIM_UPSTREAM, or FCSHIM_CONFIG"),
+        ({"FCSHIM_UPSTREAM": "http://127.0.0.1:9", "FCSHIM_HOST": "0.0.0.0"}, "can be reached from outside"),
+        ({"FCSHIM_UPSTREAM": "http://127.0.0.1:9", "FCSHIM_WORKERS": "2"}, "workers belong to fcshim serve"),
+    ],
+)
+def test_settings_that_another_asgi_server_cannot_serve_are_refused(monkeypatch, settings, message):
+    for name in {*os.environ, *settings}:
+        if name.startswith("FCSHIM_"):
+            monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=message):
+        create_app_from_env()
+
+
+@pytest.mark.parametrize(
+    ("server", "status"),
+    [
+        (("127.0.0.1", 80), 404),
+        (("::1", 80), 404),
+        (("192.0.2.2", 80), 403),
+        (("0.0.0.0", 80), 403),
+        (None, 403),
+        (("/run/fcshim.socket", None), 403),
+    ],
+)
+async def test_a_server_that_others_can_reach_is_refused_where_the_settings_say_loopback(server, status):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    app = create_app(Config(upstream="http://127.0.0.1:9"))
+    scope = {"type": "http", "method": "GET", "path": "/nothing", "headers": [(b"host", b"localhost")]}
+    for path, expected in (("/nothing", status), ("/health", 200)):
+        sent.clear()
+        await app({**scope, "path": path, "server": server}, receive, send)
+
+        assert expected == sent[0]["status"]
+    await app.aclose()
 
 
 def test_a_used_port_is_a_config_error():
