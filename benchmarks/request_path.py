@@ -1,23 +1,29 @@
-"""The cost of the way from a client's request to the upstream's: decoding, prompt, encoding; and who waits meanwhile.
+"""The cost of the way from a client's request to the upstream's, who waits meanwhile, and what remembering costs.
 
 Rule: CPU is compared with one JSON decoding and encoding of the same body, in turns in one run. The conversation is
-that of a coding agent: 30 tools, 40 turns, and results that are source code, markup, JSON and logs.
+that of a coding agent: 30 tools, 40 turns, and results that are source code, markup, JSON and logs. A store is
+compared with a hop to a thread and back.
 """
 
 import asyncio
+import contextlib
 import gc
 import itertools
 import json
+import shutil
+import socket
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import uvloop
+from anyio import CapacityLimiter, to_thread
 
 from benchmarks.hostile_requests import _attack, _percentile, _upstream
 from benchmarks.proxy.load import CHAT, LoadResult, encode_request, send_request
@@ -28,12 +34,17 @@ from fcshim.codecs.routes import CODECS
 from fcshim.config import Config
 from fcshim.dispatch import make_shim
 from fcshim.messages import Tool
+from fcshim.server.store import StoredDocument, owner_of
+from fcshim.server.store.open import open_store
 
 _TOOLS, _TURNS, _BYTES = 30, 40, 190_000
 _NEW_LIMIT, _NEXT_LIMIT = 8, 4
 """CPU of a request, in JSON decodings and encodings of its body: all of it new, and only the last message new."""
 _SMALL_LIMIT_MS = 1.2
 _WAIT_LIMIT_MS = 10
+_SQLITE_LIMIT = 8
+"""Time to keep a reply in a file, in hops to a thread and back."""
+_REPLY = b"a reply " * 512
 _LARGE = 1_000_000
 _PROMPT = ("--tools", "prompt")
 _MODEL = Config().for_model("m")
@@ -47,6 +58,7 @@ def main() -> int:
     _report_ratios(report, rounds)
     _report_small(report, 400 if options.quick else 2_000)
     _report_waiting(report, 4 if options.quick else 20)
+    uvloop.run(_report_stores(report, 300 if options.quick else 2_000))
     return report.finish(options.json)
 
 
@@ -200,6 +212,60 @@ def _small(
 async def _send_all(port: int, request: bytes, count: int) -> None:
     for _ in range(count):
         await send_request(port, request, LoadResult())
+
+
+async def _report_stores(report: Report, count: int) -> None:
+    """Measure what a follow-up adds: finding the earlier reply, and keeping its own."""
+    limiter = CapacityLimiter(1)
+    hop, hop_cpu = await _operation(lambda _: to_thread.run_sync(int, limiter=limiter), count)
+    rows: list[tuple[str, float, float, float, float]] = []
+    with TemporaryDirectory() as folder, _redis(Path(folder)) as server:
+        for kind, address in (("memory", "memory"), ("sqlite", f"sqlite:{folder}/state"), ("redis", server)):
+            if address:
+                rows.append((kind, *await _store_times(address, count)))
+    title = f"a reply of {len(_REPLY):,} bytes in a store, us; a hop to a thread: {hop:.0f}, CPU {hop_cpu:.0f}"
+    report.table(title, ("store", "keep", "its CPU", "find", "its CPU"), rows)
+    by_kind = {kind: times for kind, *times in rows}
+    report.bar("keep in memory", by_kind["memory"][0], 0.5 * hop, "us")
+    report.bar("keep in SQLite", by_kind["sqlite"][0], _SQLITE_LIMIT * hop, "us")
+    report.bar("find in SQLite", by_kind["sqlite"][2], _SQLITE_LIMIT / 2 * hop, "us")
+
+
+async def _store_times(address: str, count: int) -> tuple[float, float, float, float]:
+    """Return the time and the CPU of this process to keep and to find a reply."""
+    store = open_store(Config(store=address))
+    owner = owner_of(b"key")
+    kept = await _operation(lambda at: store.keep(owner, StoredDocument(f"resp_{at}", _REPLY, (f"msg_{at}",))), count)
+    found = await _operation(lambda at: store.find(owner, (f"resp_{at}",)), count)
+    await store.aclose()
+    return (*kept, *found)
+
+
+async def _operation(operate: Callable[[int], Awaitable[object]], count: int) -> tuple[float, float]:
+    """Return the median time of an operation, and its CPU on average, in microseconds."""
+    times: list[float] = []
+    before = time.process_time()
+    for at in range(count):
+        began = time.perf_counter()
+        await operate(at)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1e6, (time.process_time() - before) / count * 1e6
+
+
+@contextlib.contextmanager
+def _redis(folder: Path) -> Iterator[str]:
+    """Run a Redis server; without one on this machine, its row is left out."""
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    if program is None:
+        yield ""
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder))
+    with subprocess.Popen([program, *options], stdout=subprocess.DEVNULL) as process:
+        time.sleep(1)
+        yield f"redis://127.0.0.1:{port}"
+        process.kill()
 
 
 def _report_waiting(report: Report, seconds: int) -> None:

@@ -90,6 +90,7 @@ def test_a_command_names_its_extra_in_one_line(name: str, tmp_path: Path) -> Non
     ("arguments", "extra"),
     [
         (("serve", "--upstream", "http://127.0.0.1:1", "--port", "0", "--mcp"), "mcp"),
+        (("serve", "--upstream", "http://127.0.0.1:1", "--port", "0", "--store", "redis://127.0.0.1:1"), "redis"),
         (("chat", "http://127.0.0.1:1", "-p", "hello", "--no-save", "--mcp"), "mcp"),
         (("chat", "-p", "hello", "--no-save"), "demo"),
         (("eval", "--demo", "--category", "commands"), "demo"),
@@ -99,7 +100,7 @@ def test_a_part_of_a_command_names_an_extra_of_its_own(arguments: tuple[str, ...
     file = tmp_path / "servers.json"
     file.write_text('{"mcpServers": {"own": {"command": "nothing"}}}')
     given = (*arguments, file) if arguments[-1] == "--mcp" else arguments
-    done = run(MAIN, *given, missing=["gguf", "httpx2", "mcp", "numpy", "openai"])
+    done = run(MAIN, *given, missing=["gguf", "httpx2", "mcp", "numpy", "openai", "redis"])
 
     assert 2 == done.returncode
     assert done.stderr.endswith(f"is missing: pip install 'fcshim[{extra}]'\n"), done.stderr
@@ -143,7 +144,7 @@ def test_the_table_says_what_the_extra_installs(extra: str) -> None:
 def test_all_has_every_extra_for_users() -> None:
     users = set(PROJECT["optional-dependencies"]) - {"all", "client", "plot"}
 
-    assert users == {"serve", "mcp", "chat", "demo", "tools", "metrics", "otel"}
+    assert users == {"serve", "mcp", "chat", "demo", "tools", "metrics", "otel", "redis"}
     assert set().union(*map(requirements, users)) == requirements("all")
 
 

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
-from fcshim.config import load_config
+from fcshim.config import load_config, parse_store_address
 from fcshim.mcp.config_file import read_servers
 from tests.demo.served import Addresses, served_demo
 from tests.server.test_run import serving
@@ -187,3 +188,31 @@ def test_the_command_line_parses_a_text() -> None:
     ends = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_call_end"]
 
     assert [{"a": 1}] == [json.loads(event["tool_call_arguments_complete"]) for event in ends]
+
+
+async def test_a_conversation_goes_on_after_a_restart_with_a_file(addresses: Addresses, tmp_path: Path) -> None:
+    """The command of the example serves, and what it stored is found by the next process."""
+    line = _blocks("console", "--store sqlite:").strip().replace("sqlite:", f"sqlite:{tmp_path}/")
+    _, _, _, *options = shlex.split(line.removeprefix("$ "))
+    answers = []
+    name = None
+    for _ in range(2):
+        async with serving(addresses.upstream, *options) as (_, url):
+            body = {"model": "m", "input": "Hi", "previous_response_id": name}
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+                answers.append(await client.post("/v1/responses", json=body))
+        name = answers[0].json()["id"]
+
+    assert [200, 200] == [answer.status_code for answer in answers]
+    assert (tmp_path / "state.db").exists()
+
+
+def test_the_settings_of_the_store_are_valid(tmp_path: Path) -> None:
+    """The TOML example holds known settings, and the addresses of the page are understood."""
+    file = tmp_path / "fcshim.toml"
+    file.write_text(_blocks("toml", "store = "), encoding="utf-8")
+    shown = re.search(r"--store (redis\S+)", _blocks("console", "--store redis:"))
+
+    assert 604_800 == load_config({}, env={}, file=file).memory_lifetime
+    assert shown is not None
+    assert "redis" == parse_store_address(shown[1]).kind
