@@ -27,7 +27,7 @@ from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observation import NO_OBSERVERS, Observers
 from fcshim.server.observers import load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
-from fcshim.server.readiness import Readiness, check_store
+from fcshim.server.readiness import UNAVAILABLE, Readiness, check_store
 from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
 from fcshim.server.request_log import (
@@ -211,12 +211,13 @@ class App:
             await self.serve_api(connection, route)
 
     async def _serve_readiness(self, connection: ClientConnection) -> None:
-        store = await check_store(self.config, self.state.store)
-        if self.pool is None:
-            await self._readiness.serve(connection, store)
-            return
-        readiness = self.pool.readiness(store)
-        await connection.respond(200 if readiness.status == "ready" else 503, msgspec.json.encode(readiness))
+        """Answer whether requests would be answered now; only a client with a key is told why not."""
+        known = self._guard.is_known(connection)
+        # The check writes: not for everybody.
+        store = await check_store(self.config, self.state.store) if known else None
+        readiness = self.pool.readiness(store) if self.pool is not None else await self._readiness.check(store)
+        answer = readiness if known else {"status": readiness.status}
+        await connection.respond(503 if readiness.status == UNAVAILABLE else 200, msgspec.json.encode(answer))
 
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""

@@ -19,6 +19,7 @@ _OPEN_PATHS = frozenset({"/health"})
 """Paths that need neither a key nor a known host name: orchestrators ask by address. They tell nothing."""
 LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
 """Paths about the process, beside `/health`; on a loopback address they need no key either."""
+_PROBED_METHODS = frozenset({"GET", "HEAD"})
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
@@ -52,16 +53,27 @@ class RequestGuard:
     def check_key(self, connection: ClientConnection) -> None:
         """Raise `RequestError` (401) unless the client sent one of the configured keys.
 
-        Every key is compared, in constant time, so timing tells nothing about them.
+        An orchestrator's probe cannot send one (Kubernetes takes no headers from secrets): `/ready` answers it without
+        details.
         """
-        if connection.path in _OPEN_PATHS or (self._is_local and connection.path in LOCAL_PATHS):
+        is_probe = connection.path == "/ready" and connection.method in _PROBED_METHODS
+        if connection.path in _OPEN_PATHS or is_probe or self.is_known(connection):
             return
         given = client_key(connection.headers, connection.query)
-        if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end
-            problem = "an API key is needed" if not given else "this API key is not known"
-            raise RequestError(
-                f"{problem}; send it as 'Authorization: Bearer KEY'", status=401, kind="authentication_error"
-            )
+        problem = "an API key is needed" if not given else "this API key is not known"
+        raise RequestError(
+            f"{problem}; send it as 'Authorization: Bearer KEY'", status=401, kind="authentication_error"
+        )
+
+    def is_known(self, connection: ClientConnection) -> bool:
+        """Tell whether the client sent one of the configured keys, or needs none.
+
+        Every key is compared, in constant time, so timing tells nothing about them.
+        """
+        if not self._keys or (self._is_local and connection.path in LOCAL_PATHS):
+            return True
+        given = client_key(connection.headers, connection.query)
+        return any([hmac.compare_digest(given, key) for key in self._keys])  # noqa: C419 - no early end
 
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return the headers that let an allowed web origin read the response."""

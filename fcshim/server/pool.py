@@ -18,7 +18,7 @@ from fcshim.errors import UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.model_directory import ModelDirectory
 from fcshim.server.model_name import read_model_name
-from fcshim.server.readiness import StoreReadiness
+from fcshim.server.readiness import UNAVAILABLE, StoreReadiness
 from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
 from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport, MeasuredUpstream
 
@@ -73,7 +73,7 @@ class UpstreamPool:
         """Return whether any upstream may get requests, and the health of each."""
         reports = {name: member.health.report() for name, member in self.members.items()}
         ready = any(report.state != "open" for report in reports.values())
-        return PoolReadiness("ready" if ready else "unavailable", reports, store)
+        return PoolReadiness("ready" if ready else UNAVAILABLE, reports, store)
 
     async def reports(self) -> list[ModelReport]:
         """Return a report for every model of every upstream, and one for an upstream that cannot be asked."""

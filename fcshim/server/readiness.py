@@ -11,13 +11,13 @@ import msgspec
 
 from fcshim.config import Config, parse_store_address
 from fcshim.errors import StoreError, UpstreamError
-from fcshim.events import JSON
-from fcshim.server.client_connection import ClientConnection
 from fcshim.server.store import Store
 from fcshim.upstream import Upstream
 
 _LIFETIME = 5.0
 """Seconds for which an answer counts: half the interval at which orchestrators ask by default."""
+UNAVAILABLE = "unavailable"
+"""The status where no request would be answered."""
 
 
 class StoreReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,6 +28,14 @@ class StoreReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
+class UpstreamReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether the only upstream answers; `store` is None for one in memory."""
+
+    status: str
+    reason: str = ""
+    store: StoreReadiness | None = None
+
+
 async def check_store(config: Config, store: Store) -> StoreReadiness | None:
     """Return whether the store answers; None for memory, which always does."""
     kind = parse_store_address(config.store).kind
@@ -36,7 +44,7 @@ async def check_store(config: Config, store: Store) -> StoreReadiness | None:
     try:
         await store.check()
     except StoreError as error:
-        return StoreReadiness(kind, "unavailable", error.message)
+        return StoreReadiness(kind, UNAVAILABLE, error.message)
     return StoreReadiness(kind, "ok")
 
 
@@ -50,13 +58,10 @@ class Readiness:
         self._checked_at = float("-inf")
         self._problem = ""
 
-    async def serve(self, connection: ClientConnection, store: StoreReadiness | None) -> None:
-        """Answer 200 if the upstream is ready, else 503 with the reason."""
+    async def check(self, store: StoreReadiness | None) -> UpstreamReadiness:
+        """Return whether the upstream is ready, and if not, the reason."""
         problem = await self.problem()
-        answer: dict[str, JSON] = {"status": "unavailable", "reason": problem} if problem else {"status": "ok"}
-        if store is not None:
-            answer["store"] = store
-        await connection.respond(503 if problem else 200, msgspec.json.encode(answer))
+        return UpstreamReadiness(UNAVAILABLE if problem else "ok", problem, store)
 
     async def problem(self) -> str:
         """Return why requests would not be answered; empty if they would."""

@@ -254,6 +254,16 @@ async def test_ready_is_503_when_no_upstream_can_take_a_request():
     assert (503, "unavailable") == (response.status_code, response.json()["status"])
 
 
+async def test_a_probe_without_a_key_is_not_told_the_names_of_upstreams():
+    general = {"host": "0.0.0.0", "api_keys": (Secret("k"),)}
+    async with running_pool(hidden=DEAD, general=general) as url, http_client(url) as client:
+        probed = await client.get("/ready")
+        known = await client.get("/ready", headers={"authorization": "Bearer k"})
+
+    assert (200, {"status": "ready"}) == (probed.status_code, probed.json())
+    assert ["hidden"] == list(known.json()["upstreams"])
+
+
 async def test_an_unlisted_model_is_never_sent_to_another_upstream_than_the_one_that_may_have_it():
     a = Engine("from a", "llama")
     async with running_pool(a=a, away=DEAD) as url:

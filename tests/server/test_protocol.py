@@ -184,7 +184,7 @@ def test_with_a_key_every_address_is_served():
         assert listener.getsockname()[1]
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/ready", "/", "/v1/models", "/fcshim/models", "/nothing", "/api/tags"])
+@pytest.mark.parametrize("path", ["/metrics", "/ready/", "/", "/v1/models", "/fcshim/models", "/nothing", "/api/tags"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
 async def test_on_an_address_that_others_reach_every_path_needs_the_key(path, method):
     settings = {"host": "0.0.0.0", "api_keys": (Secret("first-key"),)}

@@ -176,12 +176,19 @@ async def test_ready_while_the_upstream_answers(play, status):
     assert (status == 503) == ("reason" in first.json())
 
 
-async def test_only_clients_of_this_machine_are_told_without_a_key_whether_the_upstream_answers():
+async def test_a_probe_without_a_key_is_told_whether_the_upstream_answers_but_not_why():
+    key = {"authorization": "Bearer canary-proxy"}
     async with (
-        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        raw_upstream(fixed_reply(503, b"{}")) as upstream,
         running_proxy(upstream.url, host="0.0.0.0", api_keys=(Secret("canary-proxy"),)) as url,
         http_client(url) as client,
     ):
         answers = [await client.get(path) for path in ("/ready", "/health", "/metrics")]
+        others = [await client.request(method, "/ready") for method in ("HEAD", "POST", "DELETE")]
+        wrong = await client.get("/ready", headers={"authorization": "Bearer wrong"})
+        known = await client.get("/ready", headers=key)
 
-    assert [401, 200, 401] == [answer.status_code for answer in answers]
+    assert [503, 200, 401] == [answer.status_code for answer in answers]
+    assert [503, 401, 401] == [answer.status_code for answer in others]
+    assert {"status": "unavailable"} == answers[0].json() == wrong.json()
+    assert "status 503" in known.json()["reason"]
