@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from fcshim.codecs.routes import CODECS
 from fcshim.errors import ConfigError
 from fcshim.extras import naming_extra
 from fcshim.server.client_connection import ClientConnection
@@ -89,6 +90,8 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
+        for api in CODECS:
+            self._live.labels(api)  # 0 from the start: an autoscaler takes a missing figure for an unknown load
         self._first = Histogram(
             "fcshim_time_to_first_token_seconds",
             "time until the first event of the reply",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fcshim.codecs.routes import CODECS
 from fcshim.config import Secret
 from fcshim.events import CallError, Coercion, ToolCallEnd
 from fcshim.parse.dialects import DIALECTS
@@ -123,6 +124,13 @@ async def test_names_from_clients_are_bounded():
     assert 65 == len(models)
     assert 82 - 64 == models["other"]
     assert "xxxx" not in text
+
+
+async def test_live_requests_are_0_before_there_are_any():
+    async with running_proxy("http://127.0.0.1:9", metrics=True) as url:
+        _, found = await figures(url)
+
+    assert {("fcshim_live_requests", api): 0 for api in CODECS} == found
 
 
 async def test_failures_of_the_upstream_are_counted():
