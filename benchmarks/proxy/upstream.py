@@ -11,7 +11,7 @@ import time
 import uvloop
 
 FILLER = "the quick brown fox jumps "
-TEXT, CALL = "text", "call"
+TEXT, CALL, TURNS = "text", "call", "turns"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _CALL_START = '<function_call>\n{"name": "write", "arguments": {"text": "'
 _CALL_END = '"}}\n</function_call>'
@@ -58,18 +58,24 @@ class PacedStream(asyncio.Protocol):
         (length,) = [int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length")] or [0]
         if len(body) >= length:
             self.buffer = b""
-            self.task = asyncio.ensure_future(self.play(json.loads(body)["messages"][-1]["content"]))
+            self.task = asyncio.ensure_future(self.play(json.loads(body)["messages"]))
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self.task is not None:
             self.task.cancel()
 
-    async def play(self, script: str) -> None:
-        """Send the stream of a script: `kind:chunks:seconds between them`."""
-        kind, count, pause = script.split(":")
+    async def play(self, messages: list[dict[str, str]]) -> None:
+        """Send the stream of the last message's script: `kind:chunks:seconds between them`, and perhaps `:mark`.
+
+        The kind `turns` tells the marks of all messages of the user.
+        """
+        kind, count, pause, *_ = messages[-1]["content"].split(":")
         _open.add(self)
         try:
             self.transport.write(_HEAD + encode_event(""))
+            if kind == TURNS:
+                marks = [each["content"].rpartition(":")[2] for each in messages if each["role"] == "user"]
+                self.transport.write(encode_event(f"{' '.join(marks)}\n"))
             if kind == CALL:
                 self.transport.write(encode_event(_CALL_START))
             due = time.monotonic()

@@ -1,0 +1,1 @@
+"""Several replicas of the proxy: throughput, conversations while replicas crash, streams while they are restarted."""
