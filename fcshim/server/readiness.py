@@ -10,8 +10,9 @@ import asyncio
 import msgspec
 
 from fcshim.config import Config, parse_store_address
-from fcshim.errors import StoreError, UpstreamError
+from fcshim.errors import UpstreamError
 from fcshim.server.store import Store
+from fcshim.server.store.outage import OutageGuard
 from fcshim.upstream import Upstream
 
 _LIFETIME = 5.0
@@ -38,14 +39,10 @@ class UpstreamReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def check_store(config: Config, store: Store) -> StoreReadiness | None:
     """Return whether the store answers; None for memory, which always does."""
-    kind = parse_store_address(config.store).kind
-    if kind == "memory":
+    if not isinstance(store, OutageGuard):
         return None
-    try:
-        await store.check()
-    except StoreError as error:
-        return StoreReadiness(kind, UNAVAILABLE, error.message)
-    return StoreReadiness(kind, "ok")
+    problem = await store.problem()
+    return StoreReadiness(parse_store_address(config.store).kind, UNAVAILABLE if problem else "ok", problem)
 
 
 class Readiness:

@@ -12,7 +12,8 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError, StoreError
 from fcshim.server.store import StoredDocument, StoreLimits
 from fcshim.server.store.open import open_store
-from fcshim.server.store.sqlite import SqliteStore
+from fcshim.server.store.outage import OutageGuard
+from fcshim.server.store.sqlite import SqliteStore, open_file
 from tests.scripted import scripted_upstream, text_reply
 from tests.server.proxy import http_client, running_proxy
 
@@ -134,14 +135,13 @@ async def test_what_is_deleted_is_gone_from_the_file(tmp_path):
 
 async def test_damage_while_it_runs_is_an_outage_and_a_new_file_ends_it(tmp_path, caplog):
     file = tmp_path / "state"
-    store = opened(file)
-    store._pause = 0.0
+    store = OutageGuard(SqliteStore(file, StoreLimits()), "the file", pause=0.0)
     await store.keep("me", document("a", b"1"))
     store._store._disconnect()
     file.write_bytes(b"damaged" * 2000)
     (tmp_path / "state-wal").unlink(missing_ok=True)
     for _ in range(3):
-        with pytest.raises(StoreError, match="cannot be read now"):
+        with pytest.raises(StoreError, match="is away"):
             await store.find("me", ["a"])
     file.unlink()
     found = await store.find("me", ["a"])
@@ -184,6 +184,27 @@ async def test_the_event_loop_goes_on_while_the_file_is_locked(tmp_path):
     await store.aclose()
 
     assert waits
+
+
+async def test_a_full_file_can_be_read_and_its_outage_is_told_once(tmp_path, caplog):
+    file = await used(tmp_path / "state")
+    store = SqliteStore(file, StoreLimits())
+    guard = OutageGuard(store, "the file", pause=0.0)
+    await guard.find("me", ["a"])
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await guard.keep("me", document("b", b"x" * 100_000))
+        store._connection = open_file(file)
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        found = await guard.find("me", ["a", "b"])
+    store._disconnect()
+    await guard.keep("me", document("b", b"x" * 100_000))
+    await guard.aclose()
+
+    assert {"a": b"value" * 1000} == found
+    assert ["full", "back"] == [record.getMessage().split()[-1] for record in caplog.records]
 
 
 async def test_a_conversation_goes_on_after_a_restart_and_in_another_process(tmp_path, caplog):

@@ -24,7 +24,7 @@ NOTHING = {"max_retries": 0}
 
 
 class FaultyStore(MemoryStore):
-    """A store with a fault: it raises it, or never answers."""
+    """A store that cannot be read: it raises its fault, or answers after so many seconds."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ async def test_after_a_failure_others_fail_at_once_and_one_at_a_time_tries_again
             await guard.find("me", ["a"])
     waiting = OutageGuard(store, "the store", pause=1000.0)
     for _ in range(3):
-        with pytest.raises(StoreError, match="cannot be read now") as caught:
+        with pytest.raises(StoreError, match="is away; expected to be back soon") as caught:
             await waiting.find("me", ["a"])
 
     assert "broken disk" not in caught.value.message
@@ -86,6 +86,23 @@ async def test_a_store_that_never_answers_is_left_after_the_limit_and_asked_by_o
 
     assert all(isinstance(answer, StoreError) for answer in answers)
     assert asked + 1 == store.asked
+
+
+async def test_what_cannot_be_read_can_be_written_and_the_log_says_it_once(caplog):
+    """Such as a full disk the other way round: successes of one kind do not end the outage of the other."""
+    store = FaultyStore()
+    store.fault = StoreError("broken disk")
+    guard = OutageGuard(store, "the store", pause=0.0)
+    for name in "abc":
+        await guard.keep("me", StoredDocument(name, b"1"))
+        with pytest.raises(StoreError):
+            await guard.find("me", [name])
+        assert "broken disk" == await guard.problem()
+    store.fault = None
+
+    assert "" == await guard.problem()
+    assert 3 == len(await guard.find("me", list("abc")))
+    assert 2 == len(caplog.records)
 
 
 async def test_replies_come_while_the_store_is_away_and_follow_ups_get_503(redis_server, caplog):
@@ -124,7 +141,7 @@ async def test_replies_come_while_the_store_is_away_and_follow_ups_get_503(redis
     assert "response.completed" == streamed[-1].type
     assert [503] * 6 == [refused.value.status_code, *(each.status_code for each in others)]
     assert all("1" == each.headers["retry-after"] for each in (refused.value.response, *others))
-    assert "cannot be read now" in refused.value.body["message"]
+    assert "is away; expected to be back soon" in refused.value.body["message"]
     assert "unavailable" == ready["store"]["status"]
     assert str(redis_server.port) in ready["store"]["reason"]
     assert fourth.output_text
@@ -186,7 +203,7 @@ async def test_a_tool_loop_that_cannot_look_up_its_turns_says_so_in_every_api(ap
 
     status = caught.value.code if api == "gemini" else caught.value.status_code
     assert 503 == status
-    assert "cannot be read now" in str(caught.value)
+    assert "is away; expected to be back soon" in str(caught.value)
     assert 1 == len(upstream.requests)
 
 

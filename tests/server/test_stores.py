@@ -63,7 +63,7 @@ async def new_store(request, clock, tmp_path):
 
 
 async def keep(store, owner, name, value=b"x", aliases=()):
-    await store.keep(owner, StoredDocument(name, value, tuple(aliases)))
+    return await store.keep(owner, StoredDocument(name, value, tuple(aliases)))
 
 
 async def names_in(store, owner, names="abcdef"):
@@ -72,8 +72,8 @@ async def names_in(store, owner, names="abcdef"):
 
 async def test_documents_are_found_by_name_and_by_alias(new_store):
     store = new_store()
-    await keep(store, "me", "a", b"1", ["x", "y"])
-    await keep(store, "me", "b", b"")
+    assert await keep(store, "me", "a", b"1", ["x", "y"])
+    assert await keep(store, "me", "b", b"")
 
     assert {"a": b"1", "b": b""} == await store.find("me", ["a", "b", "x", "nothing"])
     assert {"y": "a"} == await store.resolve("me", ["y", "a", "nothing"])
@@ -156,8 +156,9 @@ async def test_all_owners_together_have_a_limit(new_store, clock):
 @pytest.mark.parametrize("limits", [{"entries": 0}, {"size": 3}, {"owner_size": 3}])
 async def test_a_document_beyond_the_limits_is_not_stored(limits, new_store):
     store = new_store(**limits)
-    await keep(store, "me", "a", b"1234")
+    kept = await keep(store, "me", "a", b"1234")
 
+    assert not kept
     assert "" == await names_in(store, "me")
 
 

@@ -41,10 +41,10 @@ class StoreLimits(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Documents of all clients. Every method but `aclose` raises `StoreError`, within a limited time."""
+    """Documents of all clients. Every method but `aclose` raises `StoreError`."""
 
-    async def keep(self, owner: str, document: StoredDocument) -> None:
-        """Store a document, replacing an earlier one of that name; one beyond the limits is not stored.
+    async def keep(self, owner: str, document: StoredDocument) -> bool:
+        """Store a document, replacing an earlier one of that name; return whether the limits admit it.
 
         The documents that were not used for the longest time make room for it.
         """
@@ -60,10 +60,6 @@ class Store(Protocol):
 
     async def forget(self, owner: str, name: str) -> bool:
         """Delete a document and its aliases; return whether it existed."""
-        ...
-
-    async def check(self) -> None:
-        """Return if the store answers."""
         ...
 
     async def aclose(self) -> None:

@@ -59,13 +59,14 @@ class ClientMemory:
         self._added.append(document)
 
     async def flush(self) -> None:
-        """Write what was added; the store has logged a failure."""
+        """Write what was added; the store logs an outage."""
         added, self._added = self._added, []
         for document in added:
             try:
-                await self._store.keep(self._owner, document)
+                if not await self._store.keep(self._owner, document):
+                    logger.info("not remembered: %d bytes are beyond the limits", document.size())
             except StoreError as error:
-                logger.debug("not stored: %s", error.message)
+                logger.debug("not remembered: %s", error.message)
 
     async def forget_deleted(self) -> None:
         """Delete the replies that `delete` was called for. Raises `StoreError`."""

@@ -38,11 +38,11 @@ class MemoryStore:
         self._used: OrderedDict[tuple[str, str], None] = OrderedDict()  # the least recently used first
         self._owners: dict[str, _OwnedDocuments] = {}
 
-    async def keep(self, owner: str, document: StoredDocument) -> None:
-        """Store a document, replacing an earlier one of that name; one beyond the limits is not stored."""
+    async def keep(self, owner: str, document: StoredDocument) -> bool:
+        """Store a document, replacing an earlier one of that name; return whether the limits admit it."""
         self._delete(owner, document.name)
         if not self._limits.admits(document):
-            return
+            return False
         self._add(owner, document)
         self._delete_expired()
         owned = self._owners[owner]
@@ -50,6 +50,7 @@ class MemoryStore:
             self._delete(owner, next(iter(owned.names)))
         while self._size > self._limits.size or len(self._entries) > self._limits.entries:
             self._delete(*next(iter(self._used)))
+        return True
 
     async def find(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
         """Return the documents of these names, as far as they exist, and mark them as used."""
@@ -72,9 +73,6 @@ class MemoryStore:
     async def forget(self, owner: str, name: str) -> bool:
         """Delete a document and its aliases; return whether it existed."""
         return self._delete(owner, name)
-
-    async def check(self) -> None:
-        """Memory always answers."""
 
     async def aclose(self) -> None:
         """Nothing is open."""

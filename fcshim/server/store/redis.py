@@ -131,15 +131,17 @@ class RedisStore:
         self._keep_script = client.register_script(_REMOVE + _KEEP)
         self._forget_script = client.register_script(_REMOVE + _FORGET)
 
-    async def keep(self, owner: str, document: StoredDocument) -> None:
-        """Store a document, replacing an earlier one of that name. Raises `StoreError`."""
+    async def keep(self, owner: str, document: StoredDocument) -> bool:
+        """Store a document; return whether the limits admit it. Raises `StoreError`."""
         limits = self._limits
-        value = document.value if limits.admits(document) else b""
-        numbers = (document.size(), self._now(), int(limits.lifetime * 1000))
+        is_admitted = limits.admits(document)
+        value = document.value if is_admitted else b""
+        numbers = (document.size(), self._now(), max(1, int(limits.lifetime * 1000)))
         bounds = (limits.entries, limits.size, limits.owner_size)
         aliases = map(_encode, document.aliases)
         with _store_errors():
             await self._keep_script(args=[PREFIX, owner, _encode(document.name), value, *numbers, *bounds, *aliases])
+        return is_admitted
 
     async def find(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
         """Return the documents of these names, as far as they exist, and mark them as used. Raises `StoreError`."""
@@ -166,11 +168,6 @@ class RedisStore:
         """Delete a document and its aliases; return whether it existed. Raises `StoreError`."""
         with _store_errors():
             return bool(await self._forget_script(args=[PREFIX, owner, _encode(name)]))
-
-    async def check(self) -> None:
-        """Return if the server answers. Raises `StoreError`."""
-        with _store_errors():
-            await self._client.ping()
 
     async def aclose(self) -> None:
         """Close the connections."""

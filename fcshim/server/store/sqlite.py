@@ -88,9 +88,9 @@ class SqliteStore:
         self._lock = threading.Lock()  # an operation that nobody waits for any more may still run
         self._connection: sqlite3.Connection | None = None
 
-    async def keep(self, owner: str, document: StoredDocument) -> None:
-        """Store a document, replacing an earlier one of that name. Raises `StoreError`."""
-        await self._run(lambda connection: self._keep(connection, owner, document))
+    async def keep(self, owner: str, document: StoredDocument) -> bool:
+        """Store a document; return whether the limits admit it. Raises `StoreError`."""
+        return await self._run(lambda connection: self._keep(connection, owner, document))
 
     async def find(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
         """Return the documents of these names, as far as they exist, and mark them as used. Raises `StoreError`."""
@@ -103,10 +103,6 @@ class SqliteStore:
     async def forget(self, owner: str, name: str) -> bool:
         """Delete a document and its aliases; return whether it existed. Raises `StoreError`."""
         return await self._run(lambda connection: _delete(connection, owner, name))
-
-    async def check(self) -> None:
-        """Return if the file can be written. Raises `StoreError`."""
-        await self._run(_try_to_write)
 
     async def aclose(self) -> None:
         """Close the file."""
@@ -140,18 +136,19 @@ class SqliteStore:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
-    def _keep(self, connection: sqlite3.Connection, owner: str, document: StoredDocument) -> None:
+    def _keep(self, connection: sqlite3.Connection, owner: str, document: StoredDocument) -> bool:
         now = self._clock()
         with _transaction(connection):
             _delete(connection, owner, document.name)
             if not self._limits.admits(document):
-                return
+                return False
             _insert(connection, owner, document, used_at=now, expires_at=now + self._limits.lifetime)
             connection.execute(
                 "DELETE FROM documents WHERE id IN (SELECT id FROM documents WHERE expires_at <= ? LIMIT ?)",
                 (now, _EXPIRED_AT_ONCE),
             )
             self._make_room(connection, owner)
+        return True
 
     def _make_room(self, connection: sqlite3.Connection, owner: str) -> None:
         """Delete the documents that were not used for the longest time, until the limits hold."""
@@ -323,11 +320,6 @@ def _totals(connection: sqlite3.Connection, owner: str) -> tuple[int, int]:
     """Return how many documents an owner has, and their size."""
     row: tuple[int, int] = connection.execute("SELECT entries, size FROM totals WHERE owner = ?", (owner,)).fetchone()
     return row
-
-
-def _try_to_write(connection: sqlite3.Connection) -> None:
-    with _transaction(connection):
-        connection.execute("SELECT 1 FROM totals").fetchone()
 
 
 def _select(
