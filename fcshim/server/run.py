@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import uvicorn
 
-from fcshim.config import FILE_VARIABLE, NOT_NAMED, Config, load_config
+from fcshim.config import FILE_VARIABLE, NOT_NAMED, Config, load_config, parse_store_address
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
@@ -111,11 +111,6 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
         with listen(config) as listener:
             _run(config, listener, load, watched=watched)
         return
-    if config.memory_entries:
-        logger.warning(
-            "each worker stores the replies of the Responses API for itself: a follow-up by previous_response_id that "
-            "reaches another worker is refused"
-        )
     work = functools.partial(_run_worker, load=load)
     Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
 
@@ -207,6 +202,11 @@ async def _serve(
     if link is None or link.is_first:
         host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
         logger.info("serving http://%s:%d/v1 for %s", host, port, ", ".join(config.upstreams) or config.upstream)
+        if link is not None and parse_store_address(config.store).kind == "memory":
+            logger.warning(
+                "each worker remembers replies and turns for itself: a follow-up (previous_response_id) that reaches "
+                "another worker is refused; share them with --store sqlite:PATH or redis://HOST:PORT"
+            )
         banner = show_banner(config, app.capabilities, own_url(config.host, port), app.pool)
         tasks.append(asyncio.create_task(banner, name="banner"))
     await server.serve(sockets=[listener])
