@@ -13,7 +13,7 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-clients clients-table test-mcp test-xgrammar record-response-templates \
+.PHONY: help demo test test-engine test-security test-scale test-clients clients-table test-mcp test-xgrammar record-response-templates \
 	coverage check docs bench fuzz wheel clean
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make test    the tests of every module, in a few minutes'
 	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
+	@echo 'make test-scale     workers, reloads, crashes and shared stores under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
@@ -50,6 +51,11 @@ test-security: $(VENV)/dev.stamp
 coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=$(COVERAGE)
+
+# Workers, reloads, crashes and stores, first as tests, then as figures.
+test-scale: $(VENV)/dev.stamp
+	$(PYTEST) tests/server/test_workers.py tests/server/test_reload.py tests/server/test_store*.py tests/engine/test_scale.py $(ARGS)
+	$(BIN)/python -m benchmarks.scale
 
 test-clients: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.clients.environments
