@@ -23,6 +23,7 @@ COMMANDS = {
     "plan": "only read and plan; once more to act again",
     "mode": "[ask | accept_edits | read_only | allow]: which calls need approval",
     "result": "[NUMBER]: show a tool's whole result, by default the last one",
+    "raw": "show the text of the last reply as the model wrote it, with markup",
     "save": "[FILE]: save the conversation, for --resume",
     "quit": "leave; so does ctrl-D",
 }
@@ -47,6 +48,7 @@ class SlashCommands:
             "plan": self._plan,
             "mode": self._mode,
             "result": self._result,
+            "raw": self._raw,
             "save": self._save,
         }
 
@@ -104,6 +106,11 @@ class SlashCommands:
         if not 0 < wanted <= count:
             raise ConfigError(f"no such result: there are {count} results")
         self._view.show_full_result(wanted)
+
+    async def _raw(self, _: str) -> None:
+        if not self._conversation.raw_reply:
+            raise ConfigError("there is no reply of this session to show yet; ask the model first")
+        self._view.write_line(self._conversation.raw_reply)
 
     async def _save(self, file: str) -> None:
         session = self._conversation.session

@@ -4,53 +4,92 @@ Rule: an interrupted turn leaves a conversation that can be continued: complete 
 question that got no reply at all is removed.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from typing import TypeAlias
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
+from fcshim.chat.call_markup import MarkupSetAside, ReplyText
 from fcshim.chat.session import ChatSession
 from fcshim.client import Client, EventStream
+from fcshim.errors import ModelOutputError, RequestError
 from fcshim.events import Text
-from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage
+from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage, text_of
+from fcshim.sampling import Sampling
 from fcshim.tools import Executor, PermissionRule, Permissions, Registry
+
+ChatEvent: TypeAlias = AgentEvent | MarkupSetAside
+Refusal: TypeAlias = Callable[[str], str]
+"""Returns why a question is not sent; empty if it is."""
+
+
+def _admit(_: str) -> str:
+    return ""
 
 
 class ChatConversation:
-    """A conversation; `registry` and the session's model may change between turns."""
+    """A conversation; `registry` and the session's model may change between turns.
+
+    `refusal` judges each question before it is sent; `sampling` are the options of every request.
+    """
 
     def __init__(
-        self, client: Client, registry: Registry, permissions: Permissions, session: ChatSession, *, max_rounds: int
+        self,
+        client: Client,
+        registry: Registry,
+        permissions: Permissions,
+        session: ChatSession,
+        *,
+        max_rounds: int,
+        refusal: Refusal = _admit,
+        sampling: Sampling | None = None,
     ) -> None:
         self.registry = registry
         self.permissions = permissions
         self.session = session
         self.client = client
+        self._refusal = refusal
+        self._sampling = sampling or Sampling()
+        self._reply_texts: list[str] = []
         self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
+
+    @property
+    def raw_reply(self) -> str:
+        """The text of the last reply, as the model wrote it."""
+        return "".join(self._reply_texts)
 
     async def send(
         self, given: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
-    ) -> AsyncGenerator[AgentEvent, None]:
+    ) -> AsyncGenerator[ChatEvent, None]:
         """Send a message of the user's, or several; yield all events until the model has answered.
 
         With `allowed`, only calls that these rules allow can run in this turn.
 
-        Raises `UpstreamError`, and `ModelOutputError` if the model does not stop calling tools.
+        Raises `RequestError` for a question that is refused, `UpstreamError`, and `ModelOutputError` if the model does
+        not stop calling tools, or if its answer is a call that could not run.
         """
         before = self.session.messages
         asked = (UserMessage((TextPart(given),)),) if isinstance(given, str) else tuple(given)
+        if why := self._refusal(text_of(asked[-1].content)):
+            raise RequestError(why)
         with_question = self.session.messages = (*before, *asked)
         if allowed is not None:
             self.permissions.restrict(allowed)
         unfinished: list[str] = []
         try:
             async with aclosing(self._agent.run(with_question)) as events:
+                reply = ReplyText()
                 async for event in events:
                     if isinstance(event, Text):
                         unfinished.append(event.text)
-                    elif isinstance(event, RoundEnded):
+                        self._reply_texts = unfinished
+                    for shown in _split(event, reply):
+                        yield shown
+                    if isinstance(event, RoundEnded):
                         self.session.messages = event.messages
-                        unfinished.clear()
-                    yield event
+                        unfinished = []
+                        _check_answer(event, reply)
+                        reply = ReplyText()
         finally:
             self.permissions.lift_restrictions()
             if unfinished:
@@ -59,4 +98,23 @@ class ChatConversation:
                 self.session.messages = before
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
-        return self.client.stream(messages, tools, model=self.session.model)
+        options = self._sampling.copy()
+        options["model"] = self.session.model
+        return self.client.stream(messages, tools, **options)
+
+
+def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:
+    """Yield an event, or a text's two parts; text that waited comes before any other event."""
+    shown, aside = reply.feed(event.text) if isinstance(event, Text) else (reply.close(), "")
+    if shown:
+        yield Text(shown)
+    if aside:
+        yield MarkupSetAside(aside)
+    if not isinstance(event, Text):
+        yield event
+
+
+def _check_answer(ended: RoundEnded, reply: ReplyText) -> None:
+    """Raise `ModelOutputError` if the answer is the markup of a call: where no tools are offered, nobody looked."""
+    if ended.answer is not None and reply.set_aside:
+        raise ModelOutputError("the model wrote a call as text", kind="invalid_call", raw=ended.reply.text)

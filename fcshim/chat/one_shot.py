@@ -9,15 +9,15 @@ from contextlib import aclosing
 
 import msgspec
 
-from fcshim.agent import AgentEvent, RoundEnded
-from fcshim.chat.conversation import ChatConversation
+from fcshim.agent import RoundEnded
+from fcshim.chat.conversation import ChatConversation, ChatEvent
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import Text, Usage, total_usage
 from fcshim.sanitize import sanitize
 
 
-async def print_text(sent: AsyncGenerator[AgentEvent, None], view: TerminalView) -> None:
+async def print_text(sent: AsyncGenerator[ChatEvent, None], view: TerminalView) -> None:
     """Stream the model's text to stdout, and everything else to the terminal. Raises `FcshimError`."""
     clean = sanitize if sys.stdout.isatty() else str
     last = "\n"
@@ -36,7 +36,7 @@ async def print_text(sent: AsyncGenerator[AgentEvent, None], view: TerminalView)
                 last = "\n"
 
 
-async def print_json(conversation: ChatConversation, sent: AsyncGenerator[AgentEvent, None]) -> None:
+async def print_json(conversation: ChatConversation, sent: AsyncGenerator[ChatEvent, None]) -> None:
     """Write every event as a line; the last one has the answer. Raises `FcshimError`, after a line with it."""
     session = conversation.session
     _write_json(
@@ -59,7 +59,7 @@ async def print_json(conversation: ChatConversation, sent: AsyncGenerator[AgentE
     _write_json({"type": "answer", "text": answer or "", "usage": usage, "session": session.id})
 
 
-def _json_event(event: AgentEvent) -> object:
+def _json_event(event: ChatEvent) -> object:
     """Return what is written of an event; the messages of a round are left out, the session's file has them."""
     if isinstance(event, RoundEnded):
         return {"type": "round_ended", "answer": event.answer, "stop_reason": event.reply.stop_reason}

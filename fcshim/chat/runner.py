@@ -13,6 +13,8 @@ import msgspec
 from rich.console import Console
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
+from fcshim.chat import demo
+from fcshim.chat.advice import explain
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
@@ -30,11 +32,11 @@ from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
-from fcshim.errors import ConfigError
+from fcshim.errors import ConfigError, FcshimError
 from fcshim.mcp.tool_names import full_rule
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sanitize import sanitize_line
-from fcshim.tools import PermissionRule, Permissions, parse_rules
+from fcshim.tools import PermissionRule, Permissions, Registry, parse_rules
 from fcshim.tools.permission import PermissionMode
 
 
@@ -86,6 +88,8 @@ async def run_chat(settings: ChatSettings) -> None:
         profiles = load_agent_profiles(folders)
         tools = open_registry(folders, settings.mcp, settings.pins, door, view, permissions)
         registry, commands = await stack.enter_async_context(tools)
+        if session.url is None and not len(registry) and settings.mcp is None:
+            registry.register(demo.demo_tool())
         if settings.agents or profiles:
             others = register_agents(
                 client,
@@ -96,7 +100,7 @@ async def run_chat(settings: ChatSettings) -> None:
                 profiles,
             )
             await stack.enter_async_context(others)
-        conversation = ChatConversation(client, registry, permissions, session, max_rounds=settings.max_rounds)
+        conversation = _create_conversation(client, registry, permissions, session, settings.max_rounds)
         if settings.prompt is None:
             await _run_interactive(conversation, view, store, save, door, commands, history=settings.save)
         else:
@@ -108,12 +112,30 @@ async def run_chat(settings: ChatSettings) -> None:
                 save()
 
 
+def _create_conversation(
+    client: Client, registry: Registry, permissions: Permissions, session: ChatSession, max_rounds: int
+) -> ChatConversation:
+    """Make the conversation; one with the embedded model is not asked what it cannot do."""
+    if session.url is not None:
+        return ChatConversation(client, registry, permissions, session, max_rounds=max_rounds)
+    return ChatConversation(
+        client,
+        registry,
+        permissions,
+        session,
+        max_rounds=max_rounds,
+        refusal=lambda text: demo.refusal(text, registry.get_names()),
+        sampling={"max_tokens": demo.REPLY_TOKENS},
+    )
+
+
 async def _run_once(conversation: ChatConversation, turn: TurnInput, view: TerminalView, *, as_json: bool) -> None:
     events = conversation.send(turn.messages, turn.allowed)
-    if as_json:
-        await print_json(conversation, events)
-    else:
-        await print_text(events, view)
+    try:
+        await (print_json(conversation, events) if as_json else print_text(events, view))
+    except FcshimError as error:
+        error.message = explain(error, script=True)
+        raise
 
 
 async def _run_interactive(
@@ -134,10 +156,19 @@ async def _run_interactive(
         make_private_file(file)  # prompt-toolkit would let everybody read it
     terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=commands)
     prompter.user = terminal
-    view.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
+    view.note(_greeting(conversation))
     await terminal.run()
     if history and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
+
+
+def _greeting(conversation: ChatConversation) -> str:
+    count = len(conversation.registry)
+    tools = "no tools" if not count else f"{count} tool{'s' * (count > 1)} (/tools)"
+    if conversation.session.url is None:
+        about = demo.introduction(conversation.registry.get_names())
+        return f"{about}\nIt has {tools}. /help lists the commands."
+    return f"{conversation.session.model or 'The first model of the endpoint'}, with {tools}. /help lists the commands."
 
 
 def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:

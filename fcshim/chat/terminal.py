@@ -20,6 +20,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.patch_stdout import patch_stdout
 
+from fcshim.chat.advice import explain
 from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
@@ -117,7 +118,7 @@ class Terminal:
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError):
                 raise error
-            self._view.error(error.message)
+            self._view.error(explain(error))
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:

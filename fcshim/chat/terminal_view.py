@@ -10,7 +10,9 @@ from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text as Styled
 
-from fcshim.agent import AgentEvent, RoundEnded
+from fcshim.agent import RoundEnded
+from fcshim.chat.call_markup import MarkupSetAside
+from fcshim.chat.conversation import ChatEvent
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, ToolMessage
 from fcshim.sanitize import sanitize, sanitize_line
@@ -34,8 +36,9 @@ class TerminalView:
         self._line_open = False  # the current line is not ended
         self._round_calls = 0  # in this round
         self._transient = False  # the current line is replaced by the next output
+        self._set_aside = False  # in this round
 
-    def show(self, event: AgentEvent) -> None:
+    def show(self, event: ChatEvent) -> None:
         """Show one event."""
         match event:
             case Text():
@@ -50,6 +53,8 @@ class TerminalView:
                 self._show_result(event.message)
             case CallStarted():
                 self._show_transient(f"  ⋯ {event.call.tool_call_name}")
+            case MarkupSetAside():
+                self._set_aside = True
             case RoundEnded():
                 self._end_round(event)
             case Usage() | Stop() | Error():
@@ -92,6 +97,9 @@ class TerminalView:
 
     def _end_round(self, event: RoundEnded) -> None:
         self._round_calls = 0
+        if self._set_aside and event.answer is None:
+            self.note("A part of the reply was a call that cannot run; the others ran. /raw shows it.")
+        self._set_aside = False
         if event.answer is None:
             self.show_waiting()
         elif event.answer != event.reply.text and self._show_text:

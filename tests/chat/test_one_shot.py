@@ -24,7 +24,7 @@ def friendly():
 
 
 @contextlib.asynccontextmanager
-async def upstream_and_chat(folder, *replies, servers=None):
+async def upstream_and_chat(folder, *replies, servers=None, pages=None):
     """Yield a function that runs `fcshim chat URL ...` to its end, and the upstream, which plays the replies."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = []
@@ -32,7 +32,7 @@ async def upstream_and_chat(folder, *replies, servers=None):
         file = folder / "servers.json"
         file.write_text(json.dumps({"mcpServers": servers}))
         given += ["--mcp", str(file)]
-    async with scripted_upstream(*played) as upstream:
+    async with scripted_upstream(*played, pages=pages) as upstream:
 
         async def chat(*options, stdin=b""):
             process = await asyncio.create_subprocess_exec(
@@ -54,6 +54,24 @@ async def test_stdout_holds_the_answer_alone(friendly, tmp_path):
 
     assert (0, "See. \nIt is 3.\n") == (code, out)
     assert '● mcp__f__add {"a": 1, "b": 2}\n  ⎿ 3\n' == err
+
+
+async def test_the_markup_of_a_call_is_no_answer(friendly, tmp_path):
+    unoffered = "Wait. " + call_text("weather", city="Paris")
+    replies = [unoffered] * 4
+    async with upstream_and_chat(tmp_path, *replies) as (chat, _):
+        code, out, err = await chat("-p", "Hi")
+        _, lines, _ = await chat("-p", "Hi", "--json")
+    async with upstream_and_chat(tmp_path, *replies, servers=friendly, pages={}) as (chat, _):
+        code_with_tools, out_with_tools, err_with_tools = await chat("-p", "Hi")
+    events = [json.loads(line) for line in lines.splitlines()]
+
+    assert (1, 1) == (code, code_with_tools)
+    assert ("Wait. \n", "Wait. ") == (out, out_with_tools)
+    assert "the model wrote a call as text. Nothing of it ran." in err
+    assert "there is no tool 'weather'. Nothing of it ran." in err_with_tools
+    assert unoffered == "".join(each["text"] for each in events if each["type"] in ("text", "markup_set_aside"))
+    assert "error" == events[-1]["type"]
 
 
 async def test_the_prompt_may_come_from_stdin(tmp_path):

@@ -23,7 +23,7 @@ def friendly():
 
 
 @contextlib.asynccontextmanager
-async def chatting(folder, *replies, servers=None, options=(), width=200):
+async def chatting(folder, *replies, servers=None, options=(), width=200, pages=None):
     """Chat with an upstream that plays these replies; yield the terminal, at its prompt, and the upstream."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = list(options)
@@ -32,7 +32,7 @@ async def chatting(folder, *replies, servers=None, options=(), width=200):
         file.write_text(json.dumps({"mcpServers": servers}))
         given += ["--mcp", str(file)]
     async with (
-        scripted_upstream(*played) as upstream,
+        scripted_upstream(*played, pages=pages) as upstream,
         terminal("chat", upstream.url, "--model", "m", *given, state=folder, width=width) as screen,
     ):
         await screen.expect(PROMPT)
@@ -321,3 +321,36 @@ async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
         screen.enter("y")
         await screen.expect("  ⎿ 42")
         await screen.expect("mcp__calc__add returned 42")
+
+
+BROKEN_CALL = '<tool_call>\n{"name": "weather", "argu'
+
+
+async def test_a_call_that_cannot_run_is_a_note_and_never_the_answer(tmp_path):
+    async with chatting(tmp_path, "Let me see.\n" + BROKEN_CALL, "Sorry.", width=100) as (screen, _):
+        screen.enter("Hello")
+        await screen.expect("/raw shows what it wrote.")
+        await screen.expect(PROMPT)
+        before = screen.rows
+        screen.enter("/raw")
+        await screen.expect('<tool_call>\n{"name": "weather", "argu\n')
+        screen.enter("Again")
+        await screen.expect("Sorry.")
+
+    assert "Let me see." in before
+    assert (
+        "the model wrote a call as text. Nothing of it ran. Ask in other words, or offer the tool (--mcp, --root);"
+        in ("".join(before))
+    )
+    assert not [row for row in before if "weather" in row or "tool_call" in row]
+
+
+async def test_a_call_that_cannot_run_beside_one_that_can_is_noted(friendly, tmp_path):
+    mixed = f"{ADD}\n{call_text('mcp__f__nothing', a=1)}"
+    options = ["--mode", "allow"]
+    async with chatting(tmp_path, mixed, mixed, "It is 3.", servers=friendly, options=options, pages={}) as (screen, _):
+        screen.enter("Go")
+        await screen.expect("It is 3.")
+
+    assert "A part of the reply was a call that cannot run; the others ran. /raw shows it." in screen.rows
+    assert not [row for row in screen.rows if "mcp__f__nothing" in row]

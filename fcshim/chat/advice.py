@@ -1,0 +1,57 @@
+"""What to do after a turn has failed, for each kind of failure.
+
+Rule: a message says what happened, then what to do; whoever cannot do anything about it is not told to.
+"""
+
+from typing import NamedTuple
+
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
+from fcshim.errors import FcshimError, RequestError, UpstreamError
+
+
+class _Advice(NamedTuple):
+    """What to do, at a terminal and in a script."""
+
+    chat: str
+    script: str
+
+
+_BY_KIND = {
+    "invalid_call": _Advice(
+        "Nothing of it ran. Ask in other words, or offer the tool (--mcp, --root); /raw shows what it wrote.",
+        "Nothing of it ran. Ask in other words, or offer the tool (--mcp, --root); --json shows what it wrote.",
+    ),
+    "max_rounds": _Advice(
+        "What it has done so far is kept: say `go on`, or allow more with --max-rounds.",
+        "What it has done so far is kept: continue with --resume, or allow more with --max-rounds.",
+    ),
+    CONTEXT_LENGTH: _Advice(
+        "The conversation is too long for the model: /compact sums it up, /undo takes the last turn back.",
+        "The conversation is too long for the model: ask less, or offer fewer tools.",
+    ),
+    "timeout": _Advice("The model may be loading or busy: ask again.", "The model may be loading or busy: try again."),
+}
+_LOST = _Advice(
+    "Is the model's server running? The key `up` brings your question back.", "Is the model's server running?"
+)
+_KEY = _Advice(*["Start again with the endpoint's key: --key, or FCSHIM_UPSTREAM_KEY."] * 2)
+_CREDENTIALS = "credentials"
+"""A word of the message for a refused key, which has no kind of its own."""
+
+
+def explain(error: FcshimError, *, script: bool = False) -> str:
+    """Return an error's message, and what to do if anything can be done."""
+    advice = _find(error)
+    if advice is None:
+        return error.message
+    return f"{error.message.rstrip('.')}. {advice.script if script else advice.chat}"
+
+
+def _find(error: FcshimError) -> _Advice | None:
+    if isinstance(error, RequestError):
+        return None
+    if isinstance(error, UpstreamError) and error.lost:
+        return _LOST
+    if isinstance(error, UpstreamError) and _CREDENTIALS in error.message:
+        return _KEY
+    return _BY_KIND.get(error.kind)

@@ -1,0 +1,99 @@
+"""The markup of calls in a reply's text: calls that could not run.
+
+Rule: nobody takes markup for the answer. From the first tag of a call on, outside code, a reply's text is set aside;
+what is set aside can be read (`/raw`, `--json`).
+"""
+
+import functools
+
+import msgspec
+
+from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.markers import MarkerSet
+
+_ENDS_OF_TURNS = ("<|end|>", "<|return|>", "<|end_message|>", "<|message_model|>")
+"""Markers of dialects that stand in messages without calls, too."""
+_SHORTEST = 6
+"""Characters of a tag; what is shorter (`>>>`) is ordinary text."""
+_FENCES = ("```", "~~~")
+
+
+class MarkupSetAside(msgspec.Struct, frozen=True, tag="markup_set_aside", tag_field="type"):
+    """A fragment of a reply's text that is the markup of a call which did not run, and what follows it."""
+
+    text: str
+
+
+class ReplyText:
+    """The text of one reply while it streams; `set_aside` tells whether a part of it is not for show."""
+
+    def __init__(self) -> None:
+        self.set_aside = False
+        self._waiting = ""  # it may begin a tag
+        self._line_start = ""
+        self._backticks = 0  # in the current line
+        self._in_fence = False
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Return the text to show, and the text to set aside."""
+        if self.set_aside:
+            return "", text
+        tags = _call_tags()
+        text, pos = self._waiting + text, 0
+        self._waiting = ""
+        while (found := tags.search(text, pos)) is not None:
+            self._pass(text[pos : found.start()])
+            if not self._is_code():
+                self.set_aside = True
+                return text[: found.start()], text[found.start() :]
+            self._pass(found[0])
+            pos = found.end()
+        end = tags.partial_start(text, pos)
+        self._pass(text[pos:end])
+        self._waiting = text[end:]
+        return text[:end], ""
+
+    def close(self) -> str:
+        """Return the rest of the text to show."""
+        rest, self._waiting = self._waiting, ""
+        return rest
+
+    def _pass(self, text: str) -> None:
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._add_to_line(line)
+            self._in_fence ^= self._begins_with_fence()
+            self._line_start, self._backticks = "", 0
+        self._add_to_line(rest)
+
+    def _add_to_line(self, text: str) -> None:
+        self._line_start = (self._line_start + text)[:80].lstrip()
+        self._backticks += text.count("`")
+
+    def _begins_with_fence(self) -> bool:
+        return self._line_start.startswith(_FENCES)
+
+    def _is_code(self) -> bool:
+        return self._in_fence or self._begins_with_fence() or self._backticks % 2 == 1
+
+
+def without_markup(text: str) -> str:
+    """Return a whole reply's text without what is set aside."""
+    reply = ReplyText()
+    shown, _ = reply.feed(text)
+    return shown + reply.close()
+
+
+@functools.cache
+def _call_tags() -> MarkerSet:
+    """Return the tags of all dialects, those that end a call too: a stray one is no answer either."""
+    markers = (
+        marker.strip()
+        for dialect in DIALECTS.values()
+        for marker in (*dialect.openers(), *dialect.section_openers(), *dialect.closers())
+    )
+    return MarkerSet(
+        marker
+        for marker in markers
+        if marker[:1] in ("<", "[", "]", "✿") and len(marker) >= _SHORTEST and marker not in _ENDS_OF_TURNS
+    )
