@@ -16,6 +16,7 @@ ENGINE_TESTS = (
     "chat/test_demo.py",
     "chat/test_one_shot.py",
     "chat/test_question.py",
+    "chat/test_servers.py",
     "chat/test_terminal.py",
     "chat/test_user_commands.py",
     "cli/test_completion.py",

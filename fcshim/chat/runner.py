@@ -3,11 +3,13 @@
 Rule: everything that is opened here is closed here; slow modules are imported only if a setting needs them.
 """
 
+import asyncio
 import os
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
@@ -25,9 +27,9 @@ from fcshim.chat.session import (
     make_private_file,
     make_private_folder,
 )
-from fcshim.chat.terminal_view import TerminalView
-from fcshim.chat.tools import ToolFolders, load_agent_profiles, open_registry, register_agents
-from fcshim.chat.user_commands import TurnInput, UserCommands
+from fcshim.chat.terminal_view import TerminalView, count_of
+from fcshim.chat.tools import ChatTools, ToolFolders, load_agent_profiles, open_registry, register_agents
+from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
@@ -38,6 +40,17 @@ from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionRule, Permissions, Registry, parse_rules
 from fcshim.tools.permission import PermissionMode
+
+if TYPE_CHECKING:
+    from fcshim.chat.servers import ServerWatch
+    from fcshim.chat.terminal import Terminal
+
+SCRIPT_SECONDS = 60.0
+"""Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
+_QUIET_SECONDS = 3.0
+"""Seconds of this wait without a word."""
+_PROMPT_SECONDS = 1.0
+"""Seconds that the first prompt waits for servers: most programs need less."""
 
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +79,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     save: bool = True
     prompt: str | None = None
     json: bool = False
+    wait: float = SCRIPT_SECONDS
 
 
 async def run_chat(settings: ChatSettings) -> None:
@@ -86,28 +100,26 @@ async def run_chat(settings: ChatSettings) -> None:
         permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
         folders = msgspec.convert(settings, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
-        tools = open_registry(folders, settings.mcp, settings.pins, door, view, permissions)
-        registry, commands = await stack.enter_async_context(tools)
-        if session.url is None and not len(registry) and settings.mcp is None:
-            registry.register(demo.demo_tool())
+        opening = open_registry(folders, settings.mcp, settings.pins, door, view, permissions, wait=settings.wait)
+        tools = await stack.enter_async_context(opening)
+        if session.url is None and not len(tools.registry) and settings.mcp is None:
+            tools.registry.register(demo.demo_tool())
         if settings.agents or profiles:
             others = register_agents(
                 client,
-                registry,
+                tools.registry,
                 lambda mode: Permissions(mode, rules=rules, ask=door.ask, restrictions=permissions.restrictions),
                 lambda: permissions.mode,
                 lambda: session.model,
                 profiles,
             )
             await stack.enter_async_context(others)
-        conversation = _create_conversation(client, registry, permissions, session, settings.max_rounds)
+        conversation = _create_conversation(client, tools.registry, permissions, session, settings.max_rounds)
         if settings.prompt is None:
-            await _run_interactive(conversation, view, store, save, door, commands, history=settings.save)
+            await _run_interactive(conversation, view, store, save, door, tools, history=settings.save)
         else:
             try:
-                turn = await commands.find(settings.prompt) if settings.prompt.startswith("/") else None
-                turn = turn or TurnInput((UserMessage((TextPart(settings.prompt),)),))
-                await _run_once(conversation, turn, view, as_json=settings.json)
+                await _run_script(conversation, settings.prompt, view, tools, settings)
             finally:
                 save()
 
@@ -129,13 +141,34 @@ def _create_conversation(
     )
 
 
-async def _run_once(conversation: ChatConversation, turn: TurnInput, view: TerminalView, *, as_json: bool) -> None:
+async def _run_script(
+    conversation: ChatConversation, prompt: str, view: TerminalView, tools: ChatTools, settings: ChatSettings
+) -> None:
+    """Run one turn, with the tools of the servers that are there in time."""
+    if tools.servers is not None:
+        await _wait_for_servers(tools.servers, settings.wait, view)
+    turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
+    turn = turn or TurnInput((UserMessage((TextPart(prompt),)),))
     events = conversation.send(turn.messages, turn.allowed)
     try:
-        await (print_json(conversation, events) if as_json else print_text(events, view))
+        await (print_json(conversation, events) if settings.json else print_text(events, view))
     except FcshimError as error:
         error.message = explain(error, script=True)
         raise
+
+
+async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: TerminalView) -> None:
+    """Wait for servers, and say on stderr what a script should know of them."""
+    await servers.wait(min(seconds, _QUIET_SECONDS))
+    if late := servers.connecting():
+        view.note(f"waiting for {', '.join(late)}, {seconds:g} s at most")
+        await servers.wait(seconds - _QUIET_SECONDS)
+    for report in servers.news():
+        if report.failed:
+            view.error(report.text)
+    if late := servers.connecting():
+        names = ", ".join(late)
+        view.error(f"{names}: no answer within {seconds:g} s; it goes on without. --wait SECONDS waits longer.")
 
 
 async def _run_interactive(
@@ -144,7 +177,7 @@ async def _run_interactive(
     store: SessionStore,
     save: Callable[[], None],
     prompter: Prompter,
-    commands: UserCommands,
+    tools: ChatTools,
     *,
     history: bool,
 ) -> None:
@@ -154,17 +187,37 @@ async def _run_interactive(
     if file is not None:
         make_private_folder(file.parent)
         make_private_file(file)  # prompt-toolkit would let everybody read it
-    terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=commands)
+    terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=tools.commands)
     prompter.user = terminal
-    view.note(_greeting(conversation))
-    await terminal.run()
+    async with _following(tools.servers, terminal, view):
+        view.note(_greeting(conversation))
+        await terminal.run()
     if history and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 
+@asynccontextmanager
+async def _following(servers: "ServerWatch | None", terminal: "Terminal", view: TerminalView) -> AsyncIterator[None]:
+    """Say which servers are there, after a moment, and go on saying what changes."""
+    if servers is None:
+        yield
+        return
+    await servers.wait(_PROMPT_SECONDS)
+    for report in servers.news():
+        (view.error if report.failed else view.note)(report.text)
+    if late := servers.connecting():
+        view.note(f"connecting to {', '.join(late)}: a line says when the tools are there")
+    task = asyncio.create_task(servers.follow(terminal.announce), name="servers")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
 def _greeting(conversation: ChatConversation) -> str:
     count = len(conversation.registry)
-    tools = "no tools" if not count else f"{count} tool{'s' * (count > 1)} (/tools)"
+    tools = count_of(count, "tool") + (" (/tools)" if count else "")
     if conversation.session.url is None:
         about = demo.introduction(conversation.registry.get_names())
         return f"{about}\nIt has {tools}. /help lists the commands."

@@ -25,6 +25,7 @@ from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
 from fcshim.chat.question import describe_call, quote
+from fcshim.chat.servers import Report
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.user_commands import TurnInput, UserCommands
@@ -84,12 +85,11 @@ class Terminal:
 
     async def run(self) -> None:
         """Read lines and run turns until the user leaves."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LISTING_SECONDS):
-                self._command_names += [f"/{name}" for name in await self._user_commands.list()]
+        await self._list_commands()
         while True:
             try:
-                text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
+                with patch_stdout(raw=True):  # a line about a server comes above the prompt
+                    text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -99,6 +99,18 @@ class Terminal:
                     return
             elif text:
                 await self.run_turn(text)
+
+    async def announce(self, report: Report) -> None:
+        """Say what is new of a server, between other output; its prompts may be new commands."""
+        async with self._output_lock:
+            (self._view.error if report.failed else self._view.note)(report.text)
+        await self._list_commands()
+
+    async def _list_commands(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LISTING_SECONDS):
+                known = [f"/{name}" for name in (*COMMANDS, *await self._user_commands.list())]
+                self._command_names[:] = known
 
     async def run_turn(self, text: str | TurnInput) -> None:
         """Run one turn; ctrl-C ends it."""

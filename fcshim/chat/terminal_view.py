@@ -25,6 +25,11 @@ _LINE_LIMIT = 200
 """Characters of one such line."""
 
 
+def count_of(count: int, thing: str) -> str:
+    """Return `no tools`, `1 tool`, `2 tools`."""
+    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"
+
+
 class TerminalView:
     """Renders to one console; with `show_text` false the caller prints the model's text."""
 

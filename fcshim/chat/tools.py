@@ -4,10 +4,10 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 """
 
 import os
-import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +25,9 @@ from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
 from fcshim.tools.permission import PermissionMode
 
+if TYPE_CHECKING:
+    from fcshim.chat.servers import ServerWatch
+
 _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
 """Sources of tools that sub-agents do not get: they start no agents of their own."""
 
@@ -41,6 +44,14 @@ class ToolFolders(msgspec.Struct, frozen=True, kw_only=True):
     profiles: str | None = None
 
 
+class ChatTools(msgspec.Struct, frozen=True):
+    """The tools of a chat, the user's commands, and the servers, if there are any."""
+
+    registry: Registry
+    commands: UserCommands
+    servers: "ServerWatch | None" = None
+
+
 @asynccontextmanager
 async def open_registry(
     folders: ToolFolders,
@@ -49,25 +60,29 @@ async def open_registry(
     prompter: Prompter,
     view: TerminalView,
     permissions: Permissions,
-) -> AsyncIterator[tuple[Registry, UserCommands]]:
-    """Start the servers; show those that did not start. Raises `ConfigError`."""
+    *,
+    wait: float,
+) -> AsyncIterator[ChatTools]:
+    """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
     root = folders.root
     builtin = _builtin_tools(folders, prompter, permissions)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
     if servers is None and custom is None:
-        yield Registry(builtin), UserCommands(commands, None)
+        yield ChatTools(Registry(builtin), UserCommands(commands, None))
         return
     if servers is None:
         from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
 
         async with ToolHub(builtin, custom=custom) as hub:
-            yield hub.registry, UserCommands(commands, None)
+            yield ChatTools(hub.registry, UserCommands(commands, None))
         return
     listed = load_servers(servers, os.environ)
     for server in listed:
         if server.warning:
             view.note(f"{server.name}: {server.warning}")
+    from fcshim.chat.servers import ServerWatch  # noqa: PLC0415
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
@@ -80,17 +95,11 @@ async def open_registry(
         sampling=sampling_callback(prompter.sample),
         elicitation=elicitation_callback(prompter.elicit),
         roots=(Path(root),) if root else (),
+        timeouts=ConnectionTimeouts(start=wait),
     )
-    async with ToolHub(builtin, custom=custom, manager=manager) as hub:
-        for status in manager.status():
-            if status.changed_tools:
-                approve = shlex.join(["fcshim", "tools", "approve", status.name, "--mcp", servers])
-                view.error(
-                    f"{status.name}: changed {', '.join(status.changed_tools)}; to compare and approve: {approve}"
-                )
-            elif status.error:
-                view.error(f"{status.name}: {status.error}")
-        yield hub.registry, UserCommands(commands, lambda: ServerOffers(manager))
+    async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
+        offers = UserCommands(commands, lambda: ServerOffers(manager))
+        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers))
 
 
 @asynccontextmanager

@@ -37,6 +37,9 @@ examples:
 """
 
 
+_MAX_WAIT = 3_600.0
+
+
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
@@ -52,6 +55,13 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--system", default="", metavar="TEXT", help="the system prompt")
     tools = parser.add_argument_group("the tools")
     tools.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers")
+    tools.add_argument(
+        "--wait",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="with -p: how long slow servers are waited for (default: 60)",
+    )
     tools.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
     tools.add_argument(
         "--root", metavar="DIR", help="folder for fcshim's own tools: Read, Write, Edit, Grep, Bash, ..."
@@ -92,6 +102,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     asyncio.run(run_chat(ChatSettings(**given)))
     return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _MAX_WAIT:
+        raise argparse.ArgumentTypeError(f"expected seconds from 0 to {_MAX_WAIT:g}, got {text!r}")
+    return seconds
 
 
 def _positive_int(text: str) -> int:

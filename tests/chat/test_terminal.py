@@ -35,6 +35,8 @@ async def chatting(folder, *replies, servers=None, options=(), width=200, pages=
         scripted_upstream(*played, pages=pages) as upstream,
         terminal("chat", upstream.url, "--model", "m", *given, state=folder, width=width) as screen,
     ):
+        for name in servers or ():
+            await screen.expect(f"{name} is connected: ")
         await screen.expect(PROMPT)
         yield screen, upstream
 
@@ -313,6 +315,7 @@ async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
     async with terminal("chat", "--mcp", str(file), state=tmp_path) as screen:
+        await screen.expect("calc is connected: ")
         await screen.expect(PROMPT)
         screen.enter("call mcp__calc__add with first=19, second=23")
         await screen.expect('● mcp__calc__add {"first": 19, "second": 23}')

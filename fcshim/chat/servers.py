@@ -1,0 +1,87 @@
+"""How the MCP servers of a chat are doing: which are connecting, connected, lost, or do not start.
+
+Rule: a change is said once, in one line, which also says what to do; nobody waits for a slow server at the prompt.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from fcshim.chat.terminal_view import count_of
+
+if TYPE_CHECKING:
+    from fcshim.mcp.hub import ToolHub
+    from fcshim.mcp.manager import Manager, ServerStatus
+
+_POLL_SECONDS = 0.25
+"""Seconds between two looks at the servers."""
+_READY, _CLOSED = "ready", "closed"
+"""Values of `ConnectionState`, whose module needs the SDK; a chat without servers does without it."""
+
+
+class Report(NamedTuple):
+    """One line about a server; `failed`: it has no tools, or lost them."""
+
+    text: str
+    failed: bool = False
+
+
+class ServerWatch:
+    """What there is to say about the servers of `file` since the last look."""
+
+    def __init__(self, manager: "Manager", hub: "ToolHub", file: str) -> None:
+        self._manager = manager
+        self._hub = hub
+        self._file = file
+        self._said: dict[str, Report] = {}
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until each server has connected or failed once, at most this long."""
+        await self._hub.wait_servers(seconds)
+
+    def connecting(self) -> list[str]:
+        """Return the names of the servers that have neither connected nor failed yet."""
+        return [each.name for each in self._manager.status() if _is_connecting(each) and each.name not in self._said]
+
+    def news(self) -> Iterator[Report]:
+        """Yield what has changed."""
+        for status in self._manager.status():
+            report = self._describe(status, self._said.get(status.name))
+            if report is not None and report != self._said.get(status.name):
+                self._said[status.name] = report
+                yield report
+
+    async def follow(self, announce: Callable[[Report], Awaitable[None]]) -> None:
+        """Announce what changes, until cancelled."""
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            for report in self.news():
+                await announce(report)
+
+    def _describe(self, status: "ServerStatus", before: Report | None) -> Report | None:
+        name, file = status.name, shlex.quote(self._file)
+        if status.changed_tools:
+            approve = f"fcshim tools approve {shlex.quote(name)} --mcp {file}"
+            changed = ", ".join(status.changed_tools)
+            return Report(f"{name} changed {changed}; to compare and approve: {approve}", failed=True)
+        if status.state.value == _READY:
+            return Report(f"{name} is connected: {count_of(status.tools, 'tool')}.")
+        if not status.error:
+            return None
+        if status.state.value == _CLOSED:
+            return Report(f"{name} is not used: {status.error}. Mend its entry in {file} and start again.", failed=True)
+        if before is not None and (not before.failed or before.text.startswith(_lost(name))):
+            return Report(f"{_lost(name)}. It is connected again by itself; calls wait a while for it.", failed=True)
+        problem = status.error.rstrip(".")
+        return Report(
+            f"{name} did not start: {problem}. It is tried again by itself; its entry is in {file}.", failed=True
+        )
+
+
+def _is_connecting(status: "ServerStatus") -> bool:
+    return status.state.value not in (_READY, _CLOSED) and not status.error
+
+
+def _lost(name: str) -> str:
+    return f"{name} is lost"
