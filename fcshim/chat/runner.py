@@ -5,8 +5,7 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 
 import asyncio
 import os
-import shlex
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from fcshim.agent import DEFAULT_MAX_ROUNDS
 from fcshim.chat import demo
 from fcshim.chat.advice import explain
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
+from fcshim.chat.recap import recap
+from fcshim.chat.resume import Resumption
 from fcshim.chat.session import (
     ChatSession,
     SessionStore,
@@ -27,67 +27,33 @@ from fcshim.chat.session import (
     make_private_file,
     make_private_folder,
 )
+from fcshim.chat.settings import ChatSettings
 from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.tools import ChatTools, ToolFolders, load_agent_profiles, open_registry, register_agents
 from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
-from fcshim.codecs.upstreams import UpstreamApi
-from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
-from fcshim.errors import ConfigError, FcshimError
+from fcshim.errors import FcshimError
 from fcshim.mcp.tool_names import full_rule
 from fcshim.messages import SystemMessage, TextPart, UserMessage
-from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionRule, Permissions, Registry, parse_rules
-from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
     from fcshim.chat.terminal import Terminal
 
-SCRIPT_SECONDS = 60.0
-"""Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
 _QUIET_SECONDS = 3.0
 """Seconds of this wait without a word."""
 _PROMPT_SECONDS = 1.0
 """Seconds that the first prompt waits for servers: most programs need less."""
 
 
-class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the command line; `url` None: the embedded model, `resume` None: a new session."""
-
-    url: str | None = None
-    model: str = ""
-    api: UpstreamApi = "openai"
-    tools: ToolsPolicy = "prompt"
-    dialect: str = "auto"
-    key: str | None = None
-    mcp: str | None = None
-    pins: str | None = None
-    root: str | None = None
-    custom: str | None = None
-    skills: str | None = None
-    commands: str | None = None
-    profiles: str | None = None
-    agents: bool = False
-    mode: PermissionMode = "ask"
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    system: str = ""
-    max_rounds: int = DEFAULT_MAX_ROUNDS
-    resume: str | None = None
-    save: bool = True
-    prompt: str | None = None
-    json: bool = False
-    wait: float = SCRIPT_SECONDS
-
-
 async def run_chat(settings: ChatSettings) -> None:
     """Run one turn if there is a prompt, else a conversation. Raises `FcshimError`."""
     store = SessionStore(default_session_folder(os.environ))
-    session = _open_session(settings, store)
     scripted = settings.prompt is not None
     view = TerminalView(Console(stderr=scripted, highlight=False, emoji=False), show_text=not scripted)
+    session = _open_session(settings, store, view.note)
     rules = _rules(settings)
 
     def save() -> None:
@@ -95,14 +61,17 @@ async def run_chat(settings: ChatSettings) -> None:
             store.save(session)
 
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_open_client(session.url, settings))
+        client = await stack.enter_async_context(_open_client(session, settings.key))
         door = Prompter(client, session)
         permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
-        folders = msgspec.convert(settings, ToolFolders, from_attributes=True)
+        options = session.options
+        folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
-        opening = open_registry(folders, settings.mcp, settings.pins, door, view, permissions, wait=settings.wait)
+        opening = open_registry(
+            folders, session.options.mcp, settings.pins, door, view, permissions, wait=settings.wait
+        )
         tools = await stack.enter_async_context(opening)
-        if session.url is None and not len(tools.registry) and settings.mcp is None:
+        if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
         if settings.agents or profiles:
             others = register_agents(
@@ -189,6 +158,7 @@ async def _run_interactive(
         make_private_file(file)  # prompt-toolkit would let everybody read it
     terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=tools.commands)
     prompter.user = terminal
+    view.write_rows(recap(conversation.session.messages))
     async with _following(tools.servers, terminal, view):
         view.note(_greeting(conversation))
         await terminal.run()
@@ -224,44 +194,12 @@ def _greeting(conversation: ChatConversation) -> str:
     return f"{conversation.session.model or 'The first model of the endpoint'}, with {tools}. /help lists the commands."
 
 
-def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:
+def _open_session(settings: ChatSettings, store: SessionStore, say: Callable[[str], None]) -> ChatSession:
+    new_id = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
     if settings.resume is not None:
-        return _resume_session(settings, settings.resume, store)
+        return Resumption(settings.resume, store, settings, say).session(new_id)
     messages = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
-    return ChatSession(_new_id(), settings.url, settings.model, messages)
-
-
-def _resume_session(settings: ChatSettings, name: str, store: SessionStore) -> ChatSession:
-    """Load a session; the address of the command line takes precedence over that of the file."""
-    session = store.load(name)
-    if name.endswith(".json"):
-        session.id = _new_id()  # a file from elsewhere replaces no session of this folder
-    if session.url is not None and settings.url is None:
-        _confirm_address(session.url, settings)
-    session.model, session.url = settings.model or session.model, settings.url or session.url
-    return session
-
-
-def _confirm_address(url: str, settings: ChatSettings) -> None:
-    """Ask whether the conversation, and the key, may go to the address in a session's file. Raises `ConfigError`.
-
-    A file can be made by somebody else: its address would get the key of the user's own endpoint.
-    """
-    again = f"to use it, name it: fcshim chat {shlex.quote(url)} --resume {shlex.quote(settings.resume or '')}"
-    if settings.prompt is not None:
-        raise ConfigError(f"the session was with {url}; {again}")
-    what = "the conversation and the API key" if settings.key else "the conversation"
-    question = f"The session was with {url}. Send {what} there? [y]es, [n]o: "
-    try:
-        answer = input(sanitize_line(question))
-    except EOFError:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise ConfigError(f"the session was with {url}, which was not confirmed")
-
-
-def _new_id() -> str:
-    return f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
+    return ChatSession(new_id, settings.url, settings.model, messages, settings.options)
 
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
@@ -272,15 +210,21 @@ def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
 
 
 @asynccontextmanager
-async def _open_client(url: str | None, settings: ChatSettings) -> AsyncIterator[Client]:
+async def _open_client(session: ChatSession, key: str | None) -> AsyncIterator[Client]:
     """Connect to the endpoint, or start the embedded model."""
     async with AsyncExitStack() as stack:
-        key = settings.key
+        url, options = session.url, session.options
         if url is None:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
             require_packages("numpy", "gguf")
             from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
 
             url, key = (await stack.enter_async_context(serve_model())).url, None  # the key is another endpoint's
-        client = Client(url, api=settings.api, tools=settings.tools, dialect=settings.dialect, api_key=key)
+        client = Client(
+            url,
+            api=options.api or "openai",
+            tools=options.tools or "prompt",
+            dialect=options.dialect or "auto",
+            api_key=key,
+        )
         yield await stack.enter_async_context(client)

@@ -12,11 +12,34 @@ from pathlib import Path
 
 import msgspec
 
+from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
 from fcshim.messages import Message
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PRIVATE_FOLDER = 0o700
+
+
+class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The options of the command line that a session has again when it is resumed; None for the default.
+
+    What widens permissions (`--mode`, `--allow`) is none of them.
+    """
+
+    api: UpstreamApi | None = None
+    tools: ToolsPolicy | None = None
+    dialect: str | None = None
+    root: str | None = None
+    mcp: str | None = None
+    custom: str | None = None
+    skills: str | None = None
+    commands: str | None = None
+    profiles: str | None = None
+
+
+PATH_OPTIONS = ("root", "mcp", "custom", "skills", "commands", "profiles")
+"""Options that name a file or a folder: what may be read, changed and started."""
 
 
 class ChatSession(msgspec.Struct):
@@ -29,6 +52,7 @@ class ChatSession(msgspec.Struct):
     url: str | None = None
     model: str = ""
     messages: tuple[Message, ...] = ()
+    options: SessionOptions = SessionOptions()
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

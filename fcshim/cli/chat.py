@@ -48,9 +48,9 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="with -p: write every event as a line of JSON")
     model = parser.add_argument_group("the model")
     model.add_argument("--model", default="", metavar="NAME", help="its name (default: the first that is listed)")
-    model.add_argument("--api", choices=get_args(UpstreamApi), default="openai", help="the API of the endpoint")
-    model.add_argument("--tools", choices=get_args(ToolsPolicy), default="prompt", help="whose tool calling is used")
-    model.add_argument("--dialect", default="auto", metavar="NAME", help="text format of the calls")
+    model.add_argument("--api", choices=get_args(UpstreamApi), help="the API of the endpoint (default: openai)")
+    model.add_argument("--tools", choices=get_args(ToolsPolicy), help="whose tool calling is used (default: prompt)")
+    model.add_argument("--dialect", metavar="NAME", help="text format of the calls (default: auto)")
     model.add_argument("--key", metavar="KEY", help="API key of the endpoint [FCSHIM_UPSTREAM_KEY]")
     model.add_argument("--system", default="", metavar="TEXT", help="the system prompt")
     tools = parser.add_argument_group("the tools")
@@ -98,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("mcp", "fcshim.mcp", "fcshim.tools"):  # the chat shows these events itself
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    from fcshim.chat.runner import ChatSettings, run_chat  # noqa: PLC0415 - after the arguments are checked
+    from fcshim.chat.runner import run_chat  # noqa: PLC0415 - after the arguments are checked
+    from fcshim.chat.settings import ChatSettings  # noqa: PLC0415
 
     asyncio.run(run_chat(ChatSettings(**given)))
     return 0

@@ -23,7 +23,10 @@ def servers_file(folder, **servers):
 def slow_server(gate, name="friendly"):
     """A server that starts when the file `gate` is there."""
     program = f"{shlex.quote(sys.executable)} {shlex.quote(str(SERVERS / f'{name}.py'))}"
-    return {"command": "sh", "args": ["-c", f"until [ -e {shlex.quote(str(gate))} ]; do sleep 0.1; done; exec {program}"]}
+    return {
+        "command": "sh",
+        "args": ["-c", f"until [ -e {shlex.quote(str(gate))} ]; do sleep 0.1; done; exec {program}"],
+    }
 
 
 async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_there(tmp_path):

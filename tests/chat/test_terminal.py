@@ -268,7 +268,7 @@ async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
         await screen.expect("saved: fcshim chat --resume")
         screen.enter("/quit")
         await screen.wait_exit()
-    async with chatting(tmp_path, "Yes.", options=["--resume", str(file)]) as (screen, upstream):
+    async with chatting(tmp_path, "Yes.", servers=friendly, options=["--resume", str(file)]) as (screen, upstream):
         screen.enter("Sure?")
         await screen.expect("Yes.")
 
@@ -357,3 +357,27 @@ async def test_a_call_that_cannot_run_beside_one_that_can_is_noted(friendly, tmp
 
     assert "A part of the reply was a call that cannot run; the others ran. /raw shows it." in screen.rows
     assert not [row for row in screen.rows if "mcp__f__nothing" in row]
+
+
+async def test_resume_shows_the_last_turns_and_has_the_folder_and_the_servers_again(tmp_path):
+    (tmp_path / "a.txt").write_text("a secret")
+    servers = {"calc": stdio_server("calc")}
+    read = call_text("Read", path="a.txt")
+    options = ["--root", str(tmp_path)]
+    async with chatting(tmp_path, read, "It says a secret.", servers=servers, options=options) as (screen, up):
+        screen.enter("Read a.txt")
+        await screen.expect("It says a secret.")
+        screen.enter("/quit")
+        await screen.wait_exit()
+    async with chatting(tmp_path, read, "Still a secret.", options=["--resume"]) as (screen, upstream):
+        await screen.expect("calc is connected: ")
+        screen.enter("Again")
+        await screen.expect("Still a secret.")
+        rows = screen.rows
+
+    at = rows.index("the last turn:")
+    assert ["› Read a.txt", "  ● Read", "  It says a secret."] == rows[at + 1 : at + 4]
+    assert f"address: {upstream.url}, in place of the session's {up.url}" in rows
+    assert f"again with --root {tmp_path} --mcp {tmp_path}/servers.json" in rows
+    assert "mcp__calc__add" in prompts(upstream)[0]
+    assert "a secret" in prompts(upstream)[1]

@@ -1,0 +1,105 @@
+"""Continues a saved session: with what it used, what is given anew, and what the user confirms.
+
+Rule: what is given anew wins, and is said. A file can be made by somebody else: the address in it gets neither the
+conversation nor a key, and its folders and servers are not used, before the user has agreed; a script must name them.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from fcshim.chat.session import PATH_OPTIONS, ChatSession, SessionOptions, SessionStore
+from fcshim.chat.settings import ChatSettings
+from fcshim.errors import ConfigError
+from fcshim.sanitize import sanitize_line
+
+_ENDPOINT_OPTIONS = ("api", "tools", "dialect")
+"""Options that belong to an endpoint: another address does not take them over."""
+
+
+class Resumption:
+    """One session that is continued; `say` shows a line. Raises `ConfigError` for an address that is not confirmed."""
+
+    def __init__(self, name: str, store: SessionStore, settings: ChatSettings, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._store = store
+        self._settings = settings
+        self._say = say
+
+    def session(self, new_id: str) -> ChatSession:
+        """Return the session, with the options that hold now. A file from elsewhere replaces no saved session."""
+        session = self._store.load(self._name)
+        if self._is_foreign:
+            session.id = new_id
+        if session.url is not None and self._settings.url is None:
+            self._confirm_address(session.url)
+        same_endpoint = self._settings.url in (None, session.url)
+        kept = session.options if same_endpoint else msgspec.structs.replace(session.options, **_UNSET_ENDPOINT)
+        self._say_replaced("address", session.url, self._settings.url)
+        self._say_replaced("model", session.model, self._settings.model)
+        session.model = self._settings.model or session.model
+        session.url = self._settings.url or session.url
+        session.options = self._merge(kept, self._settings.options)
+        return session
+
+    @property
+    def _is_foreign(self) -> bool:
+        return self._name.endswith(".json")
+
+    def _merge(self, kept: SessionOptions, given: SessionOptions) -> SessionOptions:
+        """Return the options of both; those of the session only if their folders exist and may be used."""
+        for name, value in _listed(given):
+            self._say_replaced(f"--{name}", getattr(kept, name), value)
+        restored = {name: value for name, value in _listed(kept) if not getattr(given, name)}
+        risky = {name: value for name, value in restored.items() if name in PATH_OPTIONS}
+        gone = [name for name, value in risky.items() if not Path(value).exists()]
+        for name in gone:
+            self._say(f"the session used --{name} {risky.pop(name)}, which is gone; it goes on without")
+        if not self._may_use(risky):
+            gone += risky
+        return msgspec.structs.replace(given, **{name: restored[name] for name in restored if name not in gone})
+
+    def _may_use(self, risky: dict[str, str]) -> bool:
+        options = shlex.join(word for name, value in risky.items() for word in (f"--{name}", value))
+        if not risky:
+            return True
+        if not self._is_foreign:
+            self._say(f"again with {options}")
+            return True
+        if self._settings.prompt is not None:
+            self._say(f"without what the session's file names, as a script cannot be asked; to use it: {options}")
+            return False
+        what = f"The session in the file used {options}, which can change files and start programs."
+        return _confirm(f"{what} Use them again? [y]es, [n]o: ")
+
+    def _confirm_address(self, url: str) -> None:
+        """Ask whether the conversation, and the key, may go to an address. Raises `ConfigError`."""
+        again = f"to use it, name it: fcshim chat {shlex.join([url, '--resume', *filter(None, [self._name])])}"
+        if self._settings.prompt is not None:
+            raise ConfigError(f"the session was with {url}; {again}")
+        what = "the conversation and the API key" if self._settings.key else "the conversation"
+        if not _confirm(f"The session was with {url}. Send {what} there? [y]es, [n]o: "):
+            raise ConfigError(f"the session was with {url}, which was not confirmed; another one can be named")
+
+    def _say_replaced(self, what: str, old: object, new: object) -> None:
+        if old and new and old != new:
+            self._say(f"{what}: {new}, in place of the session's {old}")
+
+
+_UNSET_ENDPOINT = dict.fromkeys(_ENDPOINT_OPTIONS)
+
+
+def _listed(options: SessionOptions) -> Iterator[tuple[str, str]]:
+    """Yield the options that are set."""
+    for name in options.__struct_fields__:
+        if value := getattr(options, name):
+            yield name, value
+
+
+def _confirm(question: str) -> bool:
+    try:
+        return input(sanitize_line(question)).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

@@ -1,0 +1,55 @@
+"""The settings of a chat, as the command line gives them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from fcshim.agent import DEFAULT_MAX_ROUNDS
+from fcshim.chat.session import PATH_OPTIONS, SessionOptions
+from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.config import ToolsPolicy
+from fcshim.tools.permission import PermissionMode
+
+SCRIPT_SECONDS = 60.0
+"""Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
+
+
+class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of the command line; `url` None: the embedded model, `resume` None: a new session.
+
+    None for an option of a session: the resumed session's, or the default.
+    """
+
+    url: str | None = None
+    model: str = ""
+    api: UpstreamApi | None = None
+    tools: ToolsPolicy | None = None
+    dialect: str | None = None
+    key: str | None = None
+    mcp: str | None = None
+    pins: str | None = None
+    root: str | None = None
+    custom: str | None = None
+    skills: str | None = None
+    commands: str | None = None
+    profiles: str | None = None
+    agents: bool = False
+    mode: PermissionMode = "ask"
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    system: str = ""
+    max_rounds: int = DEFAULT_MAX_ROUNDS
+    resume: str | None = None
+    save: bool = True
+    prompt: str | None = None
+    json: bool = False
+    wait: float = SCRIPT_SECONDS
+
+    @property
+    def options(self) -> SessionOptions:
+        """What a session keeps of them. Paths are absolute, as it may be resumed in another folder."""
+        given = msgspec.convert(self, SessionOptions, from_attributes=True)
+        named = {name: getattr(given, name) for name in PATH_OPTIONS if getattr(given, name)}
+        paths = {name: str(Path(path).expanduser().absolute()) for name, path in named.items()}
+        return msgspec.structs.replace(given, **paths)
