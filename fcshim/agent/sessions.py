@@ -80,7 +80,7 @@ class Sessions:
     def history(self, sessionId: str, limit: int = 20) -> str:  # noqa: N803
         """Read what was said in a session."""
         session = self._session(sessionId)
-        lines = [line for message in session.messages for line in _transcript_lines(message)]
+        lines = [line for message in session.messages for line in transcript_lines(message)]
         state = "\n(it is answering)" if session.lock.locked() else ""
         return ("\n".join(lines[-max(limit, 1) :]) or "(nothing yet)") + state
 
@@ -126,7 +126,8 @@ async def _answer(session: _Session, text: str) -> str:
     return ended.answer or ""
 
 
-def _transcript_lines(message: Message) -> list[str]:
+def transcript_lines(message: Message) -> list[str]:
+    """Return a message as lines for a model to read; long arguments and results are shortened."""
     match message:
         case UserMessage():
             return [f"user: {text_of(message.content)}"]

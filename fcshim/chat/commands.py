@@ -4,15 +4,17 @@ Rule: a command is a row of `COMMANDS` and a method; none of them is sent to the
 """
 
 import difflib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias, get_args
 
 from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.edits import restore
 from fcshim.chat.session import SessionStore
-from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
+from fcshim.messages import AssistantMessage, Message, UserMessage, text_of
 from fcshim.tools import Traits
 from fcshim.tools.permission import PermissionMode
 
@@ -23,10 +25,16 @@ COMMANDS = {
     "plan": "only read and plan; once more to act again",
     "mode": "[ask | accept_edits | read_only | allow]: which calls need approval",
     "result": "[NUMBER]: show a tool's whole result, by default the last one",
+    "undo": "take the last turn back; files that it changed can be put back, too",
+    "compact": "[TURNS]: have the model sum up all but the last turns, by default 2",
     "raw": "show the text of the last reply as the model wrote it, with markup",
     "save": "[FILE]: save the conversation, for --resume",
     "quit": "leave; so does ctrl-D",
 }
+_QUESTION_SIZE = 80
+"""Characters of a question, to recognise it."""
+Agree: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks the user a question of ours."""
 _Handler: TypeAlias = Callable[[str], Awaitable[None]]
 
 
@@ -34,8 +42,9 @@ class SlashCommands:
     """The commands of one conversation."""
 
     def __init__(
-        self, conversation: ChatConversation, view: TerminalView, store: SessionStore, user: UserCommands
+        self, conversation: ChatConversation, view: TerminalView, store: SessionStore, user: UserCommands, agree: Agree
     ) -> None:
+        self._agree = agree
         self._user = user
         self._conversation = conversation
         self._view = view
@@ -48,6 +57,8 @@ class SlashCommands:
             "plan": self._plan,
             "mode": self._mode,
             "result": self._result,
+            "undo": self._undo,
+            "compact": self._compact,
             "raw": self._raw,
             "save": self._save,
         }
@@ -106,6 +117,39 @@ class SlashCommands:
         if not 0 < wanted <= count:
             raise ConfigError(f"no such result: there are {count} results")
         self._view.show_full_result(wanted)
+
+    async def _undo(self, _: str) -> None:
+        undone = self._conversation.undo()
+        asked = text_of(undone.messages[0].content) if isinstance(undone.messages[0], UserMessage) else ""
+        first = asked.strip().partition("\n")[0]
+        self._view.note(f"The last turn is taken back: › {first[:_QUESTION_SIZE]}")
+        if undone.edits:
+            self._view.note(f"It changed {', '.join(str(edit.path) for edit in undone.edits)}.")
+            them = "it back as it was" if len(undone.edits) == 1 else "them back as they were"
+            if await self._agree(f"put {them}?"):
+                for line in restore(undone.edits):
+                    self._view.note(line)
+        if others := self._lasting_calls(undone.messages):
+            self._view.note(f"What these did stays: {', '.join(others)}.")
+
+    def _lasting_calls(self, messages: Iterable[Message]) -> list[str]:
+        """Return the names of tools that were called and may have changed what cannot be put back."""
+        called = [call.name for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
+        tools = ((name, self._conversation.registry.get(name)) for name in dict.fromkeys(called))
+        return [
+            name
+            for name, tool in tools
+            if tool is None or not (tool.traits.reads_only or tool.traits.sensitivity != "ask")
+        ]
+
+    async def _compact(self, turns: str) -> None:
+        if turns and not turns.isdecimal():
+            raise ConfigError(f"/compact: expected how many turns stay, got {turns}")
+        self._view.show_waiting()
+        done = await self._conversation.compact(*([int(turns)] if turns else []))
+        stay = "no turn stays" if not done.kept else f"the last {count_of(done.kept, 'turn')} stay"
+        self._view.note(f"{count_of(done.replaced, 'turn')} summed up, {stay} as they were. The summary:")
+        self._view.write_line(done.summary)
 
     async def _raw(self, _: str) -> None:
         if not self._conversation.raw_reply:

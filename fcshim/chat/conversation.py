@@ -6,10 +6,13 @@ question that got no reply at all is removed.
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
 from fcshim.chat.call_markup import MarkupSetAside, ReplyText
+from fcshim.chat.compact import KEPT_TURNS, SUMMARY_TOKENS, Compacted, compact
+from fcshim.chat.edits import EditJournal, FileEdit
+from fcshim.chat.recap import turn_starts
 from fcshim.chat.session import ChatSession
 from fcshim.client import Client, EventStream
 from fcshim.errors import ModelOutputError, RequestError
@@ -21,6 +24,13 @@ from fcshim.tools import Executor, PermissionRule, Permissions, Registry
 ChatEvent: TypeAlias = AgentEvent | MarkupSetAside
 Refusal: TypeAlias = Callable[[str], str]
 """Returns why a question is not sent; empty if it is."""
+
+
+class UndoneTurn(NamedTuple):
+    """The messages of a turn that was taken back, and the files that its calls changed."""
+
+    messages: tuple[Message, ...]
+    edits: list[FileEdit]
 
 
 def _admit(_: str) -> str:
@@ -43,6 +53,7 @@ class ChatConversation:
         max_rounds: int,
         refusal: Refusal = _admit,
         sampling: Sampling | None = None,
+        journal: EditJournal | None = None,
     ) -> None:
         self.registry = registry
         self.permissions = permissions
@@ -51,6 +62,7 @@ class ChatConversation:
         self._refusal = refusal
         self._sampling = sampling or Sampling()
         self._reply_texts: list[str] = []
+        self._journal = journal or EditJournal()
         self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
 
     @property
@@ -72,6 +84,7 @@ class ChatConversation:
         asked = (UserMessage((TextPart(given),)),) if isinstance(given, str) else tuple(given)
         if why := self._refusal(text_of(asked[-1].content)):
             raise RequestError(why)
+        self._journal.begin_turn()
         with_question = self.session.messages = (*before, *asked)
         if allowed is not None:
             self.permissions.restrict(allowed)
@@ -96,6 +109,32 @@ class ChatConversation:
                 self.session.messages += (AssistantMessage((TextPart("".join(unfinished)),)),)
             elif self.session.messages is with_question:
                 self.session.messages = before
+                self._journal.drop_turn()
+
+    def undo(self) -> UndoneTurn:
+        """Take back the last turn. Raises `RequestError` if there is none."""
+        starts = turn_starts(self.session.messages)
+        if not starts:
+            raise RequestError("there is no turn to take back")
+        undone = self.session.messages[starts[-1] :]
+        self.session.messages = self.session.messages[: starts[-1]]
+        return UndoneTurn(undone, self._journal.drop_turn())
+
+    async def compact(self, keep: int = KEPT_TURNS) -> Compacted:
+        """Have the model sum up all but the last turns; a failure leaves the conversation as it was.
+
+        Raises `RequestError`, `UpstreamError` and `ModelOutputError`.
+        """
+        done = await compact(self.session.messages, self._ask_for_summary, keep)
+        self.session.messages = done.messages
+        return done
+
+    async def _ask_for_summary(self, text: str) -> str:
+        if why := self._refusal(text):
+            raise RequestError(why)
+        question = (UserMessage((TextPart(text),)),)
+        reply = await self.client.complete(question, model=self.session.model, max_tokens=SUMMARY_TOKENS)
+        return reply.text
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
         options = self._sampling.copy()

@@ -8,14 +8,15 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import msgspec
 from rich.console import Console
 
 from fcshim.chat import demo
 from fcshim.chat.advice import explain
-from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.conversation import ChatConversation, Refusal
+from fcshim.chat.edits import EditJournal
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.recap import recap
@@ -36,6 +37,7 @@ from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import FcshimError
 from fcshim.mcp.tool_names import full_rule
 from fcshim.messages import SystemMessage, TextPart, UserMessage
+from fcshim.sampling import Sampling
 from fcshim.tools import PermissionRule, Permissions, Registry, parse_rules
 
 if TYPE_CHECKING:
@@ -54,21 +56,40 @@ async def run_chat(settings: ChatSettings) -> None:
     scripted = settings.prompt is not None
     view = TerminalView(Console(stderr=scripted, highlight=False, emoji=False), show_text=not scripted)
     session = _open_session(settings, store, view.note)
-    rules = _rules(settings)
 
     def save() -> None:
-        if settings.save and session.messages:
+        if settings.save and (session.messages or store.path(session).exists()):
             store.save(session)
 
+    async with _open_chat(settings, session, view) as chat:
+        if settings.prompt is None:
+            await _run_interactive(chat, view, store, save, history=settings.save)
+        else:
+            try:
+                await _run_script(chat, settings.prompt, view, settings)
+            finally:
+                save()
+
+
+class _OpenChat(NamedTuple):
+    """A conversation whose endpoint and tools are open."""
+
+    conversation: ChatConversation
+    tools: ChatTools
+    prompter: Prompter
+
+
+@asynccontextmanager
+async def _open_chat(settings: ChatSettings, session: ChatSession, view: TerminalView) -> AsyncIterator[_OpenChat]:
+    rules, options, journal = _rules(settings), session.options, EditJournal()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_client(session, settings.key))
         door = Prompter(client, session)
         permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
-        options = session.options
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
         opening = open_registry(
-            folders, session.options.mcp, settings.pins, door, view, permissions, wait=settings.wait
+            folders, options.mcp, settings.pins, door, view, permissions, wait=settings.wait, journal=journal
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
@@ -83,37 +104,38 @@ async def run_chat(settings: ChatSettings) -> None:
                 profiles,
             )
             await stack.enter_async_context(others)
-        conversation = _create_conversation(client, tools.registry, permissions, session, settings.max_rounds)
-        if settings.prompt is None:
-            await _run_interactive(conversation, view, store, save, door, tools, history=settings.save)
-        else:
-            try:
-                await _run_script(conversation, settings.prompt, view, tools, settings)
-            finally:
-                save()
+        conversation = ChatConversation(
+            client,
+            tools.registry,
+            permissions,
+            session,
+            max_rounds=settings.max_rounds,
+            journal=journal,
+            **_demo_options(session, tools.registry),
+        )
+        yield _OpenChat(conversation, tools, door)
 
 
-def _create_conversation(
-    client: Client, registry: Registry, permissions: Permissions, session: ChatSession, max_rounds: int
-) -> ChatConversation:
-    """Make the conversation; one with the embedded model is not asked what it cannot do."""
+class _ModelOptions(TypedDict, total=False):
+    """What depends on the model: the questions that it is asked, and the options of requests."""
+
+    refusal: Refusal
+    sampling: Sampling
+
+
+def _demo_options(session: ChatSession, registry: Registry) -> _ModelOptions:
+    """Return the options of a conversation with the embedded model, which is not asked what it cannot do."""
     if session.url is not None:
-        return ChatConversation(client, registry, permissions, session, max_rounds=max_rounds)
-    return ChatConversation(
-        client,
-        registry,
-        permissions,
-        session,
-        max_rounds=max_rounds,
-        refusal=lambda text: demo.refusal(text, registry.get_names()),
-        sampling={"max_tokens": demo.REPLY_TOKENS},
-    )
+        return {}
+    return {
+        "refusal": lambda text: demo.refusal(text, registry.get_names()),
+        "sampling": {"max_tokens": demo.REPLY_TOKENS},
+    }
 
 
-async def _run_script(
-    conversation: ChatConversation, prompt: str, view: TerminalView, tools: ChatTools, settings: ChatSettings
-) -> None:
+async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings: ChatSettings) -> None:
     """Run one turn, with the tools of the servers that are there in time."""
+    conversation, tools, _ = chat
     if tools.servers is not None:
         await _wait_for_servers(tools.servers, settings.wait, view)
     turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
@@ -141,24 +163,19 @@ async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: Termin
 
 
 async def _run_interactive(
-    conversation: ChatConversation,
-    view: TerminalView,
-    store: SessionStore,
-    save: Callable[[], None],
-    prompter: Prompter,
-    tools: ChatTools,
-    *,
-    history: bool,
+    chat: _OpenChat, view: TerminalView, store: SessionStore, save: Callable[[], None], *, history: bool
 ) -> None:
     from fcshim.chat.terminal import Terminal  # noqa: PLC0415 - prompt-toolkit, which scripts do not need
 
+    conversation, tools, prompter = chat
     file = default_session_folder(os.environ).parent / "history" if history else None
     if file is not None:
         make_private_folder(file.parent)
         make_private_file(file)  # prompt-toolkit would let everybody read it
     terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=tools.commands)
     prompter.user = terminal
-    view.write_rows(recap(conversation.session.messages))
+    for row in recap(conversation.session.messages):
+        view.note(row)
     async with _following(tools.servers, terminal, view):
         view.note(_greeting(conversation))
         await terminal.run()

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +72,7 @@ class Terminal:
         self._conversation = conversation
         self._view = view
         self._save = save
-        self._commands = SlashCommands(conversation, view, store, commands)
+        self._commands = SlashCommands(conversation, view, store, commands, self.agree)
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
         self._command_names = [f"/{name}" for name in COMMANDS]  # the user's are added when they are known
         completer: Completer = WordCompleter(self._command_names, sentence=True)
@@ -114,8 +114,11 @@ class Terminal:
 
     async def run_turn(self, text: str | TurnInput) -> None:
         """Run one turn; ctrl-C ends it."""
+        await self._run_interruptible(self._stream_turn(text))
+
+    async def _run_interruptible(self, work: Coroutine[None, None, None]) -> None:
         loop = asyncio.get_running_loop()
-        self._turn_task = loop.create_task(self._stream_turn(text))
+        self._turn_task = loop.create_task(work)
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(signal.SIGINT, self._turn_task.cancel)
         try:
@@ -128,9 +131,9 @@ class Terminal:
         if self._turn_task.cancelled():
             self._view.note("(interrupted)")
         elif (error := self._turn_task.exception()) is not None:
-            if not isinstance(error, FcshimError):
+            if not isinstance(error, FcshimError | OSError):
                 raise error
-            self._view.error(explain(error))
+            self._view.error(explain(error) if isinstance(error, FcshimError) else str(error))
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
@@ -151,6 +154,11 @@ class Terminal:
         async with self._output_lock:
             self._quote(action)
             return await self._read_line("  let it? [y]es, [n]o: ") in ("y", "yes")
+
+    async def agree(self, question: str) -> bool:
+        """Ask the user a question of ours."""
+        async with self._output_lock:
+            return await self._read_line(f"  {question} [y]es, [n]o: ") in ("y", "yes")
 
     async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
         """Ask the user to fill in a server's form."""
@@ -187,17 +195,19 @@ class Terminal:
                     self._view.show(event)
 
     async def _run_command(self, text: str) -> bool:
-        try:
+        goes_on = True
+
+        async def run() -> None:
+            nonlocal goes_on
             name = text[1:].partition(" ")[0]
             turn = None if name in (*COMMANDS, "exit") else await self._user_commands.find(text)
             if turn is None:
-                return await self._commands.run(text)
-            await self.run_turn(turn)
-        except FcshimError as error:
-            self._view.error(error.message)
-        except OSError as error:
-            self._view.error(str(error))
-        return True
+                goes_on = await self._commands.run(text)
+            else:
+                await self._stream_turn(turn)
+
+        await self._run_interruptible(run())
+        return goes_on
 
     def _prompt_text(self) -> str:
         mode = self._conversation.permissions.mode

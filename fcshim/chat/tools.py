@@ -14,6 +14,7 @@ import msgspec
 from fcshim.agent import Agent, Sessions, SubAgents
 from fcshim.agent.run import AskModel, ReplyStream
 from fcshim.agent.subagents import AskNamedModel, SubAgentProfile, load_profiles
+from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.user_commands import UserCommands
@@ -62,10 +63,11 @@ async def open_registry(
     permissions: Permissions,
     *,
     wait: float,
+    journal: EditJournal,
 ) -> AsyncIterator[ChatTools]:
     """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
     root = folders.root
-    builtin = _builtin_tools(folders, prompter, permissions)
+    builtin = _builtin_tools(folders, prompter, permissions, journal)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
     if servers is None and custom is None:
@@ -146,11 +148,14 @@ def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
     return asking
 
 
-def _builtin_tools(folders: ToolFolders, prompter: Prompter, permissions: Permissions) -> list[AnyTool]:
+def _builtin_tools(
+    folders: ToolFolders, prompter: Prompter, permissions: Permissions, journal: EditJournal
+) -> list[AnyTool]:
     tools: list[AnyTool] = []
     if folders.root is not None:
         workspace = Workspace(folders.root)
-        tools += [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
+        tools += recorded(Files(workspace).tools(), workspace, journal)
+        tools += [*Search(workspace).tools(), *Shell(workspace).tools()]
         tools += Web(summarise=prompter.summarise).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:

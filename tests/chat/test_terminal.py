@@ -381,3 +381,78 @@ async def test_resume_shows_the_last_turns_and_has_the_folder_and_the_servers_ag
     assert f"again with --root {tmp_path} --mcp {tmp_path}/servers.json" in rows
     assert "mcp__calc__add" in prompts(upstream)[0]
     assert "a secret" in prompts(upstream)[1]
+
+
+async def test_undo_takes_the_last_turn_back_and_its_edit_if_the_user_agrees(friendly, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("old")
+    calls = f"{call_text('Write', path='a.txt', content='new')}\n{FAIL}"
+    options = ["--root", str(work), "--mode", "allow"]
+    replies = ("Hello.", calls, "Done.", "Well.")
+    async with chatting(tmp_path, *replies, servers=friendly, options=options, width=300) as (screen, upstream):
+        screen.enter("First")
+        await screen.expect("Hello.")
+        screen.enter("Second")
+        await screen.expect("Done.")
+        after_turn = (work / "a.txt").read_text()
+        screen.enter("/undo")
+        await screen.expect("put it back as it was? [y]es, [n]o:")
+        screen.enter("y")
+        await screen.expect("What these did stays: mcp__f__fail.")
+        await screen.expect(PROMPT)
+        screen.enter("Third")
+        await screen.expect("Well.")
+        screen.enter("/undo")
+        await screen.expect("is taken back: › Third")
+        screen.enter("/undo")
+        await screen.expect("is taken back: › First")
+        screen.enter("/undo")
+        await screen.expect("there is no turn to take back")
+        rows = screen.rows
+
+    assert ("new", "old") == (after_turn, (work / "a.txt").read_text())
+    assert f"It changed {work}/a.txt." in rows
+    assert f"{work}/a.txt is as it was" in rows
+    assert prompts(upstream)[-1].endswith("user: First\nassistant: Hello.\nuser: Third")
+
+
+async def test_compact_replaces_old_turns_and_a_failure_changes_nothing(tmp_path):
+    replies = ("One.", "Two.", "Three.", Script((b"{}",), status=500), "They counted.", "Four.")
+    async with chatting(tmp_path, *replies, width=100) as (screen, upstream):
+        for question, answer in (("1", "One."), ("2", "Two."), ("3", "Three.")):
+            screen.enter(question)
+            await screen.expect(answer)
+            await screen.expect(PROMPT)
+        screen.enter("/compact")
+        await screen.expect("HTTP 500")
+        await screen.expect(PROMPT)
+        screen.enter("/compact")
+        await screen.expect("1 turn summed up, the last 2 turns stay as they were. The summary:\nThey counted.\n")
+        await screen.expect(PROMPT)
+        screen.enter("4")
+        await screen.expect("Four.")
+        screen.enter("/compact many")
+        await screen.expect("expected how many turns stay, got many")
+
+    assert "user: 1\nassistant: One." in prompts(upstream)[3].replace("user: user", "user")
+    assert prompts(upstream)[3] == prompts(upstream)[4]
+    assert prompts(upstream)[5].endswith(
+        "assistant: They counted.\nuser: 2\nassistant: Two.\nuser: 3\nassistant: Three.\nuser: 4"
+    )
+
+
+async def test_ctrl_c_ends_a_command_and_not_the_program(tmp_path):
+    async with chatting(tmp_path, "One.", Script((ROLE, HANG)), "Two.") as (screen, upstream):
+        screen.enter("1")
+        await screen.expect("One.")
+        await screen.expect(PROMPT)
+        screen.enter("/compact 0")
+        await asyncio.wait_for(upstream.hanging.wait(), 60)
+        screen.type(CTRL_C)
+        await screen.expect("(interrupted)")
+        await screen.expect(PROMPT)
+        screen.enter("2")
+        await screen.expect("Two.")
+
+    assert "user: 1\nassistant: One.\nuser: 2" == prompts(upstream)[-1]
