@@ -5,14 +5,16 @@ behind a bar, so that none looks like ours; only a long value is folded, with it
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from rich.cells import cell_len
 
+from fcshim.chat.diff import DiffLine, unified_diff
 from fcshim.events import JSON
 from fcshim.sanitize import visible
 from fcshim.tools import PermissionRequest
+from fcshim.tools.base import FileChange
 
 _BAR = "  │ "
 _WARNING = "  ⚠ "
@@ -20,35 +22,77 @@ _FOLDED_ROWS = (8, 3)
 """Rows of a long value that are shown at first: of its beginning and of its end."""
 _QUOTED_ROWS = (100, 20)
 """The same of a server's words, which cannot be asked for again."""
+_DIFF_ROWS = (30, 9)
+"""The same of a diff."""
+_DIFF_STYLES: Mapping[str, str] = {"-": "red", "+": "green", "@": "cyan", "\\": "dim", " ": ""}
+_TAB = "⇥"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One row that fits the terminal, in a style of rich."""
+
+    text: str
+    style: str = ""
 
 
 class CallDescription(msgspec.Struct, frozen=True):
     """The rows that describe a call; `folded`: some values are not shown whole."""
 
-    rows: list[str]
+    rows: list[Row]
     folded: bool
 
 
 def describe_call(request: PermissionRequest, width: int, *, whole: bool = False) -> CallDescription:
     """Describe a call for a terminal of `width` columns; with `whole`, nothing is folded."""
     claim = " (its server says that it only reads)" if request.traits.reads_only else ""
-    rows = [f"  {visible(request.name)}{claim}"]
+    rows = [Row(f"  {visible(request.name)}{claim}")]
     folded = False
+    change = request.change
     for name, value in request.arguments.items():
-        label, *given = _argument_rows(name, value, width)
+        if change is not None and name in change.arguments:
+            continue
+        label, *given = (Row(each) for each in _argument_rows(name, value, width))
         shown = given if whole or name == request.traits.subject else _fold(given, value)
         folded |= shown is not given
         rows += [label, *shown]
+    if change is not None:
+        title, *lines = _change_rows(change, width)
+        shown = lines if whole else _fold(lines, None, _DIFF_ROWS)
+        folded |= shown is not lines
+        rows += [title, *shown]
     if not request.arguments:
-        rows.append(f"{_BAR}(no arguments)")
+        rows.append(Row(f"{_BAR}(no arguments)"))
     for warning in request.warnings:
-        rows += _warning_rows(warning, width)
+        rows += (Row(each, "yellow") for each in _warning_rows(warning, width))
     return CallDescription(rows, folded)
 
 
-def quote(text: str, width: int) -> list[str]:
+def quote(text: str, width: int) -> list[Row]:
     """Return other people's text as rows behind a bar; a long one is folded."""
-    return _fold([_BAR + row for row in _rows(text, width - len(_BAR))], text, _QUOTED_ROWS)
+    return _fold([Row(_BAR + row) for row in _rows(text, width - len(_BAR))], text, _QUOTED_ROWS)
+
+
+def _change_rows(change: FileChange, width: int) -> Iterator[Row]:
+    """Return a change of a file as a diff: each line that goes or comes is there, whole."""
+    lines = list(unified_diff(change.before or "", change.after))
+    signs = [line.sign for line in lines]
+    added, removed = signs.count("+"), signs.count("-")
+    yield Row(f"{_BAR}{f'change: +{added} -{removed} lines' if lines else 'the file stays as it is'}")
+    for line in lines:
+        yield from _diff_rows(line, width)
+
+
+def _diff_rows(line: DiffLine, width: int) -> Iterator[Row]:
+    style = _DIFF_STYLES[line.sign]
+    for at, row in enumerate(_wrap(_visible_code(line.text), width - len(_BAR) - 1)):
+        sign = "…" if at else line.sign  # a row that begins with a sign is a line of its own
+        yield Row(f"{_BAR}{sign}{row}", style)
+
+
+def _visible_code(text: str) -> str:
+    """Return a line of a file with every character shown or named, and an arrow for each tab alone."""
+    parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in text.split("\t"))
+    return f"{_TAB}   ".join(parts)
 
 
 def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
@@ -83,11 +127,11 @@ def _wrap(line: str, width: int) -> Iterator[str]:
     yield line[start:]
 
 
-def _fold(rows: list[str], value: JSON, shown: tuple[int, int] = _FOLDED_ROWS) -> list[str]:
+def _fold(rows: list[Row], value: JSON, shown: tuple[int, int] = _FOLDED_ROWS) -> list[Row]:
     """Return the first and the last rows of a long value, and how much there is in all."""
     first, last = shown
     if len(rows) <= first + last + 1:
         return rows
     size = f"{len(value)} characters, " if isinstance(value, str) else ""
     hidden = f"{_BAR}  … {len(rows) - first - last} rows folded ({size}{len(rows)} rows in all)"
-    return [*rows[:first], hidden, *rows[-last:]]
+    return [*rows[:first], Row(hidden, "dim"), *rows[-last:]]

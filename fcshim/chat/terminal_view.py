@@ -13,6 +13,7 @@ from rich.text import Text as Styled
 from fcshim.agent import RoundEnded
 from fcshim.chat.call_markup import MarkupSetAside
 from fcshim.chat.conversation import ChatEvent
+from fcshim.chat.question import Row
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, ToolMessage
 from fcshim.sanitize import sanitize, sanitize_line
@@ -90,10 +91,10 @@ class TerminalView:
         """The columns of the terminal."""
         return self._console.width
 
-    def write_rows(self, rows: Iterable[str]) -> None:
+    def write_rows(self, rows: Iterable[Row]) -> None:
         """Print rows that fit the terminal, each on a line of its own."""
         for row in rows:
-            self._print_line(row)
+            self._print_line(row.text, row.style)
 
     def show_full_result(self, number: int) -> None:
         """Print a whole result, by its number from 1."""

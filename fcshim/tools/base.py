@@ -21,6 +21,18 @@ SubjectKind: TypeAlias = Literal["text", "command", "path", "url"]
 """How permission rules read the subject."""
 
 
+class FileChange(msgspec.Struct, frozen=True):
+    """What a call would make of an existing file: its whole text, `before` and `after`.
+
+    `before` is None if that is no text. `arguments`: the parameters that `after` shows completely.
+    """
+
+    path: str
+    before: str | None
+    after: str
+    arguments: tuple[str, ...]
+
+
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
@@ -30,6 +42,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     match, read as `subject_kind` says, a path from the
     folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold for this tool too. `parallel` false:
     it never runs beside another tool that is not parallel. `warnings`: what every call risks, as verb phrases.
+    `change` tells what a call would make of an existing file, and raises `ToolError` if the call would fail.
     """
 
     sensitivity: Sensitivity = "ask"
@@ -44,6 +57,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     ruled_as: tuple[str, ...] = ()
     parallel: bool = True
     warnings: tuple[str, ...] = ()
+    change: Callable[[Mapping[str, JSON]], FileChange | None] | None = None
 
 
 class ToolProgress(msgspec.Struct, frozen=True):

@@ -20,8 +20,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from fcshim.errors import ToolError
 from fcshim.events import JSON
-from fcshim.tools.base import AnyTool, Traits
+from fcshim.tools.base import AnyTool, FileChange, Traits
 from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.rules import PermissionRule, judge
 from fcshim.tools.subjects import CommandSubject, PathSubject, Subject, TextSubject, UrlSubject
@@ -32,7 +33,8 @@ PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 class PermissionRequest(msgspec.Struct, frozen=True):
     """A call that the user has to approve or refuse.
 
-    `scope` says for which calls the decision can be remembered, `warnings` what the call risks, each as a verb phrase.
+    `scope` says for which calls the decision can be remembered, `warnings` what the call risks, each as a verb phrase,
+    `change` what it would make of a file.
     """
 
     name: str
@@ -40,6 +42,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     traits: Traits
     scope: str = "this call"
     warnings: tuple[str, ...] = ()
+    change: FileChange | None = None
 
 
 class PermissionDecision(msgspec.Struct, frozen=True):
@@ -137,8 +140,8 @@ class Permissions:
                 return self._remembered[key]
             if self._ask is None:
                 return PermissionDecision(allowed=False, reason=_NO_USER_REFUSAL)
-            warnings = _warnings(traits, arguments)
-            answer = await self._ask(PermissionRequest(name, arguments, traits, scope, warnings))
+            request = PermissionRequest(name, arguments, traits, scope, _warnings(traits, arguments))
+            answer = await self._ask(await asyncio.to_thread(_with_change, request))
             if answer.remember:
                 self._remembered[key] = answer
             return answer
@@ -150,6 +153,19 @@ def _warnings(traits: Traits, arguments: Mapping[str, JSON]) -> tuple[str, ...]:
         return traits.warnings
     risks = inspect_command(str(arguments.get(traits.subject, "")), traits.root or Path.cwd())
     return (f"will be refused: {risks.refusal}", *risks.warnings) if risks.refusal else risks.warnings
+
+
+def _with_change(request: PermissionRequest) -> PermissionRequest:
+    """Return the request with what the call would make of a file, or why it will fail."""
+    if request.traits.change is None:
+        return request
+    try:
+        change = request.traits.change(request.arguments)
+    except ToolError as error:
+        return msgspec.structs.replace(request, warnings=(*request.warnings, f"will fail: {error.message}"))
+    if change is not None and change.before is None:
+        return msgspec.structs.replace(request, warnings=(*request.warnings, "replaces a file that is not text"))
+    return msgspec.structs.replace(request, change=change)
 
 
 def _subject(traits: Traits, arguments: Mapping[str, JSON]) -> Subject:

@@ -48,10 +48,16 @@ class PseudoTerminal:
         return _ESCAPE_CODES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
 
     @property
-    def rows(self) -> list[str]:
-        """What a terminal shows of all output, scrolled rows included: each row as the user sees it."""
+    def screen(self) -> pyte.HistoryScreen:
+        """What a terminal makes of all output."""
         screen = pyte.HistoryScreen(self._width, _HEIGHT, history=10_000)
         pyte.ByteStream(screen).feed(self.raw)
+        return screen
+
+    @property
+    def rows(self) -> list[str]:
+        """What a terminal shows of all output, scrolled rows included: each row as the user sees it."""
+        screen = self.screen
         gone = ["".join(row[at].data for at in range(self._width)) for row in screen.history.top]
         return [row.rstrip() for row in (*gone, *screen.display)]
 

@@ -143,3 +143,63 @@ async def test_what_a_server_says_of_its_tool_stands_before_the_answer(tmp_path)
         await screen.expect("Well.")
 
     assert "  ⚠ it may delete or overwrite something, as its server says" in rows
+
+
+def row_with(screen, text):
+    """Return the number of the last row that is this text, on the screen of the emulator, and the colour of its end."""
+    at = max(at for at, row in enumerate(screen.display) if row.rstrip() == text)
+    return at, screen.buffer[at][len(text) - 1].fg
+
+
+async def test_an_edit_is_shown_as_a_coloured_diff_before_the_question(tmp_path):
+    (tmp_path / "a.py").write_text("def f():\n    return 1\n")
+    edit = call_text("Edit", path="a.py", old_string="return 1", new_string="return 2\x1b[2K  # \u202edone")
+    async with asked_about(tmp_path, edit, width=80) as (screen, _):
+        shown = screen.screen
+        rows = shown_call(screen)
+        screen.enter("y")
+        await screen.expect("Well.")
+
+    old, red = row_with(shown, "  │ -    return 1")
+    new, green = row_with(shown, "  │ +    return 2<U+001B>[2K  # <U+202E>done")
+    asked = max(at for at, row in enumerate(shown.display) if "run it?" in row)
+    assert old < new < asked
+    assert ("red", "green") == (red, green)
+    assert "  │ change: +1 -1 lines" in rows
+    assert "  │  def f():" in rows
+    assert not any("old_string" in row for row in rows)
+    assert "return 2" in (tmp_path / "a.py").read_text()
+
+
+async def test_a_file_that_is_replaced_is_shown_as_a_diff_and_a_long_one_folded(tmp_path):
+    lines = [f"line {number}" for number in range(100)]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    write = call_text("Write", path="a.txt", content="\n".join(f"{line}\tnew" for line in lines))
+    async with asked_about(tmp_path, write) as (screen, _):
+        folded = shown_call(screen)
+        screen.enter("v")
+        await screen.expect("[a]lw")
+        whole = shown_call(screen)
+
+    assert "  │   … 164 rows folded (203 rows in all)" in folded
+    assert "  │ +line 99⇥   new" in folded
+    assert all(f"  │ -line {number}" in whole and f"  │ +line {number}⇥   new" in whole for number in range(100))
+
+
+@pytest.mark.parametrize(
+    ("call", "warning"),
+    [
+        (call_text("Edit", path="a.bin", old_string="a", new_string="b"), "it will fail: a.bin is not UTF-8 text."),
+        (call_text("Edit", path="no", old_string="a", new_string="b"), "it will fail: There is no file no."),
+        (call_text("Edit", path="a.txt", old_string="z", new_string="b"), "it will fail: old_string is not in a.txt."),
+        (call_text("Write", path="a.bin", content="b"), "it replaces a file that is not text"),
+        (call_text("Write", path=".", content="b"), "it will fail: . is a folder."),
+    ],
+)
+async def test_what_an_edit_will_come_to_is_said_before_the_answer(call, warning, tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"\xff\0")
+    (tmp_path / "a.txt").write_text("a")
+    async with asked_about(tmp_path, call, width=100) as (screen, _):
+        rows = shown_call(screen)
+
+    assert any(row.startswith(f"  ⚠ {warning}") for row in rows)

@@ -8,15 +8,16 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from fcshim.errors import ToolError
+from fcshim.events import JSON
 from fcshim.messages import MediaPart
-from fcshim.tools.base import Traits
+from fcshim.tools.base import FileChange, Traits
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
@@ -50,8 +51,10 @@ class Files:
         writes = msgspec.structs.replace(path, sensitivity="edit", parallel=False, ruled_as=("Write", "Edit"))
         return [
             FunctionTool(self.read, name="Read", traits=reads),
-            FunctionTool(self.write, name="Write", traits=writes),
-            FunctionTool(self.edit, name="Edit", traits=writes),
+            FunctionTool(
+                self.write, name="Write", traits=msgspec.structs.replace(writes, change=self._change_by_write)
+            ),
+            FunctionTool(self.edit, name="Edit", traits=msgspec.structs.replace(writes, change=self._change_by_edit)),
             FunctionTool(self.list_dir, name="ListDir", traits=reads),
         ]
 
@@ -99,21 +102,31 @@ class Files:
             replace_all: replace it wherever it stands
         """
         file = self._workspace.existing_file(path)
-        if file.stat().st_size > FILE_LIMIT:
-            raise ToolError(f"{path} is too large to edit.")
+        text = _text_to_edit(file, path)
+        after, count = _replace_text(text, path, old_string, new_string, replace_all=replace_all)
         with _tool_errors(path):
-            text = file.read_bytes().decode()
-        old, new = _match_line_endings(text, old_string, new_string)
-        count = text.count(old) if old else 0
-        if not old or old == new:
-            raise ToolError("old_string is empty." if not old else "old_string and new_string are the same.")
-        if count == 0:
-            raise ToolError(f"old_string is not in {path}. Read the file and copy the text exactly.")
-        if count > 1 and not replace_all:
-            raise ToolError(f"old_string is in {path} {count} times. Give more of the text around it, or replace_all.")
-        with _tool_errors(path):
-            _write_atomically(file, text.replace(old, new).encode())
+            _write_atomically(file, after.encode())
         return f"Replaced {count} {'place' if count == 1 else 'places'} in {path}."
+
+    def _change_by_write(self, arguments: Mapping[str, JSON]) -> FileChange | None:
+        """Return what a call of Write makes of a file; None if it makes a new one."""
+        path = str(arguments["path"])
+        file = self._workspace.resolve(path)
+        with _tool_errors(path):
+            if file.is_dir():
+                raise ToolError(f"{path} is a folder.")
+            if not file.exists():
+                return None
+            readable = file.is_file() and file.stat().st_size <= FILE_LIMIT
+            data = file.read_bytes() if readable else b"\0"
+        return FileChange(path, _decoded(data), str(arguments["content"]), ("content",))
+
+    def _change_by_edit(self, arguments: Mapping[str, JSON]) -> FileChange:
+        """Return what a call of Edit makes of a file."""
+        path, old, new = (str(arguments[name]) for name in ("path", "old_string", "new_string"))
+        before = _text_to_edit(self._workspace.existing_file(path), path)
+        after, _ = _replace_text(before, path, old, new, replace_all=bool(arguments.get("replace_all")))
+        return FileChange(path, before, after, ("old_string", "new_string"))
 
     def list_dir(self, path: WorkspacePath = ".") -> str:
         """List a folder: folders end with a slash, files come with their size in bytes."""
@@ -154,6 +167,35 @@ def _read_image(file: Path) -> ToolResult:
         raise ToolError(f"{file.name} is larger than {_IMAGE_LIMIT} bytes, too large a picture to show.")
     data = base64.b64encode(file.read_bytes()).decode()
     return ToolResult((MediaPart(_IMAGES[file.suffix.lower()], data=data),))
+
+
+def _text_to_edit(file: Path, path: str) -> str:
+    """Return the text of a file. Raises `ToolError` if it is too large, or no text."""
+    with _tool_errors(path):
+        if file.stat().st_size > FILE_LIMIT:
+            raise ToolError(f"{path} is too large to edit.")
+        return file.read_bytes().decode()
+
+
+def _decoded(data: bytes) -> str | None:
+    """Return a file's text; None if it is no text that can be compared."""
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _replace_text(text: str, path: str, old: str, new: str, *, replace_all: bool) -> tuple[str, int]:
+    """Return the text with a piece of it replaced, and how often. Raises `ToolError` if that is not as asked for."""
+    old, new = _match_line_endings(text, old, new)
+    count = text.count(old) if old else 0
+    if not old or old == new:
+        raise ToolError("old_string is empty." if not old else "old_string and new_string are the same.")
+    if count == 0:
+        raise ToolError(f"old_string is not in {path}. Read the file and copy the text exactly.")
+    if count > 1 and not replace_all:
+        raise ToolError(f"old_string is in {path} {count} times. Give more of the text around it, or replace_all.")
+    return text.replace(old, new), count
 
 
 def _match_line_endings(text: str, old: str, new: str) -> tuple[str, str]:
