@@ -15,7 +15,7 @@ EXTRAS = {
     "client": _CLIENT,
     "serve": _SERVE,
     "mcp": (*_CLIENT, "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
-    "chat": (*_CLIENT, "pathspec", "prompt_toolkit", "rich"),
+    "chat": (*_CLIENT, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),

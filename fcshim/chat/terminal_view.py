@@ -4,6 +4,7 @@ Rule: text from outside always goes through `sanitize`; only a transient line, s
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.control import Control
@@ -18,6 +19,9 @@ from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallE
 from fcshim.messages import MediaPart, ToolMessage
 from fcshim.sanitize import sanitize, sanitize_line
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
+
+if TYPE_CHECKING:
+    from fcshim.chat.markdown import MarkdownStream
 
 _CLEAR_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 FOLDED_LINES = 4
@@ -43,12 +47,13 @@ class TerminalView:
         self._round_calls = 0  # in this round
         self._transient = False  # the current line is replaced by the next output
         self._set_aside = False  # in this round
+        self._markdown: MarkdownStream | None = None  # the text that is being shown
 
     def show(self, event: ChatEvent) -> None:
         """Show one event."""
         match event:
             case Text():
-                self._print(event.text if self._show_text else "")
+                self._show_answer(event.text if self._show_text else "")
             case Reasoning():
                 self._print(event.text, "dim italic")
             case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
@@ -111,6 +116,24 @@ class TerminalView:
         elif event.answer != event.reply.text and self._show_text:
             self._print_line(event.answer)  # a tool's final result, which was not streamed
 
+    def _show_answer(self, text: str) -> None:
+        """Show a piece of the model's text: rendered where the terminal has colours, else as it is."""
+        if not renders_markdown(self._console):
+            self._print(text)
+        elif text:
+            self._clear_transient()
+            if self._markdown is None:
+                from fcshim.chat.markdown import MarkdownStream  # noqa: PLC0415 - slow, and not always needed
+
+                self._end_line()
+                self._markdown = MarkdownStream(self._console)
+            self._markdown.write(sanitize(text))
+
+    def _end_answer(self) -> None:
+        if self._markdown is not None:
+            self._markdown.end()
+            self._markdown = None
+
     def _show_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> None:
         match event:
             case ToolCallStart():
@@ -158,12 +181,14 @@ class TerminalView:
 
     def _print(self, text: str, style: str = "") -> None:
         if text:
+            self._end_answer()
             self._clear_transient()
             shown = Styled(sanitize(text), style)
             self._console.print(shown, end="", soft_wrap=True)
             self._line_open = not text.endswith("\n")
 
     def _end_line(self) -> None:
+        self._end_answer()
         self._clear_transient()
         if self._line_open:
             self._console.print()
@@ -174,6 +199,11 @@ class TerminalView:
         if self._transient:
             self._console.control(_CLEAR_LINE)
             self._line_open = self._transient = False
+
+
+def renders_markdown(console: Console) -> bool:
+    """Return whether text is rendered: on a terminal that can move its cursor, unless colours are unwanted."""
+    return console.is_terminal and not console.is_dumb_terminal and not console.no_color
 
 
 def _part_lines(part: object) -> list[str]:

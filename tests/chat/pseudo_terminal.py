@@ -94,13 +94,16 @@ class PseudoTerminal:
 
 
 @contextlib.asynccontextmanager
-async def terminal(*arguments: str, state: Path, width: int = 200) -> AsyncIterator[PseudoTerminal]:
+async def terminal(
+    *arguments: str, state: Path, width: int = 200, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[PseudoTerminal]:
     """Run `fcshim` with these arguments in a terminal."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _HEIGHT, width, 0, 0))
     # A size in the environment, as test runners set it, would take the place of the terminal's own.
     inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     env = {**inherited, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    env |= environment or {}
     process = _start(arguments, slave, env)
     shown = PseudoTerminal(process, master, width)
     loop = asyncio.get_running_loop()

@@ -23,7 +23,7 @@ def friendly():
 
 
 @contextlib.asynccontextmanager
-async def chatting(folder, *replies, servers=None, options=(), width=200, pages=None):
+async def chatting(folder, *replies, servers=None, options=(), width=200, pages=None, environment=None):
     """Chat with an upstream that plays these replies; yield the terminal, at its prompt, and the upstream."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = list(options)
@@ -33,7 +33,9 @@ async def chatting(folder, *replies, servers=None, options=(), width=200, pages=
         given += ["--mcp", str(file)]
     async with (
         scripted_upstream(*played, pages=pages) as upstream,
-        terminal("chat", upstream.url, "--model", "m", *given, state=folder, width=width) as screen,
+        terminal(
+            "chat", upstream.url, "--model", "m", *given, state=folder, width=width, environment=environment
+        ) as screen,
     ):
         for name in servers or ():
             await screen.expect(f"{name} is connected: ")
@@ -285,6 +287,35 @@ async def test_model_text_cannot_control_the_terminal(tmp_path):
 
     assert b"\x1b]52" not in screen.raw
     assert b"\x1b[2J" not in screen.raw
+
+
+ANSWER = "# Title\n- **one** `x`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd."
+
+
+async def test_markdown_is_rendered_while_it_streams(tmp_path):
+    async with chatting(tmp_path, text_reply(*ANSWER)) as (screen, _):
+        screen.enter("Hi")
+        await screen.expect("End.")
+        rows = screen.rows
+
+    start = rows.index("Title")
+    assert ["Title", "• one x", "", "a   b", "─────", "1   2", "", "End."] == rows[start : start + 8]
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+async def test_a_plain_terminal_gets_the_text_as_it_is(environment, tmp_path):
+    async with chatting(tmp_path, text_reply(*ANSWER), environment=environment) as (screen, _):
+        screen.enter("Hi")
+        await screen.expect(ANSWER)
+
+
+async def test_a_script_gets_the_text_as_it_is(tmp_path):
+    async with (
+        scripted_upstream(text_reply(*ANSWER)) as upstream,
+        terminal("chat", upstream.url, "--model", "m", "-p", "Hi", state=tmp_path) as screen,
+    ):
+        await screen.expect(ANSWER)
+        await screen.wait_exit()
 
 
 async def test_an_upstream_that_fails_ends_the_turn_with_a_line(tmp_path):

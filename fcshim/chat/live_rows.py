@@ -1,0 +1,108 @@
+"""The rows at the end of a terminal's output that are still being written, and repainted where they change.
+
+Rule: only what differs is painted again, and only as far up as the terminal still shows it: what has scrolled away
+stays as it was.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from rich.console import Console, RenderableType
+from rich.control import Control
+from rich.segment import ControlType, Segment, Segments
+
+_ERASE_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)).segment
+
+
+class LiveRows:
+    """The last rows of a console; nothing else writes to it until `finish` or `leave`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rows: list[list[Segment]] = []
+        self._width = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether the last row is not ended."""
+        return bool(self._rows)
+
+    @property
+    def width(self) -> int:
+        """The columns of a row. The last one stays free, where terminals differ."""
+        return max(self._console.width - 1, 1)
+
+    @property
+    def count(self) -> int:
+        """How many rows are shown."""
+        return len(self._rows)
+
+    def render(self, *parts: RenderableType) -> list[list[Segment]]:
+        """Return the rows of these."""
+        options = self._console.options.update(width=self.width)
+        return [row for part in parts for row in self._console.render_lines(part, options, pad=False)]
+
+    def show(self, new: list[list[Segment]]) -> None:
+        """Show these in the place of the rows that were shown."""
+        self._forget_if_resized()
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._rows, new, strict=False)))
+        if same < max(len(new), len(self._rows)):
+            self._repaint(new, same)
+        self._rows = new
+
+    def finish(self, *parts: RenderableType) -> None:
+        """Show these for good; the next rows begin on a new line."""
+        self.show(self.render(*parts))
+        self.leave()
+
+    def leave(self) -> None:
+        """Keep what is shown; the next rows begin on a new line."""
+        if self._rows:
+            self._console.print()
+        self._rows = []
+
+    def release(self) -> None:
+        """Keep what is shown; the last row goes on with what others write."""
+        self._rows = []
+
+    def _forget_if_resized(self) -> None:
+        """Begin anew where the terminal has another width: it has moved the rows, nobody knows where to."""
+        if self._rows and self._width != self.width:
+            self.leave()
+        self._width = self.width
+
+    def _repaint(self, new: Sequence[list[Segment]], same: int) -> None:
+        """Paint `new` from the first row that differs; the cursor stays at the end of the last row."""
+        count = len(self._rows)
+        if count and same == count - 1 and (tail := _appended(self._rows[-1], new[same:])) is not None:
+            self._print([*tail, *_below(new[count:])])
+        elif same == count:
+            self._print(_below(new[same:])[0 if count else 1 :])
+        else:
+            on_screen = max(count - self._console.height + 1, 0)
+            first = max(min(same, len(new) - 1), on_screen)
+            up = _up(count - 1 - first)
+            erased = _below([[_ERASE_LINE]] * (count - first))[1:]
+            self._print([*up, *erased, *up, *_below(new[min(first, len(new) - 1) :])[1:]])
+
+    def _print(self, segments: Sequence[Segment]) -> None:
+        self._console.print(Segments(segments), end="", soft_wrap=True)
+
+
+def _up(rows: int) -> list[Segment]:
+    return [Control((ControlType.CURSOR_UP, rows)).segment] if rows > 0 else []
+
+
+def _below(rows: Iterable[Sequence[Segment]]) -> list[Segment]:
+    """Return the segments of rows, each after a line feed."""
+    return [segment for row in rows for segment in (Segment.line(), *row)]
+
+
+def _appended(old: Sequence[Segment], new: Sequence[Sequence[Segment]]) -> list[Segment] | None:
+    """Return what a row has got at its end; None if it changed otherwise."""
+    if not new or not old or len(new[0]) < len(old) or list(old[:-1]) != list(new[0][: len(old) - 1]):
+        return None
+    end, grown = old[-1], new[0][len(old) - 1]
+    if end.style != grown.style or not grown.text.startswith(end.text):
+        return None
+    return [Segment(grown.text[len(end.text) :], grown.style), *new[0][len(old) :]]
