@@ -4,9 +4,10 @@ Rule: a command is a row of `COMMANDS` and a method; none of them is sent to the
 """
 
 import difflib
+import shlex
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.edits import restore
@@ -15,7 +16,7 @@ from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
 from fcshim.messages import AssistantMessage, Message, UserMessage, text_of
-from fcshim.tools import Traits
+from fcshim.tools import AnyTool, Permissions
 from fcshim.tools.permission import PermissionMode
 
 COMMANDS = {
@@ -30,6 +31,12 @@ COMMANDS = {
     "raw": "show the text of the last reply as the model wrote it, with markup",
     "save": "[FILE]: save the conversation, for --resume",
     "quit": "leave; so does ctrl-D",
+}
+_MODES: dict[PermissionMode, str] = {
+    "ask": "what may do more than read waits for your answer",
+    "accept_edits": "edits of files run, other calls wait for your answer",
+    "read_only": "the model has only tools that read",
+    "allow": "every call runs that no rule forbids",
 }
 _QUESTION_SIZE = 80
 """Characters of a question, to recognise it."""
@@ -82,19 +89,27 @@ class SlashCommands:
         self._view.write_line("  ctrl-C     ends the turn")
 
     async def _tools(self, _: str) -> None:
-        for tool in self._conversation.registry:
+        tools = self._conversation.registry
+        for tool in tools:
             about = tool.definition.description.strip().partition("\n")[0]
-            self._view.write_line(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
-        if not len(self._conversation.registry):
-            self._view.note("  none; --mcp FILE and --root DIR add some")
+            label = _permission_label(self._conversation.permissions, tool)
+            self._view.write_line(f"  {label:<5} {tool.definition.name}  {about}")
+        if len(tools):
+            self._view.note(f"{count_of(len(tools), 'tool')}. A call of one that `asks` waits for your answer.")
+        else:
+            self._view.note("There are no tools; fcshim chat --root DIR and --mcp FILE add some.")
 
     async def _model(self, name: str) -> None:
         session = self._conversation.session
         if name:
             session.model = name
+            self._view.note(f"From now on {name} answers.")
             return
-        for each in await self._conversation.client.models():
+        names = await self._conversation.client.models()
+        for each in names:
             self._view.write_line(f"{'*' if each == session.model else ' '} {each}")
+        if not names:
+            self._view.note("The endpoint lists no models; /model NAME uses one anyway.")
 
     async def _plan(self, _: str) -> None:
         permissions = self._conversation.permissions
@@ -102,20 +117,27 @@ class SlashCommands:
             permissions.mode = self._mode_before_plan
         else:
             self._mode_before_plan, permissions.mode = permissions.mode, "read_only"
+        self._say_mode()
 
     async def _mode(self, name: str) -> None:
-        modes = get_args(PermissionMode)
-        for mode in modes:
+        if name and name not in _MODES:
+            raise ConfigError(f"there is no mode {name}; expected one of {', '.join(_MODES)}")
+        for mode in _MODES:
             if mode == name:
                 self._conversation.permissions.mode = mode
-        if name not in modes:
-            raise ConfigError(f"the mode is {self._conversation.permissions.mode}; expected one of {', '.join(modes)}")
+        self._say_mode()
+
+    def _say_mode(self) -> None:
+        mode = self._conversation.permissions.mode
+        self._view.note(f"Mode {mode}: {_MODES[mode]}.")
 
     async def _result(self, number: str) -> None:
         count = len(self._view.results)
-        wanted = int(number) if number.isdigit() else count
+        wanted = int(number) if number.isdecimal() else 0 if number else count
+        if not count:
+            raise ConfigError("there is no result yet; no tool has run")
         if not 0 < wanted <= count:
-            raise ConfigError(f"no such result: there are {count} results")
+            raise ConfigError(f"there is no result {number}: expected a number from 1 to {count}")
         self._view.show_full_result(wanted)
 
     async def _undo(self, _: str) -> None:
@@ -159,13 +181,13 @@ class SlashCommands:
     async def _save(self, file: str) -> None:
         session = self._conversation.session
         saved = self._store.save(session, Path(file if file.endswith(".json") else f"{file}.json") if file else None)
-        self._view.note(f"saved: fcshim chat --resume {saved if file else session.id}")
+        self._view.note(
+            f"Saved. To continue it: fcshim chat --resume {shlex.quote(str(saved)) if file else session.id}"
+        )
 
 
-def _permission_label(traits: Traits) -> str:
-    """Return one word for how a tool's calls are approved."""
-    if traits.allowed or traits.sensitivity == "safe":
-        return "safe"
-    if traits.sensitivity == "edit":
-        return "edits"
-    return "reads" if traits.reads_only else "asks"
+def _permission_label(permissions: Permissions, tool: AnyTool) -> str:
+    """Return one word for what happens to a tool's calls."""
+    if not permissions.offers(tool):
+        return "off"
+    return "runs" if permissions.runs_unasked(tool.traits) else "asks"

@@ -50,7 +50,9 @@ class Prompter:
     async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
         question = text_of(messages[-1].content) if messages else ""
-        if self.user is None or not await self.user.confirm(f"a server asks the model: {question}"):
+        if self.user is None:
+            raise ToolError("there is no user here to ask whether a server may ask the model")
+        if not await self.user.confirm(f"a server asks the model: {question}"):
             raise ToolError("the user does not let servers ask the model")
         return await self._client.complete(messages, max_tokens=max_tokens, model=self._session.model)
 

@@ -152,7 +152,7 @@ async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: Termin
     """Wait for servers, and say on stderr what a script should know of them."""
     await servers.wait(min(seconds, _QUIET_SECONDS))
     if late := servers.connecting():
-        view.note(f"waiting for {', '.join(late)}, {seconds:g} s at most")
+        view.note(f"waiting for {', '.join(late)} to connect, {seconds:g} s at most")
         await servers.wait(seconds - _QUIET_SECONDS)
     for report in servers.news():
         if report.failed:

@@ -94,7 +94,7 @@ class SessionStore:
         """Read a session by its id or its file's path; without a name, the last one. Raises `ConfigError`."""
         names = self.list_ids()
         if not name and not names:
-            raise ConfigError("there is no session to resume")
+            raise ConfigError("there is no session to resume; fcshim chat starts one")
         if name and not name.endswith(".json") and not _ID.fullmatch(name):
             raise ConfigError(f"{name[:80]!r} is no id of a session; expected one, or a file that ends in .json")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
@@ -106,7 +106,7 @@ class SessionStore:
         except OSError as error:
             raise ConfigError(f"{file}: {error.strerror}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file}: not a session: {error}") from error
+            raise ConfigError(f"{file}: not a session: {error}; expected a file that /save wrote") from error
 
 
 def make_private_folder(folder: Path) -> None:

@@ -114,7 +114,14 @@ class Terminal:
 
     async def run_turn(self, text: str | TurnInput) -> None:
         """Run one turn; ctrl-C ends it."""
+        before = self._conversation.session.messages
         await self._run_interruptible(self._stream_turn(text))
+        if (
+            self._turn_task is not None
+            and self._turn_task.cancelled()
+            and self._conversation.session.messages != before
+        ):
+            self._view.note("What came until then is kept; /undo takes it back.")
 
     async def _run_interruptible(self, work: Coroutine[None, None, None]) -> None:
         loop = asyncio.get_running_loop()
@@ -133,7 +140,7 @@ class Terminal:
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError | OSError):
                 raise error
-            self._view.error(explain(error) if isinstance(error, FcshimError) else str(error))
+            self._view.error(explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
@@ -212,6 +219,10 @@ class Terminal:
     def _prompt_text(self) -> str:
         mode = self._conversation.permissions.mode
         return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
+
+
+def _system_message(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _decision(answer: str | None, *, remember: bool) -> PermissionDecision:

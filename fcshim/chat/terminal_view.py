@@ -145,7 +145,7 @@ class TerminalView:
                 self._print(event.tool_call_arguments_chunk, "dim")
             case ToolCallEnd():
                 if event.error is not None:
-                    self._print(f" {event.error.kind}: {event.error.message}", "red")
+                    self._print(f" {event.error.kind}, so it does not run: {event.error.message}", "red")
                 self._end_line()
 
     def _show_progress(self, progress: ToolProgress) -> None:
@@ -157,14 +157,16 @@ class TerminalView:
         self._end_line()
         lines = [line for part in message.content for line in _part_lines(part)]
         style = "red" if message.is_error else "green"
-        for number, line in enumerate(lines[:FOLDED_LINES] or ["(nothing)"]):
+        for number, line in enumerate(lines[:FOLDED_LINES] or ["(no output)"]):
             self._print("  ⎿ " if not number else "    ", style)
             if self._round_calls > 1 and not number:  # several calls: say which one
                 self._print(f"{message.name}: ", style)
             self._print(line[:_LINE_LIMIT] + ("…" if len(line) > _LINE_LIMIT else ""), "dim")
             self._end_line()
         if len(lines) > FOLDED_LINES or any(len(line) > _LINE_LIMIT for line in lines):
-            self.note(f"    … {max(len(lines) - FOLDED_LINES, 0)} more lines: /result {len(self.results)}")
+            more = len(lines) - FOLDED_LINES
+            what = count_of(more, "more line") if more > 0 else "the rest"
+            self.note(f"    … {what}: /result {len(self.results)}")
 
     def _show_transient(self, text: str) -> None:
         """Show a line that the next output replaces; only on a terminal, so that it never ends up in a file."""

@@ -85,5 +85,8 @@ def _arguments(prompt: "ServerPrompt", line: str) -> dict[str, str]:
             given[names[-1]] += f" {word}"
     missing = [name for name, needed in prompt.arguments.items() if needed and name not in given]
     if missing:
-        raise ConfigError(f"/{prompt.server}:{prompt.name} needs {', '.join(missing)}")
+        usage = " ".join(name.upper() if needed else f"[{name.upper()}]" for name, needed in prompt.arguments.items())
+        raise ConfigError(
+            f"/{prompt.server}:{prompt.name} needs {', '.join(missing)}; type /{prompt.server}:{prompt.name} {usage}"
+        )
     return given

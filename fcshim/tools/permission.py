@@ -107,7 +107,7 @@ class Permissions:
             return _READ_ONLY_REFUSAL
         if any(judge(rules, (name,), _subject(traits, arguments)) != "allow" for rules in self.restrictions):
             return _RESTRICTED_REFUSAL
-        if verdict != "ask" and (verdict == "allow" or self._runs_unasked(traits)):
+        if verdict != "ask" and (verdict == "allow" or self.runs_unasked(traits)):
             return None
         # A question that a rule asked for, or about one command, is about these arguments alone.
         exact = verdict == "ask" or bool(traits.subject and traits.sensitivity == "ask")
@@ -124,7 +124,8 @@ class Permissions:
             return lambda _: True
         return lambda file: judge(rules, names, PathSubject(str(file), root)) is None
 
-    def _runs_unasked(self, traits: Traits) -> bool:
+    def runs_unasked(self, traits: Traits) -> bool:
+        """Return whether calls of such a tool run without a question, where no rule says otherwise."""
         if traits.sensitivity == "safe" or traits.allowed or self.mode == "allow":
             return True
         return self.mode == "accept_edits" and traits.sensitivity == "edit"

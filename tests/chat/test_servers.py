@@ -126,7 +126,7 @@ async def test_a_script_waits_for_a_slow_server(tmp_path):
         code, out, err = await running
 
     assert (0, "Hi.\n") == (code, out)
-    assert err in ("", "waiting for f, 60 s at most\n")
+    assert err in ("", "waiting for f to connect, 60 s at most\n")
     assert "mcp__f__add" in prompts(upstream)[0]
 
 

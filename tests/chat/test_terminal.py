@@ -69,6 +69,7 @@ async def test_text_streams_and_ctrl_c_ends_the_turn_only(tmp_path):
         screen.enter("And now?")
         await screen.expect("Again.")
 
+    assert "What came until then is kept; /undo takes it back." in screen.rows
     assert "user: Tell me\nassistant: Once upon\nuser: And now?" == prompts(upstream)[1]
 
 
@@ -244,11 +245,12 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("/model other")
         await screen.expect(PROMPT)
         screen.enter("/mode accept_edits")
+        await screen.expect("Mode accept_edits: edits of files run, other calls wait for your answer.")
         await screen.expect("accept_edits ›")
         screen.enter("/mode nonsense")
-        await screen.expect("the mode is accept_edits; expected one of ask, accept_edits, read_only, allow")
+        await screen.expect("there is no mode nonsense; expected one of ask, accept_edits, read_only, allow")
         screen.enter("/result 1")
-        await screen.expect("no such result: there are 0 results")
+        await screen.expect("there is no result yet; no tool has run")
         screen.enter("/tolls")
         await screen.expect("there is no /tolls, did you mean /tools?")
         screen.enter("Hi")
@@ -256,7 +258,7 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("/quit")
         code = await screen.wait_exit()
 
-    assert "reads    mcp__f__add  Add two numbers." in tools
+    assert "  asks  mcp__f__add  Add two numbers." in tools
     assert "other" == upstream.requests[-1].body["model"]
     assert 0 == code
 
@@ -267,7 +269,7 @@ async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
         screen.enter("How much?")
         await screen.expect("It is 3.")
         screen.enter(f"/save {file}")
-        await screen.expect("saved: fcshim chat --resume")
+        await screen.expect("Saved. To continue it: fcshim chat --resume")
         screen.enter("/quit")
         await screen.wait_exit()
     async with chatting(tmp_path, "Yes.", servers=friendly, options=["--resume", str(file)]) as (screen, upstream):

@@ -58,17 +58,17 @@ def test_reasoning_and_call_errors_are_shown():
     error = CallError("malformed", "two keys", "{")
     recording = RecordingView().show(Reasoning("Hm."), *call(error=error))
 
-    assert 'Hm.\n● f {"a": 1} malformed: two keys\n' == recording.text
+    assert 'Hm.\n● f {"a": 1} malformed, so it does not run: two keys\n' == recording.text
 
 
 @pytest.mark.parametrize(
     ("content", "shown"),
     [
-        ((), "  ⎿ (nothing)\n"),
+        ((), "  ⎿ (no output)\n"),
         ((TextPart("a\n"),), "  ⎿ a\n"),
         ((TextPart("a\nb"), MediaPart("image/png")), "  ⎿ a\n    b\n    [image/png]\n"),
         ((TextPart("1\n2\n3\n4\n5\n6"),), "  ⎿ 1\n    2\n    3\n    4\n    … 2 more lines: /result 1\n"),
-        ((TextPart("x" * 201),), f"  ⎿ {'x' * 200}…\n    … 0 more lines: /result 1\n"),
+        ((TextPart("x" * 201),), f"  ⎿ {'x' * 200}…\n    … the rest: /result 1\n"),
     ],
 )
 def test_results_are_folded(content, shown):
