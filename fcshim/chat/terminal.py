@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -28,6 +29,7 @@ from fcshim.chat.question import describe_call, quote
 from fcshim.chat.servers import Report
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.turn_figures import TurnFigures
 from fcshim.chat.user_commands import TurnInput, UserCommands
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
@@ -80,6 +82,7 @@ class Terminal:
             history=typed_lines, completer=completer, complete_while_typing=False
         )
         self._question_session: PromptSession[str] = PromptSession()
+        self._figures = TurnFigures(time.monotonic)
         self._output_lock = asyncio.Lock()  # one question at a time, and no output beside it
         self._turn_task: asyncio.Task[None] | None = None
 
@@ -179,7 +182,7 @@ class Terminal:
         """Ask for a line; return None if the user ends the turn instead. What was typed before does not count."""
         self._discard_typed()
         try:
-            with patch_stdout(raw=True):
+            with patch_stdout(raw=True), self._figures.paused():
                 return (await self._question_session.prompt_async(sanitize_line(question))).strip()
         except (KeyboardInterrupt, EOFError):
             if self._turn_task is not None:
@@ -195,11 +198,14 @@ class Terminal:
 
     async def _stream_turn(self, given: str | TurnInput) -> None:
         self._view.show_waiting()
+        self._figures = figures = TurnFigures(time.monotonic)
         turn = TurnInput((UserMessage((TextPart(given),)),)) if isinstance(given, str) else given
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question
+                    figures.count(event)
                     self._view.show(event)
+        self._view.note(figures.line())
 
     async def _run_command(self, text: str) -> bool:
         goes_on = True

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -289,6 +290,19 @@ async def test_model_text_cannot_control_the_terminal(tmp_path):
 
     assert b"\x1b]52" not in screen.raw
     assert b"\x1b[2J" not in screen.raw
+
+
+async def test_a_turn_ends_with_its_figures(friendly, tmp_path):
+    async with chatting(tmp_path, ADD, "It is 3.", servers=friendly, options=["--mode", "allow"]) as (screen, _):
+        screen.enter("How much?")
+        await screen.expect("in the context")
+        rows, shown = screen.rows, screen.screen
+
+    (figures,) = (row for row in rows if "in the context" in row)
+    at = next(at for at, row in enumerate(shown.display) if "in the context" in row)
+    assert re.fullmatch(r"20 tokens in, 10 out, \d+\.\d s,( \d+ tokens/s,)? 15 in the context", figures)
+    assert "It is 3." == rows[rows.index(figures) - 1]
+    assert shown.display[at].startswith("20")
 
 
 ANSWER = "# Title\n- **one** `x`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd."

@@ -1,0 +1,62 @@
+"""What a turn took: tokens in and out, time, speed, and how much of the model's context is in use.
+
+Rule: only what the upstream counts is told as a count. The time in which the user is asked does not count.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fcshim.agent import RoundEnded
+from fcshim.chat.conversation import ChatEvent
+from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallStart, Usage, total_usage
+
+_MIN_WRITING = 0.1
+"""Seconds of writing from which a speed is told: a reply that comes in one piece says nothing about it."""
+
+
+class TurnFigures:
+    """Counts one turn; `clock` is in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._asked = 0.0  # seconds in which the user was asked
+        self._written = 0.0  # seconds in which the model wrote
+        self._writes_since: float | None = None
+        self._usages: list[Usage] = []
+        self._usage: Usage | None = None  # of this reply: an upstream may correct it until the reply's end
+
+    def count(self, event: ChatEvent) -> None:
+        """Count an event."""
+        match event:
+            case Text() | Reasoning() | ToolCallStart() | ToolCallChunk():
+                self._writes_since = self._clock() if self._writes_since is None else self._writes_since
+            case Usage():
+                self._usage = event
+            case Stop() if self._writes_since is not None:
+                self._written += self._clock() - self._writes_since
+                self._writes_since = None
+            case RoundEnded() if self._usage is not None:
+                self._usages.append(self._usage)
+                self._usage = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out the time of this block."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._asked += self._clock() - began
+
+    def line(self) -> str:
+        """Return the figures in one line: `1,204 tokens in, 86 out, 3.2 s, 27 tokens/s, 1,290 in the context`."""
+        seconds = f"{self._clock() - self._started - self._asked:.1f} s"
+        usage = total_usage(self._usages)
+        if usage is None or not usage.input_tokens + usage.output_tokens:
+            return seconds
+        figures = [f"{usage.input_tokens:,} tokens in", f"{usage.output_tokens:,} out", seconds]
+        if self._written >= _MIN_WRITING:
+            figures.append(f"{usage.output_tokens / self._written:.0f} tokens/s")
+        last = self._usages[-1]
+        return ", ".join([*figures, f"{last.input_tokens + last.output_tokens:,} in the context"])
