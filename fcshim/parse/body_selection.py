@@ -129,7 +129,7 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     if found is not None:
         return sink.offers_exactly(found["name"]) and _NAME_AND_ARGS
     partial = _PARTIAL_CALL.match(text, pos) or _PARTIAL_HEADER_LINE.match(text, pos)
-    if partial is not None and sink.may_offer(partial["name"] or ""):
+    if partial is not None and sink.may_begin_call(partial["name"] or ""):
         return None
     begins = text[pos : pos + 1] in {"{", "[", "｛", "［"} and _JSON.begins(text, pos)
     return begins and _JSON

@@ -4,6 +4,7 @@ Rule: `start chunk* end` per call, ids from one source, and chunks that add up t
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -54,8 +55,8 @@ class CallSink:
         self._tools = tools
         self._names: OfferedNames | None = None
         """Compiled at the first name that is not exactly that of a tool."""
-        self._first_chars: frozenset[str] | None = None
-        """The letters with which a call may begin, once they are needed; None if the tools are not known."""
+        self._beginnings: list[str] | None = None
+        """What a call in Python's syntax may begin with, sorted, once it is needed."""
         self._validates_all = arguments in {"validated", "checked"}
         self._resumable = arguments == "resumable"
         self._checked = arguments == "checked"
@@ -105,17 +106,14 @@ class CallSink:
         tool = self._find_tool(name)
         return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
 
-    def may_offer(self, prefix: str) -> bool:
-        """Return whether the name of an offered tool, in the same spelling, begins like this."""
-        return self._tools is None or any(
-            f"{namespace}{name}".startswith(prefix) for namespace in NAMESPACES for name in self._tools
-        )
-
-    def may_begin_call(self, char: str) -> bool:
-        """Return whether a call in Python's syntax may begin with this letter: the name of a tool, or `print`."""
-        if self._first_chars is None and self._tools is not None:
-            self._first_chars = frozenset(text[:1] for text in ("print", *NAMESPACES, *self._tools))
-        return self._first_chars is None or char in self._first_chars
+    def may_begin_call(self, prefix: str) -> bool:
+        """Return whether `print` or the name of an offered tool, in the same spelling, begins like this."""
+        if self._tools is None:
+            return True
+        if self._beginnings is None:
+            self._beginnings = sorted(("print", *(f"{before}{name}" for before in NAMESPACES for name in self._tools)))
+        at = bisect_left(self._beginnings, prefix)
+        return at < len(self._beginnings) and self._beginnings[at].startswith(prefix)
 
     def offers_exactly(self, name: str) -> bool:
         """Return whether this is the name of an offered tool, in the same spelling."""

@@ -159,7 +159,7 @@ class StreamParser:
         cursor = self._cursor
         if cursor.carry:
             text = cursor.take_carry() + text
-        if cursor.state is _IN_TEXT and not self._line.open_backticks:
+        if cursor.state is _IN_TEXT:
             end = self._text.find_plain_end(text)
             if end >= 0:
                 if end < len(text):

@@ -116,6 +116,19 @@ def is_last_leftover(tail: str) -> bool:
 _MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
+_IN_LINE = r"(?:(?<=\S)|(?<=\S[ \t]))"
+"""The position behind another character of the same line, with at most one blank between them."""
+_NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\d|\*{1,3}+[^*<&\\\[]|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])"
+"""What follows the bullet of a list item whose text is no call, see `OpeningFinder`."""
+_LIST_ITEM_WITHOUT_CALL = (
+    rf"[-+*](?=[ \t]{{1,4}}+{_NO_CALL})|[-+](?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
+    rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
+)
+"""The beginning of a line that may be a list item or bold text, and holds no call."""
+PARTIAL_LIST_ITEM = re.compile(
+    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))(?:[ \t]{1,4}+(?:\*{1,3}+|(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?+)?+\Z"
+)
+"""A list item at the end of a piece of text, as far as it may be the beginning of a call."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _FULL_WIDTH_BRACKETS = str.maketrans("[{", "［｛")
 
@@ -203,14 +216,13 @@ class StartMarkers:
         )
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
-        everything = [*inline, *tag_chars, *self.result_tags, *self.markup, *ROLE_MARKERS]
+        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS]
         at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
-        self.all_markers = MarkerSet(everything, extra_pattern=f"`+|~+{at_line_start}")
-        self.plain_text = _text_without_markers([*everything, *list_chars])
+        self.all_markers = MarkerSet([*everything, *tag_chars], extra_pattern=f"`+|~+{at_line_start}")
+        anywhere = [marker for marker in everything if marker not in self.line_start_chars]
+        self.plain_text = _text_without_markers(anywhere, line_start_chars="".join(sorted(self.line_start_chars)))
         """Matches text without markers."""
-        self.plain_text_in_line = _text_without_markers(
-            [marker for marker in everything if marker not in self.line_start_chars], "\n"
-        )
+        self.plain_text_in_line = _text_without_markers(anywhere, excluded="\n")
         """Matches text without newlines and without markers that count inside a line."""
 
     def _add(self, dialect: Dialect, *, primary: bool, allow_bare: bool) -> None:
@@ -298,21 +310,41 @@ def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) ->
     return token.startswith((*ROLE_MARKERS, "<|channel|>"))
 
 
-def _text_without_markers(markers: Iterable[str], excluded: str = "") -> re.Pattern[str]:
+def _text_without_markers(markers: Iterable[str], *, line_start_chars: str = "", excluded: str = "") -> re.Pattern[str]:
     """Return a pattern for text without the beginning of a marker or of code, and without the characters in `excluded`.
 
-    A marker's first character is accepted if the next character shows that no marker begins there.
+    A marker's first character is accepted if the next two characters show that no marker begins there. One of the
+    `line_start_chars` must also stand behind other characters of its line, or begin a list item or bold text that is no
+    call.
     """
-    second_chars: dict[str, set[str]] = {char: {""} for char in "`~" + excluded}
+    following: dict[str, set[str]] = {char: set() for char in "`~" + line_start_chars + excluded}
     for marker in markers:
-        second_chars.setdefault(marker[0], set()).add(marker[1:2])
+        following.setdefault(marker[0], set()).add(marker[1:3])
+    plain = f"[^{re.escape(''.join(following))}]++"
     non_markers = [
-        f"{re.escape(char)}(?=[^{re.escape(''.join(sorted(following)))}])"
-        for char, following in second_chars.items()
-        if "" not in following
+        f"{_IN_LINE if char in line_start_chars else ''}{re.escape(char)}{_none_of(following[char])}"
+        for char in following
+        if char not in "`~" + excluded
     ]
-    plain = f"[^{re.escape(''.join(second_chars))}]++"
-    return re.compile(f"(?:{'|'.join([plain, *non_markers])}){{0,{_MAX_PIECES}}}")
+    items = [_LIST_ITEM_WITHOUT_CALL] if line_start_chars else []
+    return re.compile(f"(?:{'|'.join([plain, *non_markers, *items])}){{0,{_MAX_PIECES}}}")
+
+
+def _none_of(beginnings: set[str]) -> str:
+    """Return a look-ahead that excludes what begins with one of these one or two characters, or may do so."""
+    if not beginnings:
+        return ""
+    seconds: dict[str, set[str]] = {}
+    for beginning in sorted(beginnings):
+        seconds.setdefault(beginning[:1], set()).add(beginning[1:])
+    if "" in seconds:
+        return "(?!)"
+    pairs = [
+        f"{re.escape(second)}[^{re.escape(''.join(sorted(thirds)))}]"
+        for second, thirds in seconds.items()
+        if "" not in thirds
+    ]
+    return f"(?=[^{re.escape(''.join(seconds))}]{''.join(f'|{pair}' for pair in pairs)})"
 
 
 @functools.lru_cache(maxsize=64)

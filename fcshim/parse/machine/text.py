@@ -12,7 +12,7 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.known_markers import REASONING_TAGS, Opening, StartMarkers
+from fcshim.parse.machine.known_markers import PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
 from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
 from fcshim.parse.machine.state import BYTE_ORDER_MARK, Cursor, Output, State
@@ -170,7 +170,20 @@ class TextStates:
             end = found.end()
             if end == len(text) or markers.all_markers.is_partial(text, end):
                 return end
-        return -1
+        return self._find_item_end(text, end)
+
+    def _find_item_end(self, text: str, start: int) -> int:
+        """Return `start` if a list item at the end of the text may become a call, its end if it is plain; else -1."""
+        item = PARTIAL_LIST_ITEM.match(text, start)
+        newline = text.rfind("\n", 0, start)
+        if item is None or text[newline + 1 : start].strip() or not (newline >= 0 or self._output.line.at_line_start()):
+            return -1
+        if item["name"] is None or self._output.sink.may_begin_call(item["name"]):
+            return start
+        found = self._start_markers.plain_text_in_line.match(text, start)
+        assert found is not None
+        end = found.end()
+        return end if end == len(text) or self._start_markers.all_markers.is_partial(text, end) else -1
 
     def in_text(self, pos: int) -> int:
         """Emit text up to a marker or a run of backticks or tildes."""

@@ -14,7 +14,8 @@ _TAG = re.compile(
     rf"|(?P<backslash>\\?)\[(?P<square>{_NAME})\\?\])(?(bold)(?:\*{{2,3}}+)?)"
 )
 _PARTIAL_TAG = re.compile(
-    rf"\*{{0,3}}+(?:(?:\\?<|&lt;)(?:{_PIPE}?+(?:{_NAME}{_PIPE}?+(?:[ \t][^<>&\n]{{0,96}}+)?(?:\\|&|&g|&gt)?)?)?"
+    rf"\*{{0,3}}+(?:(?:\\?<|&lt;)(?:{_PIPE}?+"
+    rf"(?:(?P<name>{_NAME}){_PIPE}?+(?P<more>[ \t][^<>&\n]{{0,96}}+)?(?:\\|&|&g|&gt)?)?)?"
     rf"|\\|&|&l|&lt|\\?\[(?:{_NAME}\\?)?)?\Z"
 )
 _MAX_ASTERISKS = 3
@@ -46,7 +47,9 @@ def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
     """Return the tag at `pos`, False if there is none, None if more text is needed to tell."""
     found = _TAG.match(text, pos)
     if found is None:
-        return None if _PARTIAL_TAG.match(text, pos) else False
+        partial = _PARTIAL_TAG.match(text, pos)
+        is_quoting = partial is not None and partial["more"] and partial["name"].lower() in _QUOTING_NAMES
+        return None if partial is not None and not is_quoting else False
     if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
         return None  # further asterisks may belong to the tag
     if (found["square"] or found["name"]).lower() in _QUOTING_NAMES:
