@@ -21,13 +21,15 @@ LOOK_AHEAD = 256
 _COLON = re.compile(r"\s{0,64}[:：]")
 FAST_STRING_ENDS = (
     r"""(?P<argument>, ?(?P<name>[^\W\d]\w{0,40}+)[=:][^=])|(?P<key>, ?(?:"[\w -]{0,40}+"|'[\w -]{0,40}+') ?:)"""
-    r"""|(?P<item>, ?(?:["'\[({]|-?[0-9]|(?:True|False|None)[,)\]}]))"""
+    r"""|(?P<string>, ?["'])|(?P<item>, ?(?:[\[({]|-?[0-9]|(?:True|False|None)[,)\]}]))"""
     r"""|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?|["'][\w -]{0,40}+["']? ?)?)?\Z)"""
 )
 """Fast pattern for what usually follows a string's quote.
 
-The groups: `argument`, `key`, `item` (a comma and the next one), `partial` (the text ends too early to tell).
+The groups: `argument`, `key`, `string` and `item` (a comma and the next one), `partial` (the text ends too early to
+tell).
 """
+_PARTIAL_KEY = re.compile(r""", ?["'][\w -]{0,40}+["']? ?\Z""")
 PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
 """String prefixes, in lower case."""
 
@@ -51,11 +53,19 @@ class StringContext:
     def ends_fast(self, found: re.Match[str]) -> bool:
         """Say whether the fast pattern's match shows that the quote ends the string."""
         group = found.lastgroup
+        if group == "string":
+            return self.fast_end == "item"
         if group != self.fast_end:
             return False
         return group != "argument" or (
             (self.names is None or found["name"] in self.names) and found["name"] not in self.seen
         )
+
+    def may_end_fast(self, found: re.Match[str]) -> bool:
+        """Say whether with more text the fast pattern may show that the quote ends the string."""
+        if found.lastgroup == "string":
+            return self.fast_end == "key" and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
+        return found.lastgroup == "partial"
 
     def ends_string(self, text: str, pos: int, end_markers: EndMarkers, *, final: bool) -> bool | None:
         """Say whether the quote before `text[pos:]` ends its string; None while more text is needed."""

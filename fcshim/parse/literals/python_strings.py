@@ -96,7 +96,7 @@ class PythonString(QuotedString):
             if follows != "run" and self.context.ends_fast(found):
                 self.close()
                 pos += 1
-            elif follows == "partial" and not final:
+            elif follows != "run" and not final and self.context.may_end_fast(found):
                 self.wait = True
             elif pos < size:
                 pos = self._read_special(text, pos, final=final)
