@@ -20,9 +20,19 @@ _ESCAPED_BODY = re.compile(rf"[\s{{\[]{{0,64}}+(?:{'|'.join(map(re.escape, QUOTE
 _MARKUP = frozenset("<>&")
 
 
+def is_escaped_body(text: str) -> bool:
+    """Return whether the first key of a body is in escaped quotes."""
+    return _ESCAPED_BODY.match(text) is not None
+
+
+def escape_marker(marker: str) -> str:
+    """Return a marker as it is written in escaped text."""
+    return marker.replace("<", "&lt;").replace(">", "&gt;")
+
+
 def unescape_entities(text: str) -> str:
     """Return the decoded text if its first key is in escaped quotes and nothing in it is ambiguous."""
-    if _ESCAPED_BODY.match(text) is None:
+    if not is_escaped_body(text):
         return text
     decoded = {_CHARS[entity] for entity in _ENTITY.findall(text)}
     raw = {char for char in _ENTITIES if char in _ENTITY.sub("", text)}

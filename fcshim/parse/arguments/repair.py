@@ -40,6 +40,10 @@ class RepairError(Exception):
         self.where = where
 
 
+UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
+"""Where a body that is escaped as a whole deviates from strict JSON: at its first key."""
+
+
 @dataclass(frozen=True, slots=True)
 class RepairedJson:
     """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing."""
@@ -66,7 +70,7 @@ def repair(
     begins right after a string's quote, `has_end_marker` if the body's end marker follows it. Raises `RepairError`,
     also where the end of a string with unescaped quotes is ambiguous.
     """
-    text = unescape_entities(text) if commit_point in {"start", "opened"} else text
+    text = unescape_entities(text) if commit_point in UNESCAPED_AT else text
     prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     try:
         escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)

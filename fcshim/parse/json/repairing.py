@@ -8,7 +8,8 @@ Rule: a body is repaired at most `_MAX_REPAIRS` times.
 """
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.repair import RepairedJson, RepairError, repair
+from fcshim.parse.arguments.entities import escape_marker, is_escaped_body
+from fcshim.parse.arguments.repair import UNESCAPED_AT, RepairedJson, RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope
@@ -42,8 +43,10 @@ class JsonRepair:
         self._calls = calls
         self._envelope = envelope
         self._limits = limits
-        self._openers = dialect.body_openers()
-        self._call_markers = marker_set((*self._openers, *dialect.closers()))
+        self._openers = _in_both_spellings(dialect.body_openers())
+        self._call_markers = marker_set((*self._openers, *_in_both_spellings(dialect.closers())))
+        self._is_escaped: bool | None = None if reader.buffer.commit_point in UNESCAPED_AT else False
+        """Whether the body is escaped as a whole, with its markers; None while that was not needed."""
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
         self._parts = [source]
         self._size = len(source)
@@ -62,13 +65,24 @@ class JsonRepair:
         self.wait = found is None and end < len(text)
         if found is None:
             return end
+        if found[0][0] == "&" and not self._has_escaped_markers():
+            self._add(found[0])
+            return found.end()
         if found[0] not in self._openers:
             return self._read_end_marker(found[0], found.start(), found.end())
         if not self._repair_count and self._is_closed and self._try_repair():
             self.ended = True
+            # An escaped marker counts only at the start of a line.
+            at_line_start = found[0][0] == "&" and "".join(self._parts).rstrip(" \t")[-1:] == "\n"
+            self.unread = "\n" if at_line_start else ""
             return found.start()
         self._add(found[0])
         return found.end()
+
+    def _has_escaped_markers(self) -> bool:
+        if self._is_escaped is None:
+            self._is_escaped = is_escaped_body("".join(self._parts))
+        return self._is_escaped
 
     def may_be_complete(self) -> bool:
         """Say whether the collected text is a complete body. It is tried once: each attempt reads all of the text."""
@@ -160,3 +174,8 @@ class JsonRepair:
             self._fail("a string is not closed")
         else:
             self.ended = natural and self._try_repair()
+
+
+def _in_both_spellings(markers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the markers, and as they are written in escaped text."""
+    return (*markers, *(escape_marker(marker) for marker in markers if "<" in marker))

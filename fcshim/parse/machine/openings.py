@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import TypeAlias
 
+from fcshim.parse.arguments.entities import escape_marker
 from fcshim.parse.body_selection import (
     has_syntax,
     holds_elements,
@@ -21,7 +22,7 @@ from fcshim.parse.body_selection import (
 )
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
-from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
+from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
 from fcshim.parse.sink import CallSink
 
 FoundOpening: TypeAlias = tuple[Opening, str] | bool | None
@@ -188,6 +189,7 @@ class OpeningFinder:
         element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
+        tag = self._with_known_closers(tag)
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
         if body is None:
@@ -202,6 +204,14 @@ class OpeningFinder:
             else _open_wrapper(tag.text, tag.closes, body, calls_only=True)
         )
         return (replace(opening, end_markers=tag.closes), tag.text) if isinstance(opening, Opening) else opening
+
+    def _with_known_closers(self, tag: WrapperTag) -> WrapperTag:
+        """Add the end markers of the known marker that the tag is in escaped spelling."""
+        marker = tag.text.replace("&lt;", "<").replace("&gt;", ">")
+        if marker == tag.text or marker not in self._start_markers.openings:
+            return tag
+        closers = self._closers(marker)
+        return replace(tag, closes=tuple(dict.fromkeys((*tag.closes, *map(escape_marker, closers), *closers))))
 
     def _admit_tag(self, tag: str) -> bool:
         if len(self._unknown_tags) < _MAX_TAGS:
