@@ -16,7 +16,14 @@ from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.known_markers import QUOTE_PAIRS, Opening, is_last_leftover, leftover_end
+from fcshim.parse.machine.known_markers import (
+    QUOTE_PAIRS,
+    Opening,
+    end_of_doubled,
+    is_last_leftover,
+    is_whole_tag,
+    leftover_end,
+)
 from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.state import Cursor, Output, PendingCalls, PendingKind, State
 from fcshim.parse.markers import EndMarkers, compile_end_markers
@@ -78,6 +85,8 @@ class CallStates:
         self._primary = primary
         self._schema_enforced = schema_enforced
         self._on_defect = on_defect
+        self._may_be_doubled = False
+        """True at the start of a body: the start marker may follow itself."""
         self._opened_by_primary = False
         """True if a start marker of the primary dialect opened the body."""
         self._end_markers: EndMarkers = compile_end_markers(())
@@ -155,6 +164,7 @@ class CallStates:
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
         self._refused = False
         self.start_marker = marker
+        self._may_be_doubled = is_whole_tag(marker)
         self._opened_by_primary = bool(marker) and dialect is self._primary
         self._sink.unoffered_name = ""
         self._calls_before = self._sink.call_count
@@ -207,7 +217,8 @@ class CallStates:
     def close_section(self, tail: str) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
-            return "" if self._cursor.state is State.AFTER_CALL and is_last_leftover(tail) else tail
+            after_call = self._cursor.state is State.AFTER_CALL
+            return "" if after_call and (is_last_leftover(tail) or self._is_last_start(tail)) else tail
         is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
@@ -247,6 +258,13 @@ class CallStates:
         """Read the body of a call."""
         body, buffer = self.body, self._cursor.buffer
         assert body is not None
+        if self._may_be_doubled:
+            end = end_of_doubled(self.start_marker, buffer, pos)
+            if end is None:
+                return self._cursor.wait_from(pos)
+            self._may_be_doubled = False
+            self._record_consumed(buffer[pos:end])
+            pos = end
         new = body.feed(buffer, pos)
         self._record_consumed(buffer[pos:new])
         return self.apply_status(body, new)
@@ -382,10 +400,20 @@ class CallStates:
             if duplicate or (leftover is not None and leftover > end):
                 return end + len(duplicate) if duplicate else leftover or end
             short = end - pos < _GAP_LIMIT
-            if (leftover is None and short) or self._end_markers.is_partial(cursor.buffer, end):
+            waits = (leftover is None and short) or self._end_markers.is_partial(cursor.buffer, end)
+            if waits or self._may_be_last_start(cursor.buffer, end):
                 return cursor.wait_from(pos)
         cursor.state = self.return_state
         return pos
+
+    def _may_be_last_start(self, text: str, pos: int) -> bool:
+        """Return whether the text may be the call's start marker alone: at the end of a reply it is an end marker."""
+        rest = text[pos : pos + _MAX_MARKER]
+        partial = bool(rest) and self.start_marker.startswith(rest)
+        return (partial and is_whole_tag(self.start_marker)) or self._is_last_start(rest)
+
+    def _is_last_start(self, rest: str) -> bool:
+        return is_whole_tag(self.start_marker) and len(rest) < _MAX_MARKER and rest.strip() == self.start_marker
 
     # Pending calls.
 

@@ -156,7 +156,9 @@ class Opening:
     def begins(self, text: str, start: int, end: int) -> bool | None:
         """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
         if not self.section:
-            body_start = start if self.starts_body else _end_of_doubled(text, start, end)
+            body_start = (
+                start if self.starts_body else end_of_doubled(text[max(0, start) : end].lstrip("\n"), text, end)
+            )
             return None if body_start is None else self.dialect.body.begins(text, body_start)
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
@@ -281,18 +283,17 @@ class StartMarkers:
         return False
 
 
-def _end_of_doubled(text: str, start: int, end: int) -> int | None:
-    """Return the end of the start marker at `start`, or of the same marker after it: a doubled one counts once.
+def end_of_doubled(marker: str, text: str, pos: int) -> int | None:
+    """Return the end of the start marker that follows itself at `pos`, because a doubled one counts once; else `pos`.
 
     None if more text is needed to tell.
     """
-    found = _SPACE.match(text, end, end + _MAX_SPACE)
+    found = _SPACE.match(text, pos, pos + _MAX_SPACE)
     assert found is not None
-    marker = text[max(0, start) : end].lstrip("\n")
     ahead = text[found.end() : found.end() + len(marker)]
     if marker and ahead == marker:
         return found.end() + len(marker)
-    return None if len(text) > end and len(ahead) < len(marker) and marker.startswith(ahead) else end
+    return None if len(text) > pos and len(ahead) < len(marker) and marker.startswith(ahead) else pos
 
 
 def is_whole_tag(marker: str) -> bool:
