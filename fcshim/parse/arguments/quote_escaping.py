@@ -9,7 +9,8 @@ the string contains quotes, and every quote that could end it is examined up to 
   two, before them. Ends of both kinds are two readings: the text is ambiguous.
 - A key that cannot come there (not offered, or there already) ends no string. It is content only between the quotes of
   a pair, in a string whose quotes are paired; else it may be an invented key, and the text is ambiguous.
-- An unpaired quote with a missing or a surplus closing bracket is ambiguous: the string's own quote may be missing.
+- An unpaired quote with a missing or a surplus closing bracket is ambiguous: the string's own quote may be missing. So
+  is one before which a key or, in an array, an item may begin: `"x, "k": "y"` may be two members.
 - Text that is an expression as it stands (`"a" + "b"`) is ambiguous.
 
 Rule: an ambiguous text raises `AmbiguousQuotesError`; nothing is guessed. The number of examined quotes is limited.
@@ -168,6 +169,13 @@ _LITERAL_COMMA = re.compile(r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[\s.)\]}+,:;
 _LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
 _CALL_IN_STRING = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
 """A line in a string, written as JSON, which begins like a call without markers."""
+_MAX_BEFORE = 200
+"""Characters before a quote that are looked at for a key: a long name fits."""
+_BEFORE_VALUE = re.compile(
+    r"(?:[,，;\n]|\\n|(?P<opener>[{｛\[(]))\s*(?:(?P<word>[\w$][\w$.-]{0,127})\s{0,64}[:：=]\s{0,64}[{\[(]{0,3}"
+    r"\s{0,8}[rRbBfFuU]{0,2})?\Z"
+)
+"""The text before a quote that may begin an item or a key, or a value after the key `word`."""
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
@@ -196,6 +204,8 @@ class QuoteEscaper:
         self._scopes = list(scopes)
         self._root = root
         self._call_markers = call_markers
+        self._before = ""
+        """The content of the open string before the text."""
         self._out: list[str] = []
         self._copied = 0
         self._examined = 0
@@ -206,15 +216,18 @@ class QuoteEscaper:
         self._after_string = True
         """True after a string and closing brackets, where a comment may be content of the string."""
 
-    def escape(self, quote: str = "", *, at_string_start: bool = False) -> str:
+    def escape(self, quote: str = "", *, at_string_start: bool = False, before: str = "") -> str:
         """Return the text with its strings' inner quotes escaped.
 
-        `quote` opened the string in which the text begins, `at_string_start` if right before the text.
+        `quote` opened the string in which the text begins, `at_string_start` if right before the text; `before` is the
+        JSON before the text.
         """
         text, pos = self._text, 0
         if quote:
             opening = self._opening_quote(quote, -1) if at_string_start else quote
+            self._before = _after_last_quote(before)
             pos = self._read_string(opening, len(opening) - len(quote))
+            self._before = ""
             self._end_string(pos)
         while pos < len(text):
             inside, start = bool(self._scopes), pos
@@ -425,7 +438,7 @@ class QuoteEscaper:
         """Raise `AmbiguousQuotesError` if the string may be something else than a string with unescaped quotes."""
         self._has_quotes = True
         text = self._text
-        content = text[start:end]
+        content = self._before + text[start:end]
         if quote == "”" or any(marker in content for marker in self._call_markers):
             raise AmbiguousQuotesError("a string with unescaped quotes runs past a marker")
         if not self._has_end_marker and _LAST_LINE.search(text, inner[0], end) is not None:
@@ -433,6 +446,7 @@ class QuoteEscaper:
                 "a string with unescaped quotes runs past the end of a line that may end the body"
             )
         if len(inner) % 2:
+            self._check_own_quote(inner)
             closers = self._closing_braces(end + len(quote))
             # The text may begin inside the string, after one of its braces.
             if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
@@ -444,6 +458,27 @@ class QuoteEscaper:
         balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
         if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
+
+    def _check_own_quote(self, inner: Sequence[int]) -> None:
+        """Raise `AmbiguousQuotesError` if the string may end before a key or an item, without its own quote."""
+        for at in inner[::2]:
+            before = self._before[-_MAX_BEFORE:] + self._text[max(0, at - _MAX_BEFORE) : at]
+            found = _BEFORE_VALUE.search(before)
+            if found is not None and self._may_begin(found, at):
+                raise AmbiguousQuotesError("a string without its closing quote, or with unescaped quotes")
+
+    def _may_begin(self, before: re.Match[str], at: int) -> bool:
+        """Say whether the quote at `at`, or the word before it, may begin an item, a key, or the value of a key."""
+        if before["opener"] == "(":
+            return True
+        key = None if before["word"] else KEY.match(self._text, at)
+        written = before["word"] if key is None else written_key(key)
+        if not written:
+            return bool(self._scopes) and not self._scopes[-1].keyed
+        return bool(self._root.holds_calls and self._root.lists_member(written)) or any(
+            scope.keyed and written not in scope.keys and scope.members.lists_member(written) is not False
+            for scope in self._scopes
+        )
 
     def _may_be_string(self, _content: str) -> bool:
         """Say whether this may stand between the quotes of a string."""
@@ -594,9 +629,18 @@ def written_key(key: re.Match[str]) -> str:
     return next(text for text in key.groups() if text is not None)
 
 
+def _after_last_quote(text: str) -> str:
+    """Return what follows the last quote of JSON that is not escaped: the content of the open string."""
+    end = len(text)
+    while (at := text.rfind('"', 0, end)) >= 0 and _ODD_BACKSLASHES.search(text, max(0, at - _MAX_BEFORE), at):
+        end = at
+    return text[at + 1 :]
+
+
 def _is_balanced(text: str) -> bool:
     return all(text.count(opener) == text.count(closer) for opener, closer in _CLOSERS.items())
 
 
 _UNESCAPED = {quote: re.compile(r"\\[\s\S]|" + re.escape(quote)).finditer for quote in _QUOTES.values()}
+_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?:\\\\)*+\\\Z")
 _NUL = "\\u0000"

@@ -74,7 +74,8 @@ def repair(
     prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     try:
         escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
-        escaped = escaper.escape('"' if commit_point == "string" else "", at_string_start=at_string_start)
+        quote = '"' if commit_point == "string" else ""
+        escaped = escaper.escape(quote, at_string_start=at_string_start, before=sent)
         escaper.check_whole(sent + escaped)
     except AmbiguousQuotesError as error:
         raise RepairError(str(error), "string" if error.unclosed else "syntax") from None

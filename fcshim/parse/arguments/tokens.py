@@ -80,6 +80,10 @@ class TokenWriter:
         """Send what was written."""
         self._arguments.flush()
 
+    def collected(self) -> str:
+        """Return what was written and flushed, but waits for the end of its value."""
+        return "".join(self._arguments.collected or ())
+
     def complete(self) -> None:
         """Mark the call as complete at the sink."""
         assert not self._buffer.containers

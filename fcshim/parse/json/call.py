@@ -250,8 +250,8 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return "".join(parts) if text[0] == "{" else None
 
 
-_AFTER_STRING = re.compile(r"(?:[}\]\s,]|\\[nrt])\Z")
-"""What follows a string, as it stands in one whose closing quote is missing."""
+_AFTER_STRING = re.compile(r"(?:[}\]\s,`]|\\[nrt])\Z")
+"""What follows a string, also the end of a fence, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
     *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation

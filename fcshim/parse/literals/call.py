@@ -170,9 +170,10 @@ class LiteralCall:
         return True
 
     def sent_arguments(self) -> str:
-        """Send what was written, and return the arguments so far."""
+        """Send what was written, and return the arguments so far, with what is not sent yet."""
         self.flush()
-        return self._sink.arguments()
+        buffered = (text for tokens in self._buffer.levels for _, text in tokens)
+        return "".join((self._sink.arguments(), self._writer.collected(), *buffered))
 
     # The start and the end.
 

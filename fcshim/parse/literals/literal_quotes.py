@@ -29,6 +29,7 @@ _STRING_KEY = re.compile(
 )
 """A key in any spelling of a string."""
 _CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
+_NEXT_CALL = re.compile(r"[)\]}](?:\s|\\n){0,64}+[,;]?(?:\s|\\n){0,64}+([^\W\d][\w.-]{0,127}+)[ \t]{0,16}\(")
 _QUOTE = re.compile(r"[\"']")
 _BEFORE_CLOSER = re.compile(r"\s{0,64}+,?\s{0,64}+")
 _END_OF_LINE = re.compile(r"[ \t)\]};,]{0,16}+(?:\n|\Z)")
@@ -91,13 +92,15 @@ class LiteralQuoteEscaper(QuoteEscaper):
         self._name = ""
         """The word that was read last."""
 
-    def escape_from_string(self, quote: str, *, is_raw: bool, at_string_start: bool, multiline: bool) -> str:
+    def escape_from_string(
+        self, quote: str, *, is_raw: bool, at_string_start: bool, multiline: bool, before: str
+    ) -> str:
         """Return the text, which begins inside a string that `quote` opened, with inner quotes escaped.
 
         `multiline` says that a line break precedes the text in that string.
         """
         self._is_raw, self._multiline = is_raw, multiline
-        return self.escape(quote, at_string_start=at_string_start)
+        return self.escape(quote, at_string_start=at_string_start, before=before)
 
     # Structure.
 
@@ -176,10 +179,16 @@ class LiteralQuoteEscaper(QuoteEscaper):
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         super()._check_content(quote, start, end, inner)
+        self._check_calls(self._before + self._text[start:end])
         if self._is_joined:
             raise AmbiguousQuotesError("unescaped quotes in strings that are joined")
         if self._is_raw:
             raise AmbiguousQuotesError("unescaped quotes in a raw string")
+
+    def _check_calls(self, content: str) -> None:
+        """Raise `AmbiguousQuotesError` if another call may begin in a string: its own quote may be missing."""
+        if any(self._arguments_of(found[1]) is not None for found in _NEXT_CALL.finditer(content)):
+            raise AmbiguousQuotesError("a call, or a string with unescaped quotes")
 
     # What follows a string.
 

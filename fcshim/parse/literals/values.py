@@ -170,10 +170,15 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         syntax = string.syntax
         escaper = self._make_escaper(text)
+        sent = self._call.sent_arguments()
         escaped = escaper.escape_from_string(
-            syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start, multiline=string.multiline
+            syntax.quote,
+            is_raw=syntax.is_raw,
+            at_string_start=string.at_start,
+            multiline=string.multiline,
+            before=sent,
         )
-        escaper.check_whole(self._call.sent_arguments() + escaped)
+        escaper.check_whole(sent + escaped)
         return escaped
 
     def mark_escaped(self) -> None:
