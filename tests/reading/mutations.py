@@ -130,6 +130,25 @@ def _drop_brackets(text: str, seed: Seed, _dialect: Dialect, _rng: random.Random
     return text.replace(arguments, arguments[:-1], 1) if arguments in text and len(arguments) > 2 else None
 
 
+def _drop_quote(text: str, seed: Seed, rng: random.Random, *, closing: bool) -> str | None:
+    """Leave out one quote of a string that contains none."""
+    values = (value for _, arguments in seed.calls for value in arguments.values())
+    strings = [_json(value) for value in values if isinstance(value, str) and value and '"' not in value]
+    written = [string for string in strings if string in text]
+    if not written:
+        return None
+    string = rng.choice(written)
+    return text.replace(string, string[:-1] if closing else string[1:], 1)
+
+
+def _drop_closing_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) -> str | None:
+    return _drop_quote(text, seed, rng, closing=True)
+
+
+def _drop_opening_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) -> str | None:
+    return _drop_quote(text, seed, rng, closing=False)
+
+
 def _drop_start_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
     start = dialect.section_open or dialect.open
     return text.replace(start, "", 1).lstrip("\n") if start and not dialect.fenced else None
@@ -247,6 +266,8 @@ MUTATIONS: dict[str, Mutation] = {
     **{kind: _styled(kind) for kind in JSON_STYLES},
     "end marker dropped": _on_text(_drop_end_marker),
     "closing bracket dropped": _on_text(_drop_brackets),
+    "closing quote dropped": _on_text(_drop_closing_quote),
+    "opening quote dropped": _on_text(_drop_opening_quote),
     "start marker dropped": _on_text(_drop_start_marker),
     "start marker doubled": _on_text(_double_start_marker),
     "end marker doubled": _on_text(_double_end_marker),

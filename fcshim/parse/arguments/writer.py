@@ -70,6 +70,8 @@ class ArgumentWriter:
         """
         if "," in text and is_misgrouped(expectation, json.loads(strict)):
             self._sink.reject(f"{text[:40]!r} is no number")
+        if strict[0] == '"' and _is_unread_container(expectation, text):
+            self._sink.reject(f"{text[:40]!r} is no array and no object")
         if strict not in {text.strip(), _encode_json(text)}:
             self._sink.add_coercions([Coercion(json_pointer(path), text, json.loads(strict))])
         self.write(strict)
@@ -95,3 +97,9 @@ class ArgumentWriter:
         if not self.is_complete or self._unread:
             raise NotStrictError
         self._sink.mark_complete()
+
+
+def _is_unread_container(expectation: Expectation, text: str) -> bool:
+    """Return whether text that begins like an array or an object is none, where the schema admits no string."""
+    containers = expectation.admits("array", []) or expectation.admits("object", {})
+    return text.lstrip()[:1] in {"[", "{"} and containers and not expectation.admits("string", text)
