@@ -42,7 +42,8 @@ def parse_store_address(text: str) -> StoreAddress:
         return StoreAddress("sqlite", path=rest)
     if scheme in _SCHEMES:
         return _server_address(text, tls=_SCHEMES[scheme])
-    raise ConfigError(f"store: {_EXPECTED}, got {text!r:.80}")
+    shown = scheme if "@" in text else text  # an address of another kind may hold a password, too
+    raise ConfigError(f"store: {_EXPECTED}, got {shown!r:.80}")
 
 
 def _server_address(text: str, *, tls: bool) -> StoreAddress:

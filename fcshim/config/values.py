@@ -246,8 +246,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=0), _setting_meta("limits", "the size of those of one client's key", "BYTES")
     ] = 64 * 2**20
     memory_lifetime: Annotated[
-        float, Meta(gt=0, le=3_650 * 86_400), _setting_meta("time", "how long each is remembered", "SECONDS")
-    ] = 30 * 86_400.0
+        int, Meta(gt=0, le=3_650 * 86_400), _setting_meta("limits", "how long each is remembered", "SECONDS")
+    ] = 30 * 86_400
 
     mcp: Annotated[
         str | None,

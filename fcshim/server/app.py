@@ -128,8 +128,9 @@ class App:
         return not self._connections
 
     async def open(self) -> None:
-        """Begin to connect to the MCP servers."""
+        """Begin to connect to the MCP servers; ask the store, which logs it if it is away."""
         await self._server_tools.open()
+        await check_store(self.config, self.state.store)
 
     async def aclose(self) -> None:
         """Stop the MCP servers, close the connections to the upstreams, and close the store."""

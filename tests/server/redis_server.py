@@ -63,6 +63,10 @@ class RedisServer:
         with self._admin() as client:
             client.delete(*keys)
 
+    def configure(self, name: str, value: str) -> None:
+        with self._admin() as client:
+            client.config_set(name, value)
+
     def keys(self) -> dict[str, int]:
         """Return all keys with the milliseconds that they still live."""
         with self._admin() as client:

@@ -206,35 +206,6 @@ async def test_any_name_and_value_comes_back(new_store):
     assert {f"of {name}": name for name in names} == await store.resolve("me", [f"of {name}" for name in names])
 
 
-async def test_every_key_of_a_server_expires_and_stands_below_its_owner(redis_server):
-    store = RedisStore(redis_server.client(), StoreLimits(lifetime=60))
-    await keep(store, owner_of(b"me"), "a", b"1", ["x"])
-    await keep(store, owner_of(b"you"), "b", b"2")
-    await store.find(owner_of(b"me"), ["a", "b"])
-    lives = redis_server.keys()
-    await store.aclose()
-
-    assert all(0 < life <= 60_000 for life in lives.values())
-    assert {f"fcshim:1:{owner_of(b'me')}:{rest}" for rest in ("document:a", "alias:x", "used")} == {
-        key for key in lives if owner_of(b"me") in key
-    }
-    assert 10 == len(lives) + 1
-
-
-async def test_limits_hold_where_the_server_evicts_what_it_likes(redis_server, clock):
-    store = RedisStore(redis_server.client(), StoreLimits(size=10, owner_size=10), clock)
-    for index in ("used", "sizes", "entries", "expires"):
-        await keep(store, "me", "a", b"123456")
-        redis_server.delete(f"fcshim:1:{index}", "fcshim:1:me:used")
-        clock.now += 1
-        await keep(store, "me", "b", b"123456")
-        await keep(store, "you", "c", b"123456")
-
-        assert {} == await store.find("me", ["b"])
-        assert {"c": b"123456"} == await store.find("you", ["c"])
-    await store.aclose()
-
-
 @given(
     st.lists(
         st.tuples(

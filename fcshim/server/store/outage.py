@@ -59,9 +59,9 @@ class OutageGuard:
         """Write and read, unless that worked just now; return what is wrong, empty if nothing is."""
         since = asyncio.get_running_loop().time() - _FRESH
         try:
-            if self._writing.answered_at < since:
+            if self._writing.problem or self._writing.answered_at < since:
                 await self.keep(_PROBE.name, _PROBE)
-            if self._reading.answered_at < since:
+            if self._reading.problem or self._reading.answered_at < since:
                 await self.find(_PROBE.name, [_PROBE.name])
         except StoreError:
             return self._writing.problem or self._reading.problem

@@ -68,12 +68,13 @@ local function remove_oldest(used, who)
 end
 
 local count = redis.call('ZCARD', all .. ':used')
-if count ~= redis.call('ZCARD', all .. ':expires') or count ~= redis.call('HLEN', all .. ':entries')
-    or (count > 0) ~= (redis.call('HEXISTS', all .. ':sizes', 'all') == 1) then
-    redis.call('DEL', all .. ':used', all .. ':expires', all .. ':entries', all .. ':sizes')
-end
+local is_whole = count == redis.call('ZCARD', all .. ':expires') and count == redis.call('HLEN', all .. ':entries')
+    and (count > 0) == (redis.call('HEXISTS', all .. ':sizes', 'all') == 1)
+local is_admitted = size <= math.min(max_size, max_owned) and max_entries > 0
+if is_admitted then redis.call('HINCRBY', all .. ':sizes', 'all', 0) end
+if not is_whole then redis.call('DEL', all .. ':used', all .. ':expires', all .. ':entries', all .. ':sizes') end
 remove(entry)
-if size > math.min(max_size, max_owned) or max_entries == 0 then return end
+if not is_admitted then return end
 local aliases = {}
 for i = 11, #ARGV do
     aliases[#aliases + 1] = ARGV[i]
@@ -97,7 +98,9 @@ for _, index in ipairs({all .. ':entries', all .. ':used', all .. ':expires', al
     redis.call('PEXPIRE', index, lifetime)
 end
 """
-"""Keeps a document. Where the server has evicted an index, all indexes begin anew: what they knew expires by itself."""
+"""Keeps a document. A full server refuses the first command that takes memory only where nothing was written before; so
+one that changes nothing comes first. Where the server has evicted an index, all indexes begin anew: what they knew
+expires by itself."""
 
 _FORGET = "return remove(owner .. ':' .. name)"
 
@@ -153,7 +156,9 @@ class RedisStore:
                 pipeline.mget([_key(owner, "document", name) for name in names])
                 pipeline.zadd(f"{PREFIX}:used", entries, xx=True)
                 pipeline.zadd(f"{PREFIX}:{owner}:used", entries, xx=True)
-                values, *_ = await pipeline.execute()
+                values, *_ = await pipeline.execute(raise_on_error=False)  # a full server can still be read
+            if isinstance(values, Exception):
+                raise values
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
     async def resolve(self, owner: str, aliases: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,135 @@
+"""What only the store in a server has: keys that expire, passwords, encryption, and limits of its own."""
+
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+from fcshim.config import Config, Secret
+from fcshim.errors import StoreError
+from fcshim.server.store import StoredDocument, StoreLimits, owner_of
+from fcshim.server.store.open import open_store
+from fcshim.server.store.redis import RedisStore
+from tests.engine.process import free_port
+from tests.server.redis_server import running_redis
+
+ME, YOU = owner_of(b"me"), owner_of(b"you")
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """The key and the certificate of localhost, which signs itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    command = ["openssl", "req", *kind, "-keyout", key, "-out", certificate, *subject]
+    subprocess.run(command, check=True, capture_output=True)
+    return str(key), str(certificate)
+
+
+@pytest.fixture
+def server(tmp_path):
+    with running_redis(tmp_path) as server:
+        yield server
+
+
+async def keep(store, owner, name, value=b"x", aliases=()):
+    return await store.keep(owner, StoredDocument(name, value, tuple(aliases)))
+
+
+async def use(address, key=None):
+    """Keep and find a document as the proxy would; return what is wrong."""
+    store = open_store(Config(store=address, store_key=None if key is None else Secret(key)))
+    try:
+        await store.keep(ME, StoredDocument("a", b"1"))
+        assert {"a": b"1"} == await store.find(ME, ["a"])
+    except StoreError:
+        return await store.problem()
+    finally:
+        await store.aclose()
+    return ""
+
+
+async def test_every_key_expires_and_what_an_owner_has_stands_below_it(server):
+    store = RedisStore(server.client(), StoreLimits(lifetime=60))
+    await keep(store, ME, "a", b"1", ["x"])
+    await keep(store, YOU, "b", b"2")
+    await store.find(ME, ["a", "b"])
+    lives = server.keys()
+    await store.aclose()
+
+    assert all(0 < life <= 60_000 for life in lives.values())
+    assert {f"fcshim:1:{ME}:{rest}" for rest in ("document:a", "alias:x", "used")} == {
+        key for key in lives if ME in key
+    }
+    assert {f"fcshim:1:{index}" for index in ("entries", "used", "expires", "sizes")} == {
+        key for key in lives if ME not in key and YOU not in key
+    }
+
+
+async def test_nothing_is_left_of_what_is_forgotten(server):
+    store = RedisStore(server.client(), StoreLimits())
+    await keep(store, ME, "a", b"1", ["x"])
+    await store.forget(ME, "a")
+    left = server.keys()
+    await store.aclose()
+
+    assert {} == left
+
+
+@pytest.mark.parametrize("index", ["used", "sizes", "entries", "expires"])
+async def test_limits_hold_where_the_server_evicts_what_it_likes(index, server):
+    store = RedisStore(server.client(), StoreLimits(size=10, owner_size=10))
+    await keep(store, ME, "a", b"123456")
+    server.delete(f"fcshim:1:{index}", f"fcshim:1:{ME}:used")
+    await keep(store, ME, "b", b"123456")
+    await keep(store, YOU, "c", b"123456")
+    found = (await store.find(ME, ["b"]), await store.find(YOU, ["c"]))
+    await store.aclose()
+
+    assert ({}, {"c": b"123456"}) == found
+
+
+async def test_a_password_and_a_user_have_their_settings(server):
+    server.kill()
+    server.start("--user", "ada", "on", ">her-password", "~fcshim:*", "+@all")
+    with_user = f"redis://ada@127.0.0.1:{server.port}"
+    problems = [await use(with_user, "her-password"), await use(with_user, "wrong"), await use(with_user)]
+
+    assert "" == problems[0]
+    assert all("WRONGPASS" in problem or "invalid username-password" in problem for problem in problems[1:])
+    assert not any("her-password" in problem for problem in problems)
+
+
+async def test_a_connection_is_encrypted_and_the_server_is_who_it_says(server, certificate, monkeypatch):
+    key, public = certificate
+    port = free_port()
+    files = ("--tls-cert-file", public, "--tls-key-file", key, "--tls-ca-cert-file", public)
+    monkeypatch.setattr(ssl, "create_default_context", ssl.create_default_context.__wrapped__)  # not the tests' cache
+    server.kill()
+    server.start("--tls-port", str(port), "--tls-auth-clients", "no", *files)
+    unknown = await use(f"rediss://localhost:{port}")
+    monkeypatch.setenv("SSL_CERT_FILE", public)
+    trusted = [await use(f"{scheme}://localhost:{port}") for scheme in ("rediss", "valkeys")]
+    other_name = await use(f"rediss://127.0.0.1:{port}")
+
+    assert ["", ""] == trusted
+    assert "CERTIFICATE_VERIFY_FAILED" in unknown
+    assert "CERTIFICATE_VERIFY_FAILED" in other_name
+
+
+async def test_a_full_server_can_be_read(server):
+    store = open_store(Config(store=server.url))
+    await store.keep(ME, StoredDocument("a", b"1"))
+    server.configure("maxmemory", "1")
+    with pytest.raises(StoreError):
+        await store.keep(ME, StoredDocument("b", b"1"))
+    found = await store.find(ME, ["a", "b"])
+    problem = await store.problem()
+    await store.aclose()
+
+    assert {"a": b"1"} == found
+    assert "maxmemory" in problem
