@@ -1,6 +1,9 @@
 """What every store does: documents of one owner, found by names and aliases, within limits of size and life."""
 
 import asyncio
+import functools
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -97,7 +100,8 @@ async def test_an_owner_finds_and_deletes_only_its_own(new_store):
 
 async def test_a_later_document_of_the_same_name_replaces_the_earlier_one(new_store):
     store = new_store()
-    await keep(store, "me", "a", b"1", ["x"])
+    for value in (b"", b"", b"1", b""):
+        await keep(store, "me", "a", value, ["x"])
     await keep(store, "me", "a", b"2", ["y"])
 
     assert {"a": b"2"} == await store.find("me", ["a"])
@@ -206,30 +210,67 @@ async def test_any_name_and_value_comes_back(new_store):
     assert {f"of {name}": name for name in names} == await store.resolve("me", [f"of {name}" for name in names])
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["me", "you"]),
-            st.sampled_from("abcdef"),
-            st.binary(max_size=40),
-            st.lists(st.sampled_from("xyz")),
-        ),
-        max_size=30,
-    )
+OPERATIONS = st.one_of(
+    st.tuples(
+        st.just("keep"),
+        st.sampled_from(["me", "you"]),
+        st.sampled_from("abcd"),
+        st.integers(0, 40),
+        st.lists(st.sampled_from("xyz"), max_size=3),
+    ),
+    st.tuples(st.just("find"), st.sampled_from(["me", "you"]), st.lists(st.sampled_from("abcd"), max_size=3)),
+    st.tuples(st.just("forget"), st.sampled_from(["me", "you"]), st.sampled_from("abcd")),
 )
-def test_memory_never_exceeds_its_limits(documents):
-    async def check():
-        store = MemoryStore(StoreLimits(entries=3, size=100, owner_size=50))
-        for owner, name, value, aliases in documents:
-            await keep(store, owner, name, value, aliases)
-        found = [await store.find(owner, list("abcdef")) for owner in ("me", "you")]
 
-        assert sum(map(len, found)) <= 3
-        assert all(sum(map(len, each.values())) <= 50 for each in found)
-        for owner, each in zip(("me", "you"), found, strict=True):
-            assert set((await store.resolve(owner, list("xyz"))).values()) <= set(each)
 
-    asyncio.run(check())
+async def contents(store):
+    """Return all that a store has; every alias leads to a document that exists."""
+    found = {}
+    for owner in ("me", "you"):
+        found[owner] = (await store.find(owner, list("abcd")), await store.resolve(owner, list("xyz")))
+        documents, aliases = found[owner]
+
+        assert set(aliases.values()) <= set(documents)
+        assert sum(map(len, documents.values())) <= 50
+    assert sum(len(documents) for documents, _ in found.values()) <= 4
+    return found
+
+
+async def compare(operations, new_store):
+    """Run operations on a store and on one in memory, which is its model; the file notes uses by the minute."""
+    clock, limits = Clock(), StoreLimits(entries=4, size=80, owner_size=50)
+    stores = [MemoryStore(limits, clock), new_store(limits, clock)]
+    try:
+        for operation in operations:
+            clock.now += 100
+            expected, answer = [await operate(store, *operation) for store in stores]
+            assert expected == answer
+        clock.now += 100
+        assert await contents(stores[0]) == await contents(stores[1])
+    finally:
+        await stores[1].aclose()
+
+
+async def operate(store, operation, owner, *arguments):
+    match operation, *arguments:
+        case "keep", name, size, aliases:
+            return await keep(store, owner, name, b"v" * size, dict.fromkeys(aliases))
+        case "find", names:
+            return await store.find(owner, names)
+        case "forget", name:
+            return await store.forget(owner, name)
+
+
+@given(st.lists(OPERATIONS, max_size=25))
+def test_a_file_agrees_with_memory(operations):
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(compare(operations, functools.partial(SqliteStore, Path(folder) / "store")))
+
+
+@given(st.lists(OPERATIONS, max_size=25))
+def test_a_server_agrees_with_memory(redis_process, operations):
+    redis_process.flush()
+    asyncio.run(compare(operations, functools.partial(RedisStore, redis_process.client())))
 
 
 def test_an_owner_is_no_key():

@@ -45,8 +45,8 @@ local function remove(entry)
     redis.call('ZREM', all .. ':expires', entry)
     redis.call('ZREM', below .. ':used', entry)
     if known then
-        redis.call('HINCRBY', all .. ':sizes', 'all', -size)
-        redis.call('HINCRBY', all .. ':sizes', owned, -size)
+        redis.call('HINCRBY', all .. ':sizes', 'all', 0 - size) -- the text of -0 is no integer
+        redis.call('HINCRBY', all .. ':sizes', owned, 0 - size)
     end
     if redis.call('EXISTS', below .. ':used') == 0 then redis.call('HDEL', all .. ':sizes', owned) end
     if redis.call('EXISTS', all .. ':used') == 0 then redis.call('HDEL', all .. ':sizes', 'all') end
