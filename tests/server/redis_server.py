@@ -63,6 +63,10 @@ class RedisServer:
         with self._admin() as client:
             client.delete(*keys)
 
+    def close_connections(self) -> None:
+        with self._admin() as client:
+            client.client_kill_filter(_type="normal", skipme=True)
+
     def configure(self, name: str, value: str) -> None:
         with self._admin() as client:
             client.config_set(name, value)

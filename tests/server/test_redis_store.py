@@ -1,5 +1,8 @@
 """What only the store in a server has: keys that expire, passwords, encryption, and limits of its own."""
 
+import asyncio
+import contextlib
+import random
 import shutil
 import ssl
 import subprocess
@@ -133,3 +136,39 @@ async def test_a_full_server_can_be_read(server):
 
     assert {"a": b"1"} == found
     assert "maxmemory" in problem
+
+
+async def test_a_connection_that_was_closed_while_idle_is_no_outage(server):
+    store = open_store(Config(store=server.url))
+    for _ in range(3):
+        await store.keep(ME, StoredDocument("a", b"1", ("x",)))
+        server.close_connections()
+        found = await store.find(ME, ["a"])
+        server.close_connections()
+        names = await store.resolve(ME, ["x"])
+        server.close_connections()
+
+        assert ({"a": b"1"}, {"x": "a"}) == (found, names)
+    await store.aclose()
+
+
+async def test_whoever_leaves_in_the_middle_leaves_no_answer_to_others(server):
+    """A cancelled command whose answer stays on its connection would be the answer to the next client's command."""
+    store = RedisStore(server.client(), StoreLimits())
+    names = [f"{number:03d}" for number in range(40)]
+    for name in names:
+        await keep(store, owner_of(name.encode()), name, name.encode() * 5000, [f"of {name}"])
+
+    async def ask(name, leave_after):
+        owner = owner_of(name.encode())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(leave_after):
+                assert {name: name.encode() * 5000} == await store.find(owner, [name, "others"])
+                assert {f"of {name}": name} == await store.resolve(owner, [f"of {name}", "others"])
+                await keep(store, owner, name, name.encode() * 5000, [f"of {name}"])
+
+    moments = random.Random(5)
+    for _ in range(25):
+        moments.shuffle(names)
+        await asyncio.gather(*(ask(name, moments.choice([None, moments.uniform(0, 0.02)])) for name in names))
+    await store.aclose()
