@@ -56,8 +56,8 @@ def test_images_do_not_run_as_root(name):
 def test_the_image_has_existing_extras_and_settings():
     text = (DEPLOY / "Dockerfile").read_text("utf-8")
 
-    assert set(re.findall(r"\[([a-z,]+)\]'", text)) == {"serve,mcp,metrics"}
-    assert {"serve", "mcp", "metrics"} <= set(EXTRAS)
+    assert set(re.findall(r"\[([a-z,]+)\]'", text)) == {"serve,mcp,metrics,redis"}
+    assert {"serve", "mcp", "metrics", "redis"} <= set(EXTRAS)
     assert {name for name in environment() if name.startswith("FCSHIM_")} <= VARIABLES
     assert ["fcshim", "serve"] == [
         *json.loads(instructions("Dockerfile")["ENTRYPOINT"]),
