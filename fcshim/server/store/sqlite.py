@@ -27,8 +27,8 @@ _VERSION = 1
 _START = b"SQLite format 3\0"
 _BUSY_TIMEOUT = 1.0
 """Seconds to wait for another process, or another thread of this one, that writes."""
-_MAX_CHECKED = 256 * 2**20
-"""Bytes of a file that is checked for damage at the start, which reads all of it: 256 MB take less than a second."""
+_MAX_CHECKED = 64 * 2**20
+"""Bytes of a file that is checked for damage at the start, which reads all of it: 64 MB take a third of a second."""
 _EXPIRED_AT_ONCE = 100
 """Expired documents that one write deletes, so that none takes long; more than it adds, so that they do not pile up."""
 _UNUSED = 60.0
