@@ -78,7 +78,7 @@ async def test_after_a_failure_others_fail_at_once_and_one_at_a_time_tries_again
 async def test_a_store_that_never_answers_is_left_after_the_limit_and_asked_by_one_at_a_time():
     store = FaultyStore()
     store.fault = 1000.0
-    guard = OutageGuard(store, "the store", timeout=0.05, pause=0.0)
+    guard = OutageGuard(store, "the store", timeout=0.5, pause=0.0)
     with pytest.raises(StoreError):
         await guard.find("me", ["a"])
     asked = store.asked
