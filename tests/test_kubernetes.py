@@ -131,7 +131,7 @@ def test_the_settings_are_valid_and_reach_the_program(config):
     assert generated["name"] == volumes["settings"]["configMap"]["name"]
     assert variables[FILE_VARIABLE]["value"] == f"{mounts['settings']}/{generated['files'][0]}"
     assert set(volumes) == set(mounts)
-    for name in ("FCSHIM_API_KEYS", "FCSHIM_UPSTREAM_KEY"):
+    for name in ("FCSHIM_API_KEYS", "FCSHIM_UPSTREAM_KEY", "FCSHIM_STORE_KEY"):
         reference = variables[name]["valueFrom"]["secretKeyRef"]
         assert (KUSTOMIZATION["secretGenerator"][0]["name"], name) == (reference["name"], reference["key"])
 
@@ -141,7 +141,7 @@ def test_the_image_and_the_pod_agree():
     user, group = map(int, instructions("Dockerfile")["USER"].split(":"))
     security = POD["securityContext"]
 
-    assert "metrics" in extras
+    assert {"metrics", "redis"} <= {*extras}  # what the settings need
     assert (True, user, group) == tuple(security[name] for name in ("runAsNonRoot", "runAsUser", "runAsGroup"))
     assert {
         "allowPrivilegeEscalation": False,
@@ -173,15 +173,16 @@ def test_the_autoscaler_asks_for_a_figure_that_exists_for_each_pod(config):
     assert {"namespace", "pod"} == set(rule["resources"]["overrides"])
 
 
-def test_the_network_policy_lets_the_proxy_reach_its_upstream(config):
-    upstream = urlsplit(config.upstream)
+@pytest.mark.parametrize("setting", ["upstream", "store"])
+def test_the_network_policy_lets_the_proxy_reach_what_the_settings_name(config, setting):
+    address = urlsplit(getattr(config, setting))
     reached = {
         (rule["to"][0].get("podSelector", {}).get("matchLabels", {}).get("app"), port["port"])
         for rule in MANIFESTS["NetworkPolicy"]["spec"]["egress"]
         for port in rule["ports"]
     }
 
-    assert (upstream.hostname, upstream.port) in reached
+    assert (address.hostname, address.port) in reached
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")

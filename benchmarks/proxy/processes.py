@@ -39,7 +39,7 @@ class Process:
 
     def cpu(self) -> float:
         """Return the seconds of CPU that the process and its children have used."""
-        return sum(map(_cpu_seconds, self._pids()))
+        return sum(map(cpu_seconds, self._pids()))
 
     def memory(self) -> int:
         """Return the resident bytes of the process and its children."""
@@ -50,7 +50,7 @@ class Process:
         return [self.pid, *map(int, children)]
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return seconds of CPU from `schedstat`: the ticks of `stat` are wrong where the load itself is periodic."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
