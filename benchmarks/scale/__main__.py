@@ -25,7 +25,7 @@ from benchmarks.scale.scenarios import (
 from benchmarks.scale.stores import shared_stores
 
 _CORES = 0.25
-"""What each replica gets: four of them leave a core to the load."""
+"""What each replica gets: of two cores, four of them leave one to the load."""
 _REPLICAS = 3
 
 
@@ -41,11 +41,12 @@ def main() -> int:
     """Measure, report and return the exit status."""
     parser = arguments(__doc__.partition("\n")[0])
     parser.add_argument("--only", choices=("throughput", "kills", "restarts"), help="one of the three parts")
+    parser.add_argument("--cores", type=float, default=_CORES, help="what each replica gets; less on a busy machine")
     options = parser.parse_args()
     report = Report("scale")
     with scripted_upstream() as upstream, tempfile.TemporaryDirectory() as folder:
         if options.only in (None, "throughput"):
-            uvloop.run(_measure_throughput(report, upstream, quick=options.quick))
+            uvloop.run(_measure_throughput(report, upstream, options.cores, quick=options.quick))
         if options.only in (None, "kills"):
             uvloop.run(_measure_kills(report, upstream, Path(folder), 20 if options.quick else 200))
         if options.only in (None, "restarts"):
@@ -53,17 +54,17 @@ def main() -> int:
     return report.finish(options.json)
 
 
-async def _measure_throughput(report: Report, upstream: Process, *, quick: bool) -> None:
+async def _measure_throughput(report: Report, upstream: Process, limit: float, *, quick: bool) -> None:
     counts = (1, 2) if quick else (1, 2, 3, 4)
     rounds, seconds = (1, 1.5) if quick else (3, 4)
     found: dict[tuple[str, int], list[Throughput]] = {}
     for _ in range(rounds):
         for count in counts:
             async with running_replicas(count, upstream.port) as replicas:
-                measured = await _limited_throughput(replicas, [replica.port for replica in replicas], seconds)
+                measured = await _limited_throughput(replicas, [replica.port for replica in replicas], limit, seconds)
             found.setdefault(("replicas", count), []).append(measured)
             async with running_replicas(1, upstream.port, "--workers", str(count)) as replicas:
-                measured = await _limited_throughput(replicas, [replicas[0].port] * count, seconds)
+                measured = await _limited_throughput(replicas, [replicas[0].port] * count, limit, seconds)
             found.setdefault(("workers", count), []).append(measured)
     rates = {case: statistics.median(each.rate for each in measured) for case, measured in found.items()}
     cores = {case: statistics.median(each.cores for each in measured) for case, measured in found.items()}
@@ -72,16 +73,18 @@ async def _measure_throughput(report: Report, upstream: Process, *, quick: bool)
         for (kind, count), rate in sorted(rates.items())
     ]
     columns = ("", "replies/s", "x one", "cores got", "replies/s a core")
-    report.table(f"Replies per second, {_CORES} of a core each ({method()})", columns, rows)
+    report.table(f"Replies per second, {limit} of a core each ({method()})", columns, rows)
     for (kind, count), rate in sorted(rates.items()):
         if count > 1:
             report.bar(f"{count} {kind}, beside {count} x one", count * rates[kind, 1] / rate, 1 / 0.9, "x")
 
 
-async def _limited_throughput(replicas: Sequence[Replica], ports: Sequence[int], seconds: float) -> Throughput:
+async def _limited_throughput(
+    replicas: Sequence[Replica], ports: Sequence[int], limit: float, seconds: float
+) -> Throughput:
     await throughput(ports, 0.3)  # the first requests import and compile
     pids = [pid for replica in replicas for pid in _processes(replica)]
-    with limited(pids, _CORES):
+    with limited(pids, limit):
         before, started = sum(map(cpu_seconds, pids)), time.monotonic()
         rate = await throughput(ports, seconds)
         return Throughput(rate, (sum(map(cpu_seconds, pids)) - before) / (time.monotonic() - started))
