@@ -196,6 +196,7 @@ def test_settings_that_another_asgi_server_cannot_serve_are_refused(monkeypatch,
         create_app_from_env()
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     ("server", "status"),
     [
