@@ -309,6 +309,17 @@ class Client:
         names, _ = await self._upstream.list_models()
         return names
 
+    async def image_refusal(self, model: str = "") -> str:
+        """Return why images do not reach a model, as far as its profile and its server tell; empty if they may.
+
+        Raises `UpstreamError` if the server does not answer.
+        """
+        name = model or await self._default_model()
+        profile = chosen_profile(self._settings.profile, name)
+        if not profile.media:
+            return f"requests to {name} are written for a model that takes only text (profile {profile.name})"
+        return await self._capabilities.image_refusal(name)
+
     async def _default_model(self) -> str:
         async with self._model_lock:
             if self._model is None:

@@ -14,6 +14,7 @@ from tests.examples import IN_MAKE_TEST
 ENGINE_TESTS = (
     "engine/",
     "chat/test_demo.py",
+    "chat/test_input.py",
     "chat/test_one_shot.py",
     "chat/test_question.py",
     "chat/test_servers.py",

@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import msgspec
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from fcshim.chat import demo
 from fcshim.chat.advice import explain
+from fcshim.chat.attachments import Attachments
 from fcshim.chat.conversation import ChatConversation, Refusal
 from fcshim.chat.edits import EditJournal
 from fcshim.chat.one_shot import print_json, print_text
@@ -172,7 +174,15 @@ async def _run_interactive(
     if file is not None:
         make_private_folder(file.parent)
         make_private_file(file)  # prompt-toolkit would let everybody read it
-    terminal = Terminal(conversation, view, store=store, save=save, history=file, commands=tools.commands)
+    terminal = Terminal(
+        conversation,
+        view,
+        store=store,
+        save=save,
+        history=file,
+        commands=tools.commands,
+        attachments=_attachments(conversation),
+    )
     prompter.user = terminal
     for row in recap(conversation.session.messages):
         view.note(row)
@@ -181,6 +191,16 @@ async def _run_interactive(
         await terminal.run()
     if history and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
+
+
+def _attachments(conversation: ChatConversation) -> Attachments:
+    """Return the files that questions may name: those of the tools' folder, else of the current one."""
+    session = conversation.session
+
+    async def image_refusal() -> str:
+        return await conversation.client.image_refusal(session.model)
+
+    return Attachments(Path(session.options.root or "."), conversation.permissions, image_refusal)
 
 
 @asynccontextmanager

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from fcshim.chat.advice import explain
+from fcshim.chat.attachments import Attachments, has_images
 from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
+from fcshim.chat.input_line import InputCompleter, entered_text, input_session
 from fcshim.chat.question import describe_call, quote
 from fcshim.chat.servers import Report
 from fcshim.chat.session import SessionStore
@@ -33,7 +34,7 @@ from fcshim.chat.turn_figures import TurnFigures
 from fcshim.chat.user_commands import TurnInput, UserCommands
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
-from fcshim.messages import TextPart, UserMessage
+from fcshim.messages import UserMessage
 from fcshim.sanitize import sanitize_line
 from fcshim.tools import PermissionDecision, PermissionRequest
 
@@ -69,6 +70,7 @@ class Terminal:
         save: Callable[[], None],
         history: Path | None,
         commands: UserCommands,
+        attachments: Attachments,
     ) -> None:
         self._user_commands = commands
         self._conversation = conversation
@@ -77,10 +79,8 @@ class Terminal:
         self._commands = SlashCommands(conversation, view, store, commands, self.agree)
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
         self._command_names = [f"/{name}" for name in COMMANDS]  # the user's are added when they are known
-        completer: Completer = WordCompleter(self._command_names, sentence=True)
-        self._prompt_session: PromptSession[str] = PromptSession(
-            history=typed_lines, completer=completer, complete_while_typing=False
-        )
+        self._attachments = attachments
+        self._prompt_session = input_session(typed_lines, InputCompleter(self._command_names, attachments.complete))
         self._question_session: PromptSession[str] = PromptSession()
         self._figures = TurnFigures(time.monotonic)
         self._output_lock = asyncio.Lock()  # one question at a time, and no output beside it
@@ -92,7 +92,7 @@ class Terminal:
         while True:
             try:
                 with patch_stdout(raw=True):  # a line about a server comes above the prompt
-                    text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
+                    text = entered_text(await self._prompt_session.prompt_async(self._prompt_text()))
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -199,13 +199,24 @@ class Terminal:
     async def _stream_turn(self, given: str | TurnInput) -> None:
         self._view.show_waiting()
         self._figures = figures = TurnFigures(time.monotonic)
-        turn = TurnInput((UserMessage((TextPart(given),)),)) if isinstance(given, str) else given
+        turn = await self._with_files(given) if isinstance(given, str) else given
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question
                     figures.count(event)
                     self._view.show(event)
+        if has_images(turn.messages[-1].content) and (why := await self._attachments.image_refusal()):
+            self._view.note(f"the picture did not reach the model: {why}")
         self._view.note(figures.line())
+
+    async def _with_files(self, text: str) -> TurnInput:
+        """Return a turn with the files that its question names, and say which are sent."""
+        attached = await self._attachments.attach(text)
+        for note in attached.notes:
+            self._view.note(note)
+        if attached.notes:
+            self._view.show_waiting()
+        return TurnInput((UserMessage(attached.content),))
 
     async def _run_command(self, text: str) -> bool:
         goes_on = True

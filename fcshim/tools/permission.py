@@ -114,6 +114,10 @@ class Permissions:
         answer = await self._decide(name, arguments, traits, exact=exact)
         return None if answer.allowed else answer.reason or _USER_REFUSAL
 
+    def forbids_reading(self, file: Path, root: Path) -> bool:
+        """Return whether a deny rule keeps a file from being read, whoever names it."""
+        return judge(self._rules, ("Read",), PathSubject(str(file), root)) == "deny"
+
     def may_open(self, tool: AnyTool) -> Callable[[Path], bool]:
         """Return which files a call may open that its arguments do not name: none under a deny or ask rule."""
         traits = tool.traits

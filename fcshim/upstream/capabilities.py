@@ -38,6 +38,8 @@ If one was, their content is at fault, and a single client with odd schemas must
 _MAX_REMEMBERED = 1_000
 """Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
 _LLAMA_SERVER = BACKENDS["llama-server"]
+_WITHOUT_IMAGES = frozenset({"images", "media"})
+"""Omissions that replace pictures."""
 _NOT_GRAMMARS = frozenset({"", PREFILL})
 """Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
@@ -124,6 +126,16 @@ class Capabilities:
     def omissions(self, model: str) -> tuple[Omission, ...]:
         """Return what the model's requests are sent without, since the upstream refused it."""
         return self._omissions.get(model, ())
+
+    async def image_refusal(self, model: str) -> str:
+        """Return why images do not reach a model: it was seen, or the server says so; empty if neither."""
+        if any(omission.name in _WITHOUT_IMAGES for omission in self.omissions(model)):
+            return "the endpoint refused pictures for this model, and gets a line of text in their place"
+        if not self.upstream.kind.full_openai_api:
+            return ""
+        modalities = (await self._fetch_json("GET", _props_path(model))).get("modalities")
+        refused = isinstance(modalities, dict) and modalities.get("vision") is False
+        return "the server says that this model takes only text" if refused else ""
 
     def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
         """Record that the upstream refused these parts of a request and took it without them."""
