@@ -65,7 +65,7 @@ async def run_chat(settings: ChatSettings) -> None:
 
     async with _open_chat(settings, session, view) as chat:
         if settings.prompt is None:
-            await _run_interactive(chat, view, store, save, history=settings.save)
+            await _run_interactive(chat, view, store, save, settings)
         else:
             try:
                 await _run_script(chat, settings.prompt, view, settings)
@@ -165,12 +165,12 @@ async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: Termin
 
 
 async def _run_interactive(
-    chat: _OpenChat, view: TerminalView, store: SessionStore, save: Callable[[], None], *, history: bool
+    chat: _OpenChat, view: TerminalView, store: SessionStore, save: Callable[[], None], settings: ChatSettings
 ) -> None:
     from fcshim.chat.terminal import Terminal  # noqa: PLC0415 - prompt-toolkit, which scripts do not need
 
     conversation, tools, prompter = chat
-    file = default_session_folder(os.environ).parent / "history" if history else None
+    file = default_session_folder(os.environ).parent / "history" if settings.save else None
     if file is not None:
         make_private_folder(file.parent)
         make_private_file(file)  # prompt-toolkit would let everybody read it
@@ -182,6 +182,7 @@ async def _run_interactive(
         history=file,
         commands=tools.commands,
         attachments=_attachments(conversation),
+        bell=settings.bell,
     )
     prompter.user = terminal
     for row in recap(conversation.session.messages):
@@ -189,7 +190,7 @@ async def _run_interactive(
     async with _following(tools.servers, terminal, view):
         view.note(_greeting(conversation))
         await terminal.run()
-    if history and conversation.session.messages:
+    if settings.save and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 

@@ -14,6 +14,9 @@ from fcshim.tools.permission import PermissionMode
 SCRIPT_SECONDS = 60.0
 """Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
 
+BELL_SECONDS = 5.0
+"""Seconds after which a question rings by default: who looks at it has answered, or reads."""
+
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the command line; `url` None: the embedded model, `resume` None: a new session.
@@ -45,6 +48,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     json: bool = False
     wait: float = SCRIPT_SECONDS
+    bell: float | None = BELL_SECONDS
 
     @property
     def options(self) -> SessionOptions:

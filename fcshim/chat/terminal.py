@@ -9,7 +9,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +59,10 @@ _LISTING_SECONDS = 3.0
 
 
 class Terminal:
-    """The user interface of one conversation. `save` is called after each turn; `history` has the typed lines."""
+    """The user interface of one conversation.
+
+    `save` is called after each turn; `history` has the typed lines. A question that waits for `bell` seconds rings.
+    """
 
     def __init__(
         self,
@@ -71,6 +74,7 @@ class Terminal:
         history: Path | None,
         commands: UserCommands,
         attachments: Attachments,
+        bell: float | None,
     ) -> None:
         self._user_commands = commands
         self._conversation = conversation
@@ -80,6 +84,7 @@ class Terminal:
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
         self._command_names = [f"/{name}" for name in COMMANDS]  # the user's are added when they are known
         self._attachments = attachments
+        self._bell = bell
         self._prompt_session = input_session(typed_lines, InputCompleter(self._command_names, attachments.complete))
         self._question_session: PromptSession[str] = PromptSession()
         self._figures = TurnFigures(time.monotonic)
@@ -132,7 +137,8 @@ class Terminal:
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(signal.SIGINT, self._turn_task.cancel)
         try:
-            await asyncio.wait([self._turn_task])
+            with _hidden_keys():
+                await asyncio.wait([self._turn_task])
         finally:
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
@@ -182,12 +188,26 @@ class Terminal:
         """Ask for a line; return None if the user ends the turn instead. What was typed before does not count."""
         self._discard_typed()
         try:
-            with patch_stdout(raw=True), self._figures.paused():
+            with patch_stdout(raw=True), self._figures.paused(), self._ringing():
                 return (await self._question_session.prompt_async(sanitize_line(question))).strip()
         except (KeyboardInterrupt, EOFError):
             if self._turn_task is not None:
                 self._turn_task.cancel()
             return None
+
+    @contextlib.contextmanager
+    def _ringing(self) -> Iterator[None]:
+        """Ring once if the block lasts, unless the user has begun to answer."""
+        timer = None if self._bell is None else asyncio.get_running_loop().call_later(self._bell, self._ring)
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _ring(self) -> None:
+        if self._view.is_terminal and not self._question_session.default_buffer.text:
+            self._question_session.output.bell()
 
     def _discard_typed(self) -> None:
         """Forget what was typed before the question was there: nobody agrees to what they have not seen."""
@@ -240,6 +260,24 @@ class Terminal:
 
 def _system_message(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+@contextlib.contextmanager
+def _hidden_keys() -> Iterator[None]:
+    """Keep the terminal from showing keys in the middle of the output; the next prompt shows what was typed."""
+    try:
+        kept = termios.tcgetattr(sys.stdin) if sys.platform != "win32" else None
+    except (termios.error, OSError, ValueError):  # no terminal
+        kept = None
+    if sys.platform == "win32" or kept is None:
+        yield
+        return
+    hidden = [*kept[:3], kept[3] & ~termios.ECHO, *kept[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, hidden)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, kept)
 
 
 def _decision(answer: str | None, *, remember: bool) -> PermissionDecision:

@@ -92,6 +92,11 @@ class TerminalView:
         self._print_line(text)
 
     @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it, in place of a file or a pipe."""
+        return self._console.is_terminal
+
+    @property
     def width(self) -> int:
         """The columns of the terminal."""
         return self._console.width

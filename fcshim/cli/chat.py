@@ -81,6 +81,13 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     )
     session = parser.add_argument_group("the session")
     session.add_argument("--resume", nargs="?", const="", metavar="ID", help="continue this session, or the last one")
+    session.add_argument(
+        "--bell",
+        type=_bell,
+        default=5.0,
+        metavar="SECONDS",
+        help="ring when a question has waited for so long, or never with off (default: 5)",
+    )
     session.add_argument("--no-save", dest="save", action="store_false", help="do not save the conversation")
 
 
@@ -103,6 +110,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     asyncio.run(run_chat(ChatSettings(**given)))
     return 0
+
+
+def _bell(text: str) -> float | None:
+    return None if text == "off" else _seconds(text)
 
 
 def _seconds(text: str) -> float:

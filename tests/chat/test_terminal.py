@@ -503,3 +503,33 @@ async def test_ctrl_c_ends_a_command_and_not_the_program(tmp_path):
         await screen.expect("Two.")
 
     assert "user: 1\nassistant: One.\nuser: 2" == prompts(upstream)[-1]
+
+
+@pytest.mark.parametrize(
+    ("bell", "typed", "rings"), [("0", "", True), ("0.3", "", True), ("off", "", False), ("0.3", "maybe", False)]
+)
+async def test_a_question_that_waits_rings(bell, typed, rings, friendly, tmp_path):
+    async with chatting(tmp_path, FAIL, "Well.", servers=friendly, options=["--bell", bell]) as (screen, _):
+        screen.enter("Go")
+        await screen.expect("what to do instead:")
+        screen.type(typed)
+        await asyncio.sleep(0.6)
+        rang = screen.raw.count(b"\a")
+        screen.enter("")
+        await screen.expect("Well.")
+
+    assert rings == rang
+
+
+async def test_keys_that_are_typed_during_a_turn_wait_for_the_prompt(tmp_path):
+    slow = Script((ROLE, text_chunk("Once upon a "), HANG))
+    async with chatting(tmp_path, slow) as (screen, _):
+        screen.enter("Tell me")
+        await screen.expect("Once upon a")
+        screen.type("typed early")
+        await asyncio.sleep(0.2)
+        during = screen.rows
+        screen.type(CTRL_C)
+        await screen.expect("(interrupted)")
+
+    assert not any("early" in row for row in during)
