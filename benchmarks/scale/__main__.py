@@ -20,6 +20,7 @@ from benchmarks.scale.replicas import Replica, running_replicas
 from benchmarks.scale.scenarios import (
     converse_while_replicas_are_killed,
     stream_while_replicas_are_restarted,
+    stream_while_settings_change,
     throughput,
 )
 from benchmarks.scale.stores import shared_stores
@@ -50,7 +51,7 @@ def main() -> int:
         if options.only in (None, "kills"):
             uvloop.run(_measure_kills(report, upstream, Path(folder), 20 if options.quick else 200))
         if options.only in (None, "restarts"):
-            uvloop.run(_measure_restarts(report, upstream, 20 if options.quick else 200))
+            uvloop.run(_measure_restarts(report, upstream, Path(folder), 20 if options.quick else 200))
     return report.finish(options.json)
 
 
@@ -113,13 +114,24 @@ async def _measure_kills(report: Report, upstream: Process, folder: Path, conver
     report.table(f"{conversations} conversations of 5 turns while {_REPLICAS} replicas are killed", columns, rows)
 
 
-async def _measure_restarts(report: Report, upstream: Process, streams: int) -> None:
+async def _measure_restarts(report: Report, upstream: Process, folder: Path, streams: int) -> None:
+    rows = []
+    settings = folder / "fcshim.toml"
+    settings.write_text("", "utf-8")
     async with running_replicas(_REPLICAS, upstream.port) as replicas:
-        result = await stream_while_replicas_are_restarted(replicas, streams=streams, chunks=60, pause=0.1)
-    columns = ("at once", "complete", "cut", "s")
-    row = (streams, result.complete, result.cut, result.seconds)
-    report.table(f"Streams of 6 s while {_REPLICAS} replicas are restarted in turn", columns, [row])
-    report.bar("streams cut by a rolling restart", result.cut, 0)
+        restarted = await stream_while_replicas_are_restarted(replicas, streams=streams, chunks=60, pause=0.1)
+    options = ("--workers", str(_REPLICAS), "--config", str(settings))
+    async with running_replicas(1, upstream.port, *options) as (replica,):
+        reloaded = await stream_while_settings_change(
+            replica, settings, reloads=20, streams=streams, chunks=60, pause=0.1
+        )
+    for name, tally in (
+        (f"{_REPLICAS} replicas are restarted in turn", restarted),
+        (f"{_REPLICAS} workers load their settings 20 times", reloaded),
+    ):
+        rows.append((name, streams, tally.complete, tally.cut))
+        report.bar(f"streams cut while {name}", tally.cut, 0)
+    report.table("Streams of 6 s while", ("", "at once", "complete", "cut"), rows)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ replica that accepts it, and never repeats a request.
 
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 
@@ -43,6 +44,11 @@ class Replica:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
+
+    def reload(self) -> None:
+        """Let it load its settings again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
 
     async def terminate(self) -> None:
         """Let it drain, and wait for its end."""

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.proxy.load import LoadResult, encode_request, read_stream, send_request
 from benchmarks.proxy.upstream import TEXT
@@ -69,40 +70,73 @@ async def converse_while_replicas_are_killed(
     return KillResult(tally, kills, time.monotonic() - started)
 
 
-@dataclass(frozen=True)
-class RestartResult:
-    """What became of streams while replicas were restarted."""
+@dataclass
+class StreamTally:
+    """What became of streams."""
 
-    complete: int
-    cut: int
-    seconds: float
+    begun: int = 0
+    result: LoadResult = field(default_factory=LoadResult)
+
+    @property
+    def complete(self) -> int:
+        """Those that came to their end."""
+        return self.result.completed
+
+    @property
+    def cut(self) -> int:
+        """Those that did not."""
+        return self.begun - self.complete
+
+
+@contextlib.asynccontextmanager
+async def _kept_streams(port: int, count: int, *, chunks: int, pause: float) -> AsyncIterator[StreamTally]:
+    """Keep `count` streams running while the block runs, each followed by another, and wait for their ends."""
+    tally, done = StreamTally(), asyncio.Event()
+
+    async def stream() -> None:
+        while not done.is_set():
+            tally.begun += 1
+            with contextlib.suppress(OSError):
+                await read_stream(port, f"{TEXT}:{chunks}:{pause}", tally.result)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(count):
+            tasks.create_task(stream())
+        await asyncio.sleep(chunks * pause / 2)
+        yield tally
+        done.set()
 
 
 async def stream_while_replicas_are_restarted(
     replicas: Sequence[Replica], *, streams: int, chunks: int, pause: float
-) -> RestartResult:
+) -> StreamTally:
     """Keep `streams` running while one replica after the other drains, ends and is started again.
 
     Each is out of the balancer before it is told to end, as a pod is after its preStop hook.
     """
-    result, begun, started = LoadResult(), 0, time.monotonic()
-    done = asyncio.Event()
-
-    async def stream(port: int) -> None:
-        nonlocal begun
-        while not done.is_set():
-            begun += 1
-            with contextlib.suppress(OSError):
-                await read_stream(port, f"{TEXT}:{chunks}:{pause}", result)
-
-    async with Balancer([replica.port for replica in replicas]).running() as balancer:
-        tasks = [asyncio.create_task(stream(balancer.port)) for _ in range(streams)]
-        await asyncio.sleep(chunks * pause / 2)
+    async with (
+        Balancer([replica.port for replica in replicas]).running() as balancer,
+        _kept_streams(balancer.port, streams, chunks=chunks, pause=pause) as tally,
+    ):
         for replica in replicas:
             balancer.ports.remove(replica.port)
             await replica.terminate()
             await replica.start()
             balancer.ports.append(replica.port)
-        done.set()
-        await asyncio.gather(*tasks)
-    return RestartResult(result.completed, begun - result.completed, time.monotonic() - started)
+    return tally
+
+
+async def stream_while_settings_change(
+    replica: Replica, settings: Path, *, reloads: int, streams: int, chunks: int, pause: float
+) -> StreamTally:
+    """Keep `streams` running while the file `settings` changes and the processes load it again."""
+    async with _kept_streams(replica.port, streams, chunks=chunks, pause=pause) as tally:
+        for number in range(reloads):
+            _change(settings, number)
+            replica.reload()
+            await asyncio.sleep(chunks * pause / reloads)
+    return tally
+
+
+def _change(settings: Path, number: int) -> None:
+    settings.write_text(f"max_tools = {number + 1}\n", "utf-8")

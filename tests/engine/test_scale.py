@@ -4,7 +4,11 @@ import pytest
 
 from benchmarks.proxy.processes import scripted_upstream
 from benchmarks.scale.replicas import running_replicas
-from benchmarks.scale.scenarios import converse_while_replicas_are_killed, stream_while_replicas_are_restarted
+from benchmarks.scale.scenarios import (
+    converse_while_replicas_are_killed,
+    stream_while_replicas_are_restarted,
+    stream_while_settings_change,
+)
 from tests.server.redis_server import running_redis
 
 CONVERSATIONS = 13
@@ -51,6 +55,16 @@ async def test_turns_are_lost_without_a_shared_store(upstream):
 async def test_a_rolling_restart_cuts_no_stream(upstream):
     async with running_replicas(2, upstream.port) as replicas:
         result = await stream_while_replicas_are_restarted(replicas, streams=20, chunks=20, pause=0.05)
+
+    assert 0 == result.cut
+    assert result.complete >= 20
+
+
+async def test_new_settings_cut_no_stream_of_any_worker(upstream, tmp_path):
+    settings = tmp_path / "fcshim.toml"
+    settings.write_text("", "utf-8")
+    async with running_replicas(1, upstream.port, "--workers", "2", "--config", str(settings)) as (replica,):
+        result = await stream_while_settings_change(replica, settings, reloads=10, streams=20, chunks=20, pause=0.05)
 
     assert 0 == result.cut
     assert result.complete >= 20
