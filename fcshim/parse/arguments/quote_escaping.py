@@ -176,6 +176,11 @@ _BEFORE_VALUE = re.compile(
     r"\s{0,8}[rRbBfFuU]{0,2})?\Z"
 )
 """The text before a quote that may begin an item or a key, or a value after the key `word`."""
+_COLON = re.compile(r"\s{0,64}[:：]")
+_NEXT_MEMBER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?:[\"']|[\w$][\w$.-]{0,127}(?:[\"']|[\"']?\s{0,64}[:：=]))")
+_BEFORE_PARAMETER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?=[\"']|(?P<word>[\w$][\w$.-]{0,127})[\"'])")
+_NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
+"""What follows a quote before a key or an item, one of whose own quotes may be missing."""
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
@@ -206,6 +211,8 @@ class QuoteEscaper:
         self._call_markers = call_markers
         self._before = ""
         """The content of the open string before the text."""
+        self._is_continued_string = False
+        """True while the string is read in which the text begins, unless right after its quote."""
         self._out: list[str] = []
         self._copied = 0
         self._examined = 0
@@ -225,9 +232,9 @@ class QuoteEscaper:
         text, pos = self._text, 0
         if quote:
             opening = self._opening_quote(quote, -1) if at_string_start else quote
-            self._before = _after_last_quote(before)
+            self._before, self._is_continued_string = _after_last_quote(before), not at_string_start
             pos = self._read_string(opening, len(opening) - len(quote))
-            self._before = ""
+            self._before, self._is_continued_string = "", False
             self._end_string(pos)
         while pos < len(text):
             inside, start = bool(self._scopes), pos
@@ -445,8 +452,10 @@ class QuoteEscaper:
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes runs past the end of a line that may end the body"
             )
+        if _COLON.match(text, inner[0] + len(quote)) or self._precedes_parameter(inner[0] + len(quote)):
+            raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
         if len(inner) % 2:
-            self._check_own_quote(inner)
+            self._check_own_quote(start, end, inner)
             closers = self._closing_braces(end + len(quote))
             # The text may begin inside the string, after one of its braces.
             if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
@@ -459,8 +468,26 @@ class QuoteEscaper:
         if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
 
-    def _check_own_quote(self, inner: Sequence[int]) -> None:
-        """Raise `AmbiguousQuotesError` if the string may end before a key or an item, without its own quote."""
+    def _precedes_parameter(self, pos: int) -> bool:
+        """Say whether a parameter that has not come yet follows the first quote of a string, behind a wrong bracket."""
+        found = _BEFORE_PARAMETER.match(self._text, pos)
+        if found is None:
+            return False
+        key = KEY.match(self._text, found.end())
+        written = written_key(key) if key is not None else found["word"]
+        return any(
+            scope.keyed and written not in scope.keys and scope.members.lists_member(written) for scope in self._scopes
+        )
+
+    def _check_own_quote(self, start: int, end: int, inner: Sequence[int]) -> None:
+        """Raise `AmbiguousQuotesError` if a quote is doubled, or if the string may end before a key or an item.
+
+        Its own quote may be missing, or one of those of the key or the item.
+        """
+        is_doubled = (inner[0] == start and not self._is_continued_string) or inner[-1] == end - 1
+        follows = _NEXT_MEMBER if self._scopes and self._scopes[-1].keyed else _NEXT_ITEM
+        if is_doubled or any(follows.match(self._text, at + 1) for at in inner[::2]):
+            raise AmbiguousQuotesError("a string with an unpaired quote before a key or an item")
         for at in inner[::2]:
             before = self._before[-_MAX_BEFORE:] + self._text[max(0, at - _MAX_BEFORE) : at]
             found = _BEFORE_VALUE.search(before)
@@ -519,7 +546,7 @@ class QuoteEscaper:
                     depth, exact = depth - 1, False
                 depth -= 1
                 after_comma = False
-            elif char == "," and depth and not after_comma:
+            elif char == "," and depth:
                 after_comma = True
             elif char and depth:
                 return self._follows_in(scopes[depth - 1], pos, after_comma=after_comma)

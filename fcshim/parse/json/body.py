@@ -266,6 +266,8 @@ class JsonBody(BodyReader):
         """Reject a call after which a string may end: its own last string may contain quotes."""
         if trailer.may_end_string() and self._sink.is_open and self._calls.ends_with_string():
             self._sink.fail("malformed", "a string may end after the body")
+        elif trailer.begins_with_member() and self._sink.is_open:
+            self._sink.fail("malformed", "a member after the end of the call")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""

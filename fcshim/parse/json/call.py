@@ -49,8 +49,8 @@ class JsonCalls:
         self._buffer.target = None
         self.name: str | None = None
         self.has_arguments = False
-        self.has_unknown_key = False
-        """True if a member is neither the name nor the arguments nor known: the arguments may stand in it."""
+        self.unknown_keys: set[str] = set()
+        """Keys of members that are neither the name nor the arguments nor known: the arguments may stand in them."""
         self._started = False
         self._name_parts: list[str] = []
         self._encoded_arguments: list[str] = []
@@ -71,6 +71,11 @@ class JsonCalls:
                 self._reader.stop = True
 
     # The parts of a call.
+
+    def add_unknown_key(self, key: str) -> None:
+        """Record a member that is no part of a call."""
+        if len(self.unknown_keys) < _MAX_UNKNOWN_KEYS:
+            self.unknown_keys.add(key)
 
     def begin_name(self) -> None:
         """Read the name: its string begins."""
@@ -161,10 +166,13 @@ class JsonCalls:
 
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
+        assert self.name is not None
+        if self.unknown_keys and (
+            not self.has_arguments or not self.unknown_keys.isdisjoint(self._sink.parameter_names(self.name))
+        ):
+            self.abandon("malformed", "arguments stand under no known key")
+            return
         if not self._started:
-            if self.has_unknown_key and not self.has_arguments:
-                self.abandon("malformed", "the arguments stand under no known key")
-                return
             self._start()
             encoded = "".join(self._encoded_arguments)
             arguments = self._decode_arguments(encoded) if encoded else "{}"
@@ -250,6 +258,8 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return "".join(parts) if text[0] == "{" else None
 
 
+_MAX_UNKNOWN_KEYS = 64
+"""Keys that are compared with the parameters of the tool: more than most tools have."""
 _AFTER_STRING = re.compile(r"(?:[}\]\s,`]|\\[nrt])\Z")
 """What follows a string, also the end of a fence, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
@@ -374,7 +384,8 @@ class JsonEnvelope(ValueHandler):
         """Remember the key of a member."""
         if len(self._containers) == self._depth:
             self._member_key = key
-            self._calls.has_unknown_key |= not self._keys.name_is_key and key not in self._keys.known_keys
+            if not self._keys.name_is_key and key not in self._keys.known_keys:
+                self._calls.add_unknown_key(key)
             if self._known_keys_only and self._calls.name is None:
                 self._check_key(key)
 
@@ -422,7 +433,8 @@ class JsonEnvelope(ValueHandler):
             self._depth += 1
         elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
             self.outer_depth, self._depth = 2, 3
-            self._is_message = calls.has_unknown_key = False
+            self._is_message = False
+            calls.unknown_keys.clear()
         elif self._is_message and key == "content" and first == '"':
             calls.begin_message_text()
         elif self._is_message and key == "content" and first != "null":

@@ -88,6 +88,7 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_MEMBER = re.compile(r"\s{0,64}[,，]\s{0,64}(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|\w{1,64})\s{0,64}[:：]")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
@@ -158,6 +159,10 @@ class JsonTrailer:
     def may_end_string(self) -> bool:
         """Say whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
         return self.in_text and _STRING_END.search(self._trailing_text.text()) is not None
+
+    def begins_with_member(self) -> bool:
+        """Say whether the trailing text begins with a member, so that the bracket before it may be one too many."""
+        return self.in_text and _MEMBER.match(self._trailing_text.text()) is not None
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()
