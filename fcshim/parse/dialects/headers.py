@@ -11,6 +11,8 @@ from fcshim.parse.json.call import ARGUMENT_KEYS
 from fcshim.parse.json.header import HeaderShape
 
 _NAME = r"(?P<name>[^\n]{1,160}?)"
+_BROKEN_OFF = r"[^\n]{0,176}\n"
+"""A header that is broken off, up to the start marker with which the call is begun again."""
 
 MISTRAL = Dialect(
     name="mistral",
@@ -20,7 +22,7 @@ MISTRAL = Dialect(
     body=HeaderShape(
         rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
         lines=2,
-        never=r"\s{0,8}<",
+        never=rf"\s{{0,8}}<|{_BROKEN_OFF}\[TOOL_CALLS\]",
         json=JsonShape(),
     ),
     result_open="[TOOL_RESULTS]",
@@ -33,6 +35,7 @@ _DEEPSEEK = HeaderShape(
     rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=[{{｛]|<｜tool▁call▁end｜>)",
     ends=("{", "｛", "<｜tool▁call▁end｜>"),
     lines=4,
+    never=rf"{_BROKEN_OFF}<｜tool",
 )
 _DEEPSEEK_SECTIONS = (
     # Spellings of the first generation when it does not emit the special token.
@@ -72,6 +75,7 @@ KIMI_K2 = Dialect(
         rf"\s{{0,4}}(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
         lines=2,
+        never=rf"{_BROKEN_OFF}<\|tool_call",
     ),
     section_open="<|tool_calls_section_begin|>",
     section_close="<|tool_calls_section_end|>",
@@ -85,7 +89,7 @@ FUNCTIONARY = Dialect(
     summary="Functionary v3.2: >>>, the tool's name, and its arguments on the next line",
     open=">>>",
     close="",
-    body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=[{{｛])", lines=4),
+    body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=[{{｛])", lines=4, never=rf"{_BROKEN_OFF}>>>"),
     result_open="<tool_response",
     result_close="</tool_response>",
     prompt_opens=True,
@@ -98,7 +102,10 @@ FUNCTIONARY_V31 = Dialect(
     open="<function=",
     close="</function>",
     body=HeaderShape(
-        rf"{_NAME}(?:>\s{{0,8}}(?=[{{｛]|</function>)|(?=[{{｛]))", ends=("{", "｛", "</function>"), lines=4
+        rf"{_NAME}(?:>\s{{0,8}}(?=[{{｛]|</function>)|(?=[{{｛]))",
+        ends=("{", "｛", "</function>"),
+        lines=4,
+        never=rf"{_BROKEN_OFF}<function=",
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
@@ -117,7 +124,8 @@ HARMONY = Dialect(
         r"<\|message\|>(?=\s{0,8}(?:[^\s<]|<\|))",
         ends=("<|message|>",),
         lines=2,  # behind the header, up to the arguments
-        never=r"[^\n<]{0,160}<\|message\|>\s{0,8}<[^|]",  # a call of Muse, whose messages begin in the same way
+        # A call of Muse, whose messages begin in the same way, or the beginning of another message.
+        never=rf"[^\n<]{{0,160}}<\|message\|>\s{{0,8}}<[^|]|{_BROKEN_OFF}<\|",
     ),
     result_open="<|start|>functions.",
     result_close="<|end|>",
@@ -140,7 +148,7 @@ REACT = Dialect(
     body=HeaderShape(
         rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=[{{｛])",
         lines=3,
-        never=r"[^\n]{0,176}\n\s{0,8}[^\sA]",
+        never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",
     ),
     at_line_start=True,
     result_open="\nObservation:",
@@ -172,7 +180,7 @@ QWEN_AGENT = Dialect(
     body=HeaderShape(
         rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=[{{｛])",
         lines=4,
-        never=r"[^\n]{0,176}\n\s{0,8}[^\s✿]",
+        never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\s✿]|{_BROKEN_OFF}(?:✿[^\n]{{0,16}}\n)?✿FUNCTION",
     ),
     result_open="✿RESULT✿:",
     markup=("✿RETURN✿:",),

@@ -5,7 +5,7 @@ Rule: rows only. Unless the dialect is selected, such a call counts only if noth
 
 from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST
+from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST, TOOL_NAME_FIRST
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
 
@@ -86,7 +86,7 @@ COMMAND_R = Dialect(
     summary="Command R and R+: Action: and an array of {tool_name, parameters} in a JSON fence",
     open="Action:",
     close="```",
-    body=JsonShape(name_keys=("tool_name", "name", "tool", "action"), argument_keys=PARAMETERS_FIRST, keyed=True),
+    body=JsonShape(name_keys=TOOL_NAME_FIRST, argument_keys=PARAMETERS_FIRST, keyed=True),
     at_line_start=True,
     result_open="<results",
     result_close="</results>",

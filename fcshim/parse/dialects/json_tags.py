@@ -5,9 +5,10 @@ Rule: rows only; `JsonShape` defines the keys of the JSON.
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.call import ARGUMENT_KEYS
+from fcshim.parse.json.call import ARGUMENT_KEYS, NAME_KEYS
 
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
+TOOL_NAME_FIRST = ("tool_name", *(key for key in NAME_KEYS if key != "tool_name"))
 
 
 def _case_variants(*tags: str) -> tuple[str, ...]:
@@ -167,7 +168,7 @@ COHERE = Dialect(
     "<|END_ACTION|>",
     open="<|START_ACTION|>",
     close="<|END_ACTION|>",
-    body=JsonShape(name_keys=("tool_name", "name", "tool"), argument_keys=("parameters", "arguments", "args", "input")),
+    body=JsonShape(name_keys=TOOL_NAME_FIRST, argument_keys=PARAMETERS_FIRST),
     result_open="<|START_TOOL_RESULT|>",
     result_close="<|END_TOOL_RESULT|>",
     markup=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"),
