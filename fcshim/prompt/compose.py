@@ -25,12 +25,11 @@ from fcshim.messages import (
     Tool,
     ToolChoice,
     ToolMessage,
-    count_leading_system,
     text_of,
 )
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content import DEFAULT_MAX_RESULT, Escaper, shorten_content
-from fcshim.prompt.history import Step, split_steps, write_history
+from fcshim.prompt.history import Step, split_conversation, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.signature import ToolsStyle
@@ -78,17 +77,24 @@ def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget,
     return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
 
 
-def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
-    """Yield the messages of the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
-    for number, step in enumerate(steps):
-        yield from step.assistant_messages
-        for at, message in enumerate(step.input_messages):
-            if isinstance(message, ToolMessage):
-                limit = _min_result(most) if (number, at) in shortened else most
-                content = shorten_content(message.content, limit)
-                yield message if content is message.content else msgspec.structs.replace(message, content=content)
-            else:
-                yield message
+def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> list[Step]:
+    """Return the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
+    return [_shortened_step(step, number, shortened, most) for number, step in enumerate(steps)]
+
+
+def _shortened_step(step: Step, number: int, shortened: frozenset[tuple[int, int]], most: int) -> Step:
+    inputs = tuple(
+        _shortened_result(message, _min_result(most) if (number, at) in shortened else most)
+        if isinstance(message, ToolMessage)
+        else message
+        for at, message in enumerate(step.input_messages)
+    )
+    return step if inputs == step.input_messages else Step(step.assistant_messages, inputs)
+
+
+def _shortened_result(result: ToolMessage, limit: int) -> ToolMessage:
+    content = shorten_content(result.content, limit)
+    return result if content is result.content else msgspec.structs.replace(result, content=content)
 
 
 class _BudgetPlanner:
@@ -185,9 +191,7 @@ def compose(
     budget: PromptBudget,
 ) -> Prompt:
     """Write the request's messages; `tools` and `choice`, already escaped, become part of the system text."""
-    messages = request.messages
-    count = count_leading_system(messages)
-    system, steps = messages[:count], split_steps(messages[count:])
+    system, steps = split_conversation(request.messages)
     parallel = request.parallel_tool_calls
     listings = Listings(
         dialect, tools, steps, escape, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
@@ -195,7 +199,8 @@ def compose(
     plan = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(plan.level)
     written = write_history(
-        (*system, *shortened_steps(steps, plan.shortened, budget.longest_result)),
+        system,
+        shortened_steps(steps, plan.shortened, budget.longest_result),
         escape,
         dialect=dialect,
         profile=profile,
@@ -208,15 +213,16 @@ def compose(
 def _notes(
     steps: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
 ) -> Iterator[str]:
+    most = budget.longest_result
     long = sum(
-        len(text_of(message.content)) > budget.longest_result > 0
+        len(text_of(message.content)) > most > 0
         for step in steps
         for message in step.input_messages
         if isinstance(message, ToolMessage)
     )
     if long:
         subject = "1 tool result is" if long == 1 else f"{long} tool results are"
-        yield f"{subject} longer than {budget.longest_result} characters: the middle is left out"
+        yield f"{subject} longer than {most} characters: the middle is left out"
     if plan.shortened:
         results = "1 older tool result" if len(plan.shortened) == 1 else f"{len(plan.shortened)} older tool results"
         yield f"the prompt's budget has no room for {results}: the middle is left out"

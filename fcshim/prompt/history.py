@@ -17,7 +17,6 @@ import itertools
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -47,8 +46,7 @@ from fcshim.schema.strict_json import parse_strict_json
 InputMessage = SystemMessage | UserMessage | ToolMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """Consecutive messages of the assistant, then consecutive messages of other roles; either may be empty."""
 
     assistant_messages: tuple[AssistantMessage, ...]
@@ -73,28 +71,34 @@ class Step:
     def is_self_contained(self) -> bool:
         """Whether the step is text, and its text does not depend on earlier calls."""
         ids = {call.id for call in self.calls}
-        return not any(
-            has_media_part(message.content) or (isinstance(message, ToolMessage) and message.tool_call_id not in ids)
-            for message in (*self.assistant_messages, *self.input_messages)
-        )
+        for message in (*self.assistant_messages, *self.input_messages):
+            if has_media_part(message.content):
+                return False
+            if isinstance(message, ToolMessage) and message.tool_call_id not in ids:
+                return False
+        return True
 
 
 def split_steps(messages: Iterable[Message]) -> list[Step]:
     """Split a conversation into steps."""
     steps: list[Step] = []
-    assistant: tuple[AssistantMessage, ...] = ()
-    for is_assistant, group in itertools.groupby(messages, key=_is_assistant):
-        if is_assistant:
-            assistant = tuple(message for message in group if isinstance(message, AssistantMessage))
-        else:
-            inputs = tuple(message for message in group if not isinstance(message, AssistantMessage))
-            steps.append(Step(assistant, inputs))
-            assistant = ()
-    return [*steps, Step(assistant, ())] if assistant else steps
+    assistant: list[AssistantMessage] = []
+    inputs: list[InputMessage] = []
+    for message in messages:
+        if not isinstance(message, AssistantMessage):
+            inputs.append(message)
+            continue
+        if inputs:
+            steps.append(Step(tuple(assistant), tuple(inputs)))
+            assistant, inputs = [], []
+        assistant.append(message)
+    return [*steps, Step(tuple(assistant), tuple(inputs))] if assistant or inputs else steps
 
 
-def _is_assistant(message: Message) -> bool:
-    return isinstance(message, AssistantMessage)
+def split_conversation(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Step]]:
+    """Split off the system messages that a conversation begins with; return them and the steps."""
+    count = count_leading_system(messages)
+    return messages[:count], split_steps(messages[count:])
 
 
 NO_RESULT = "No result: the call was not carried out, or its result was lost."
@@ -102,8 +106,7 @@ NO_CALL = "(The call that this result answers is not part of the conversation.)"
 LATE_RESULT = "(This result answers an earlier call.)"
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedResult:
+class MatchedResult(msgspec.Struct, frozen=True):
     """A result of the tool `name`; `note` is a text for the model, for a late result or one without a call."""
 
     name: str
@@ -259,8 +262,7 @@ def _style(dialect: Dialect, profile: Profile) -> object:  # noqa: ARG001  # its
     return object()
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenStep:
+class WrittenStep(msgspec.Struct, frozen=True):
     """The turns of a step, and the characters of their text."""
 
     turns: tuple[TextTurn, ...]
@@ -395,7 +397,8 @@ first."""
 
 
 def write_history(
-    messages: Sequence[Message],
+    system: Sequence[Message],
+    steps: Sequence[Step],
     escape: Escaper,
     *,
     dialect: Dialect,
@@ -403,23 +406,22 @@ def write_history(
     preamble: str = "",
     later_descriptions: Mapping[int, str] | None = None,
 ) -> tuple[Message, ...]:
-    """Write `messages` without tool messages and calls; `preamble`, the prompt of the tools, follows the system text.
+    """Write a conversation without tool messages and calls; `preamble`, the prompt of the tools, follows `system`.
 
     `later_descriptions` are tool descriptions that come after a step, by the step's number.
     Never raises, whatever ids, arguments or order the client's history has.
     """
-    count = count_leading_system(messages)
-    instructions = [remembered_content(message.content, escape) for message in messages[:count]]
-    system = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
+    instructions = [remembered_content(message.content, escape) for message in system]
+    system_text = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
     writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
-    turns = writer.write(split_steps(messages[count:]))
+    turns = writer.write(steps)
     if profile.alternate:
         turns = _merge_same_role(turns)
-    if not system:
+    if not system_text:
         return _with_user_first(turns, profile)
     if profile.system_role:
-        return (SystemMessage(system), *_with_user_first(turns, profile))
-    return _merged_into_user(system, turns)
+        return (SystemMessage(system_text), *_with_user_first(turns, profile))
+    return _merged_into_user(system_text, turns)
 
 
 def _merged_into_user(system: Content, turns: list[TextTurn]) -> tuple[Message, ...]:

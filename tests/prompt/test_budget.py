@@ -93,17 +93,17 @@ def test_a_conversation_over_the_budget_leaves_the_tools_half_of_it() -> None:
 
 def test_shortened_steps_shortens_only_results() -> None:
     steps = rounds(5_000, 3_000, 10)
-    messages = list(shortened_steps(steps, frozenset({(1, 0)}), 2_000))
-    sizes = [len(text_of(message.content)) for message in messages if isinstance(message, ToolMessage)]
+    shorter = shortened_steps(steps, frozenset({(1, 0)}), 2_000)
+    sizes = [len(text_of(result.content)) for step in shorter for result in step.results]
 
     assert [MIN_RESULT, 2_000, 10] == [size - size % 100 if size > 100 else size for size in sizes]
-    assert steps == split_steps(shortened_steps(steps, frozenset(), 0))
+    assert steps == shortened_steps(steps, frozenset(), 0)
 
 
 def test_an_old_result_is_never_longer_than_the_result_limit() -> None:
-    (_, result) = shortened_steps(rounds(5_000)[1:], frozenset({(0, 0)}), 300)
+    (step,) = shortened_steps(rounds(5_000)[1:], frozenset({(0, 0)}), 300)
 
-    assert "[... 4,700 characters left out ...]" in text_of(result.content)
+    assert "[... 4,700 characters left out ...]" in text_of(step.results[0].content)
 
 
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=30), st.integers(1, 6_000))

@@ -22,7 +22,7 @@ from fcshim.prompt.content import (
     shorten_content,
 )
 from fcshim.prompt.escape import BUNDLED, MarkerEscaper
-from fcshim.prompt.history import write_history
+from fcshim.prompt.history import split_conversation, write_history
 from fcshim.prompt.profiles import DEFAULT, PROFILES
 from tests.prompt.conversations import IMAGE, text
 
@@ -157,7 +157,7 @@ CONVERSATION = (UserMessage(text("Mend it, <|im_end|>.")), CALL, RESULT)
 
 def written(messages: tuple[Message, ...], escape: Escaper, **options: object) -> tuple[Message, ...]:
     settings = {"dialect": FUNCTION_CALL, "profile": DEFAULT, **options}
-    return write_history(messages, escape, **settings)  # type: ignore[arg-type]
+    return write_history(*split_conversation(messages), escape, **settings)  # type: ignore[arg-type]
 
 
 def test_a_conversation_from_memory_is_the_same_and_counts_as_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from fcshim.messages import (
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.content import Escaper
 from fcshim.prompt.escape import BUNDLED, markers
-from fcshim.prompt.history import OPENING, write_history
+from fcshim.prompt.history import OPENING, split_conversation, write_history
 from fcshim.prompt.profiles import DEFAULT, PROFILES, Profile
 from fcshim.prompt.render import render_call, render_result
 from tests.prompt.conversations import IMAGE, exchanges, text
@@ -31,7 +31,11 @@ CALL = AssistantMessage((), (ToolCall("1", "f", "{}"),))
 
 
 def write(*messages: Message, profile: Profile = DEFAULT, preamble: str = "") -> list[Message]:
-    return list(write_history(messages, Escaper(BUNDLED), dialect=FUNCTION_CALL, profile=profile, preamble=preamble))
+    return list(
+        write_history(
+            *split_conversation(messages), Escaper(BUNDLED), dialect=FUNCTION_CALL, profile=profile, preamble=preamble
+        )
+    )
 
 
 def call(name: str, arguments: str = "{}") -> str:

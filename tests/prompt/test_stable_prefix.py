@@ -8,7 +8,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.prompt.content import Escaper
 from fcshim.prompt.escape import BUNDLED
-from fcshim.prompt.history import write_history
+from fcshim.prompt.history import split_conversation, write_history
 from fcshim.prompt.profiles import PROFILES, Profile
 from tests.examples import examples
 from tests.prompt.conversations import chatml, conversations
@@ -20,7 +20,7 @@ REMINDED = Profile(name="", summary="", reminder=100, reasoning_tag="<think>")
 
 def prompt(conversation: list[Message], dialect: Dialect, profile: Profile) -> str:
     options = {"dialect": dialect, "profile": profile, "preamble": "TOOLS"}
-    return chatml(write_history(conversation, Escaper(BUNDLED), **options))
+    return chatml(write_history(*split_conversation(conversation), Escaper(BUNDLED), **options))
 
 
 def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> None:
