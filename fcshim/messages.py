@@ -18,7 +18,7 @@ RESPONSE_FORMAT = "response_format"
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
+class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
     """Plain text."""
 
     text: str
@@ -39,7 +39,7 @@ Part: TypeAlias = TextPart | MediaPart
 Content: TypeAlias = tuple[Part, ...]
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A call of an earlier turn; `arguments` is the JSON text that the client sent."""
 
     id: str
@@ -47,19 +47,19 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
+class SystemMessage(msgspec.Struct, frozen=True, gc=False, tag="system"):
     """Instructions; a `developer` message is one too."""
 
     content: Content
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag="user"):
+class UserMessage(msgspec.Struct, frozen=True, gc=False, tag="user"):
     """A turn of the user."""
 
     content: Content
 
 
-class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
+class AssistantMessage(msgspec.Struct, frozen=True, gc=False, tag="assistant"):
     """A turn of the model: text, reasoning and calls."""
 
     content: Content = ()
@@ -69,7 +69,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
     """The provider's signature of the reasoning or the first call; only that provider can verify it."""
 
 
-class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
+class ToolMessage(msgspec.Struct, frozen=True, gc=False, tag="tool"):
     """The result of one call; `name` is empty if the client did not send it (the id identifies the call)."""
 
     tool_call_id: str

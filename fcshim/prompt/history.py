@@ -46,7 +46,7 @@ from fcshim.schema.strict_json import parse_strict_json
 InputMessage = SystemMessage | UserMessage | ToolMessage
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of the assistant, then consecutive messages of other roles; either may be empty."""
 
     assistant_messages: tuple[AssistantMessage, ...]
@@ -106,7 +106,7 @@ NO_CALL = "(The call that this result answers is not part of the conversation.)"
 LATE_RESULT = "(This result answers an earlier call.)"
 
 
-class MatchedResult(msgspec.Struct, frozen=True):
+class MatchedResult(msgspec.Struct, frozen=True, gc=False):
     """A result of the tool `name`; `note` is a text for the model, for a late result or one without a call."""
 
     name: str
@@ -262,7 +262,7 @@ def _style(dialect: Dialect, profile: Profile) -> object:  # noqa: ARG001  # its
     return object()
 
 
-class WrittenStep(msgspec.Struct, frozen=True):
+class WrittenStep(msgspec.Struct, frozen=True, gc=False):
     """The turns of a step, and the characters of their text."""
 
     turns: tuple[TextTurn, ...]

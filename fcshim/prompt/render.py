@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from jinja2 import FileSystemLoader, StrictUndefined, Template
+from jinja2 import FileSystemLoader, StrictUndefined, Template, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from fcshim.events import JSON
@@ -61,7 +61,7 @@ def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "s
 
 def render_call(dialect: Dialect, name: str, arguments: str) -> str:
     """Write one past call in the model's own format; `arguments` is JSON text and is kept unchanged."""
-    return _render(dialect, "call", name=name, arguments=arguments)
+    return _render_around(arguments, "arguments", dialect, "call", name=name)
 
 
 def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
@@ -73,7 +73,7 @@ def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
 
 def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool = False) -> str:
     """Write one tool result in the form that the system prompt announces."""
-    return _render(dialect, "result", name=name, content=content, is_error=is_error)
+    return _render_around(content, "content", dialect, "result", name=name, is_error=is_error)
 
 
 def render_reminder(dialect: Dialect) -> str:
@@ -109,6 +109,46 @@ def _signature(tool: dict[str, JSON]) -> str:
 
 def _render(dialect: Dialect, template: str, **values: JSON) -> str:
     return _template(_folder(dialect), template).render(_dialect_variables(dialect) | values)
+
+
+_MARK = "\0"
+"""A text in the place of another one; where the rest of what is rendered has it, too, the template is rendered."""
+_MAX_NAME = 128
+"""Characters of a name whose texts are remembered: as many as the name of an offered tool may have."""
+
+
+def _render_around(text: str, variable: str, dialect: Dialect, template: str, *, name: str, **values: JSON) -> str:
+    """Render a template; where it only prints `variable`, from memory of what it writes around it for this name."""
+    around = _around(dialect, template, variable, name, tuple(values.items())) if len(name) <= _MAX_NAME else ()
+    return text.join(around) if around else _render(dialect, template, name=name, **{variable: text}, **values)
+
+
+@functools.lru_cache(maxsize=1_024)  # a conversation has a few names, a hundred times each
+def _around(
+    dialect: Dialect, template: str, variable: str, name: str, values: tuple[tuple[str, JSON], ...]
+) -> tuple[str, ...]:
+    """Return the texts before and after `variable`; nothing where they may depend on it."""
+    if not _only_prints(resource_dir("templates"), _folder(dialect), template, variable):
+        return ()
+    around = tuple(_render(dialect, template, name=name, **{variable: _MARK}, **dict(values)).split(_MARK))
+    return around if len(around) == 2 else ()
+
+
+@functools.cache
+def _only_prints(templates: Path, folder: str, template: str, variable: str) -> bool:
+    """Return true only if a template has a variable in one place, outside all statements and filters."""
+    environment = _find_template(templates, folder, template).environment
+    loader, path = environment.loader, _find_template(templates, folder, template).name
+    if loader is None or path is None:
+        return False
+    tree = environment.parse(loader.get_source(environment, path)[0])
+    printed = [node for output in tree.body if isinstance(output, nodes.Output) for node in output.nodes]
+    uses = [node for node in tree.find_all(nodes.Name) if node.name == variable]
+    return len(uses) == 1 and uses[0] in printed and not any(map(tree.find, _WITH_CONTEXT))
+
+
+_WITH_CONTEXT: tuple[type[nodes.Node], ...] = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+"""Statements that may give a variable to another template."""
 
 
 @functools.lru_cache(maxsize=256)  # a conversation with a hundred calls renders two hundred templates
