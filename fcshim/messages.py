@@ -218,17 +218,26 @@ def as_tools(
     """
     if tools is not None and len(tools) > limits.tools:
         raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
-    result: dict[str, Tool] = {}
+    result: list[Tool] = []
     for position, tool in enumerate(tools or ()):
         converted = tool if isinstance(tool, Tool) else _tool_from_dict(tool, position)
         place = f"tools[{position}]"
         if not converted.name:
             raise RequestError(f"{place}: the name is empty", param=f"{place}.name")
-        if converted.name in result:
-            raise RequestError(f"{place}: there are two tools named {converted.name[:80]!r}", param=f"{place}.name")
         check_schema(converted.parameters, f"{place} ({converted.name[:80]!r})", limits, param=f"{place}.parameters")
-        result[converted.name] = converted
-    return tuple(result.values())
+        result.append(converted)
+    check_names(result)
+    return tuple(result)
+
+
+def check_names(tools: Sequence[Tool]) -> None:
+    """Raise `RequestError` for the first name that an earlier tool has."""
+    names: set[str] = set()
+    for position, tool in enumerate(tools):
+        if tool.name in names:
+            place = f"tools[{position}]"
+            raise RequestError(f"{place}: there are two tools named {tool.name[:80]!r}", param=f"{place}.name")
+        names.add(tool.name)
 
 
 def as_function(tool: Tool) -> dict[str, JSON]:

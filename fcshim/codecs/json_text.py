@@ -18,7 +18,7 @@ import msgspec
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Tool
+from fcshim.messages import Tool, check_names
 from fcshim.schema.limits import exceeds_depth, may_exceed_depth
 
 T = TypeVar("T")
@@ -119,7 +119,10 @@ DEFAULT_DECODER_LIMITS = DecoderLimits()
 
 
 def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:
-    """Refuse tools beyond the limits. Raises `RequestError`."""
+    """Refuse tools beyond the limits, which are narrower than those of `as_tools`, and a name that two of them have.
+
+    Raises `RequestError`.
+    """
     if len(tools) > limits.tools:
         raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
     size = sum(_checked_size(tool, position, limits) for position, tool in enumerate(tools))
@@ -128,6 +131,7 @@ def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:
             f"tools: names, descriptions and schemas take {size} bytes, {limits.schema_bytes} are allowed",
             param="tools",
         )
+    check_names(tools)
 
 
 def _checked_size(tool: Tool, position: int, limits: RequestLimits) -> int:

@@ -47,7 +47,7 @@ from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
-from fcshim.prompt.content import Escaper, json_key
+from fcshim.prompt.content import Escaper
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
@@ -219,7 +219,7 @@ def _stay_as_they_are(tools: Sequence[Tool], escape: Escaper) -> bool:
         texts = strings_of([[tool.name, tool.description, tool.parameters] for tool in tools])
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
-    key = json_key(tools)
+    key = escape.key_of(tools)
     return key is not None and escape.remembered(key, test, lambda _: (key,))
 
 

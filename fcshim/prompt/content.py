@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fcshim.messages import Content, MediaPart, TextPart, placeholder, text_of
+from fcshim.messages import Content, MediaPart, TextPart, Tool, placeholder, text_of
 from fcshim.prompt.escape import MarkerEscaper
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -87,12 +87,20 @@ class Escaper:
     def __init__(self, markers: MarkerEscaper) -> None:
         self.markers = markers
         self.changed = False
+        self._tools: Sequence[Tool] | None = None
+        self._tools_key: bytes | None = None
 
     def __call__(self, text: str) -> str:
         """Return the escaped text."""
         escaped = self.markers.escape(text)
         self.changed = self.changed or escaped != text
         return escaped
+
+    def key_of(self, tools: Sequence[Tool]) -> bytes | None:
+        """Return the key of the request's tools, which is made once for the same sequence."""
+        if tools is not self._tools:
+            self._tools, self._tools_key = tools, json_key(tools)
+        return self._tools_key
 
     def remembered(
         self,
@@ -157,8 +165,9 @@ def as_text_part(part: TextPart | MediaPart) -> TextPart:
 
 def join_contents(contents: Sequence[Content], separator: str) -> Content:
     """Join nonempty contents with a separator; adjacent texts become one part."""
-    if any(map(has_media_part, contents)):
-        return _join_with_media(contents, separator)
+    for content in contents:
+        if has_media_part(content):
+            return _join_with_media(contents, separator)
     text = separator.join(filter(None, map(text_of, contents)))
     return (TextPart(text),) if text else ()
 

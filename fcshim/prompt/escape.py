@@ -428,14 +428,17 @@ def escaper_for(dialect: Dialect) -> MarkerEscaper:
 
 def strings_of(value: JSON) -> list[str]:
     """Return every string in a JSON value, keys included, in no particular order."""
+    texts: list[str] = []
     values = [value]
     for item in values:  # grows meanwhile
-        if isinstance(item, dict):
-            values.extend(item)
-            values.extend(item.values())
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            values += item
+            values += item.values()
         elif isinstance(item, list):
-            values.extend(item)
-    return [item for item in values if isinstance(item, str)]
+            values += item
+    return texts
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.content import Escaper, json_key
+from fcshim.prompt.content import Escaper
 from fcshim.prompt.history import Step
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools
@@ -71,8 +71,10 @@ def split_loaded(
     Where there are no others, nothing is split off: the call format is described with the tools.
     """
     deferred = {tool.name: tool for tool in tools if tool.deferred}
+    if not deferred:
+        return tools, {}
     loaded: dict[int, tuple[Tool, ...]] = {}
-    for number, step in enumerate(steps) if deferred else ():
+    for number, step in enumerate(steps):
         names = dict.fromkeys(escape(name) for result in step.results for name in result.loads)
         if found := tuple(deferred.pop(name) for name in names if name in deferred):
             loaded[number] = found
@@ -201,7 +203,7 @@ class Listings:
 
     def _system(self, tools: Sequence[Tool], style: ToolsStyle) -> str:
         dialect, choice, parallel = self._dialect, self._choice, self._parallel
-        listed = json_key(tools)
+        listed = self._escape.key_of(tools)
 
         def write() -> str:
             return render_system(dialect, tools, choice, parallel=parallel, style=style)

@@ -52,7 +52,6 @@ from fcshim.messages import (
     ToolChoice,
     ToolMessage,
     UserMessage,
-    as_tools,
 )
 
 
@@ -78,7 +77,6 @@ def read_tools(source: dict[str, JSON], loaded_tools: Collection[str], limits: R
             _add_tool(offered, tool, f"tools.{position}")
     offered.provider_tools += read_remote_servers(source)
     check_tools(offered.tools, limits)
-    as_tools(offered.tools)
     return offered
 
 

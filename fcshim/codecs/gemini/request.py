@@ -40,7 +40,6 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
     WebAction,
-    as_tools,
 )
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
@@ -69,7 +68,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
             declaration_path = f"{path}.functionDeclarations[{index}]"
             tools.append(_read_tool(expect(declaration, dict, declaration_path), declaration_path, limits))
     check_tools(tools, limits)
-    return as_tools(tools), tuple(provider_tools)
+    return tuple(tools), tuple(provider_tools)
 
 
 def _read_google_tool(tool: dict[str, JSON], name: str, path: str) -> ProviderTool:

@@ -40,7 +40,6 @@ from fcshim.messages import (
     ToolChoice,
     ToolMessage,
     UserMessage,
-    as_tools,
 )
 
 CUSTOM_ARGUMENT = "input"
@@ -65,7 +64,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
         path = f"functions[{position}]"
         tools.append(read_function(expect(item, dict, path), path))
     check_tools(tools, limits)
-    return as_tools(tools), frozenset(custom)
+    return tuple(tools), frozenset(custom)
 
 
 def read_function(function: dict[str, JSON], path: str) -> Tool:

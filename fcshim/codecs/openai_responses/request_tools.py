@@ -19,7 +19,7 @@ from fcshim.codecs.openai_responses.builtin_tools import (
 )
 from fcshim.errors import RequestError
 from fcshim.events import JSON, CallError, ToolCallEnd
-from fcshim.messages import AUTO, ClientOptions, ProviderTool, Tool, ToolChoice, as_tools
+from fcshim.messages import AUTO, ClientOptions, ProviderTool, Tool, ToolChoice
 
 
 class ResponsesClientOptions(ClientOptions, frozen=True, kw_only=True):
@@ -102,7 +102,6 @@ def read_tools(listed: list[JSON], loaded_tools: list[JSON], limits: RequestLimi
         if isinstance(tool, dict):
             _read_tool(offered, tool, "tools", "", allow_repeat=True)
     check_tools(tuple(offered.tools.values()), limits)
-    as_tools(tuple(offered.tools.values()))
     return offered
 
 
