@@ -189,7 +189,9 @@ def field_error(value: JSON, expected: str, path: str, *, param: str | None = ""
 def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
     """Read a field of that type; `default` where it is absent or null. `prefix` is the path of `source` and a dot."""
     value = source.get(name)
-    return default if value is None else expect(value, kind, f"{prefix}{name}")
+    if value is None or type(value) is kind:  # the path of a field is written only where it is needed
+        return default if value is None else value
+    return expect(value, kind, f"{prefix}{name}")
 
 
 def read_texts(source: dict[str, JSON], name: str, prefix: str = "") -> tuple[str, ...]:

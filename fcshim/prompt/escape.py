@@ -191,7 +191,10 @@ class PlainMarkers:
         for literal in self._literals:
             if literal in text:
                 return True
-        return any(literal in text and search(text) for literal, search in self._searches)
+        for literal, search in self._searches:  # noqa: SIM110  # a generator takes longer than the search of a name
+            if literal in text and search(text):
+                return True
+        return False
 
     def pending(self, text: str) -> PendingTail | None:
         """Return the tail that may still become an escaped marker."""

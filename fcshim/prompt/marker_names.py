@@ -5,6 +5,7 @@ ends. Most text has brackets, but few different names after them, so that each n
 cannot be a marker's are remembered, up to a limit.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -25,11 +26,27 @@ def name_key(name: str) -> str:
 _NAME = rf"[\w:\-{INVISIBLE}]++"
 _GAP = rf"[\s_{INVISIBLE}]*+"
 _BEFORE_NAME = rf"{_GAP}(?:\\?/{_GAP})?"
-_TAG_NAME = rf"{_BEFORE_NAME}({_NAME}|[|｜])"
-_OPENINGS = {"<": "<", "＜": "＜", "&": r"&(?i:lt|#0{0,4}60|#x0{0,4}3c);", "\\": r"\\(?i:u003c|x3c)"}
+_SKIPPED = rf"[\s_/\\{INVISIBLE}]*+"
+"""A gap, a slash and a gap as one class: most of the time is spent here. It may skip an opening with a backslash."""
+_TAG_NAME = rf"{_SKIPPED}([\w:\-|｜{INVISIBLE}]++)"
+_TAG_NAMES = {
+    "<": f"<{_TAG_NAME}",
+    "＜": f"＜{_TAG_NAME}",
+    "&": rf"&(?i:lt|#0{{0,4}}60|#x0{{0,4}}3c);{_TAG_NAME}",
+    "\\": rf"\\(?i:u003c|x3c){_BEFORE_NAME}([\w:\-|｜{INVISIBLE}]++)",
+}
 # By their first character: a search for one character takes a tenth of the time of one for a set of characters.
-_TAG_NAMES = {first: re.compile(f"{opening}{_TAG_NAME}").findall for first, opening in _OPENINGS.items()}
-_find_bracket_names = re.compile(rf"\[{_BEFORE_NAME}({_NAME})[\s{INVISIBLE}]*+\]").findall
+_FIND_TAG_NAMES = {first: re.compile(pattern).findall for first, pattern in _TAG_NAMES.items()}
+
+
+@functools.cache
+def _bracket_names(*, numbers: bool) -> Callable[[str], list[str]]:
+    """Return the search for names in square brackets.
+
+    Numbers (`x[0]`, the times of a log) stand there in all text, and each would be another name to remember.
+    """
+    no_number = "" if numbers else r"(?!\d++[\s\]])"
+    return re.compile(rf"\[{_SKIPPED}{no_number}({_NAME})[\s{INVISIBLE}]*+\]").findall
 
 
 _MAX_NAMES, _MAX_LENGTH = 4_096, 64
@@ -47,20 +64,22 @@ class MarkerNames:
         self._brackets = frozenset(brackets)
         names = (re.match(_NAME, beginning.lower().lstrip("_")) for beginning in beginnings)
         self._beginnings = tuple({name[0] for name in names if name is not None})
+        self._find_brackets = _bracket_names(numbers=any(key.isdecimal() for key in self._brackets))
         self._ordinary_tags = OrdinaryNames(self._may_begin_tag)
         self._ordinary_brackets = OrdinaryNames(lambda name: name_key(name) in self._brackets)
 
     def may_occur_in(self, text: str) -> bool:
         """Return false only if no marker that begins with a bracket occurs in the text, escaped or not."""
-        for first, find_names in _TAG_NAMES.items():
+        for first, find_names in _FIND_TAG_NAMES.items():
             if first in text and not self._ordinary_tags.contain(find_names(text)):
                 return True
-        return "[" in text and not self._ordinary_brackets.contain(_find_bracket_names(text))
+        return "[" in text and not self._ordinary_brackets.contain(self._find_brackets(text))
 
     def _may_begin_tag(self, name: str) -> bool:
-        if name in "|｜" or name.lower().startswith(self._beginnings):
+        name = name.partition("|")[0]
+        if not name or not name.isascii() or name.lower().startswith(self._beginnings):
             return True
-        return name_key(name) in self._tags or not name.isascii()
+        return name_key(name) in self._tags
 
 
 class OrdinaryNames:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, PlainMarkers, map_strings, strings_of
-from fcshim.prompt.marker_names import OrdinaryNames
+from fcshim.prompt.marker_names import MarkerNames, OrdinaryNames
 
 CUSTOM = MarkerEscaper(replace(FUNCTION_CALL, open="<my_call>", close="</my_call>", result_open="RESULT:"))
 PIECES = [
@@ -19,6 +19,7 @@ PIECES = [
     *("\u200b", "\ufeff", "\u00ad", "\u2060"),
     *("tool_call", "Tool-Call", "toolcall", "to\u200bol_call", "TOOL_CALLS", "function", "function=f", "thin\u212a"),
     *("think", "\u017fys", "s", "ſ", "image", "minimax:tool_call", "a:b:invoke", "INST", "tool▁call▁begin", "results"),
+    *("1", "23", "ifm|tool_call", "tool_call|", "invoke name=", "/\\u003c"),
     *("channel|>analysis to=", "im_start", "table", "x", "é", "A", "ction:", "unctools", ">>", "["),
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
@@ -109,6 +110,26 @@ def test_few_short_names_are_remembered() -> None:
     assert max(map(len, names._known)) <= 64
     assert not names.contain(["n1", "marker"])
     assert not names.contain(["n1", "marker"])
+
+
+def test_numbers_in_square_brackets_are_not_remembered() -> None:
+    names = MarkerNames(["tool"], ["inst"], [])
+
+    assert not names.may_occur_in("x[0] [ 1] [/2 ] [12:30] [٣] a < 5")
+    assert {"12:30"} == names._ordinary_brackets._known
+
+
+@pytest.mark.parametrize("text", ["[7]", "[ /_7 ]", "[n:7]"])
+def test_a_number_may_be_the_marker_of_a_custom_dialect(text: str) -> None:
+    assert MarkerNames(["tool"], ["7"], []).may_occur_in(text)
+    assert not MarkerNames(["tool"], ["8"], []).may_occur_in(text)
+
+
+@pytest.mark.parametrize("text", ["<tool|", "<a|b>", "<|a|>", "</|", "&lt;_|", "\\u003c/|a", "<a｜b>", "<end|>"])
+def test_a_bar_ends_a_name_or_begins_a_token(text: str) -> None:
+    names = MarkerNames(["tool"], [], ["end|"])
+
+    assert (text != "<a|b>") == names.may_occur_in(text)
 
 
 def test_every_string_of_a_value_is_listed() -> None:

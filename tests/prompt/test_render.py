@@ -1,12 +1,15 @@
 """Rendering with the templates."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fcshim.messages import Tool, ToolChoice
-from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.render import _as_json, render_call, render_result, render_system
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from fcshim.prompt.render import _as_json, _render, render_call, render_result, render_system
 
 TOOLS = (
     Tool("get_weather", "Ask for 天気.", {"type": "object", "properties": {"city": {"type": "string"}}}),
@@ -74,6 +77,38 @@ def test_a_failed_result_is_marked_as_an_error() -> None:
     assert '<function_result name="f" error="true">\nno\n</function_result>' == render_result(
         FUNCTION_CALL, "f", "no", is_error=True
     )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("name", ["f", 'a "b" {{ c }}', "a\0b", "\0", "x" * 200])
+def test_what_is_written_around_a_text_is_remembered(dialect: Dialect, name: str) -> None:
+    for text in ('{"a": "\\u0000 {{ name }}", "b": [1]}', "{}"):
+        call, result = _render(dialect, "call", name=name, arguments=text), {"name": name, "content": text}
+
+        assert [call] * 2 == [render_call(dialect, name, text) for _ in range(2)]
+        for is_error in (False, True):
+            expected = _render(dialect, "result", **result, is_error=is_error)
+            assert [expected] * 2 == [render_result(dialect, name, text, is_error=is_error) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ("({{ arguments }})", ["({})", '({"a": 1})']),
+        ("{{ arguments | length }}", ["2", "8"]),
+        ("{{ arguments }}{{ arguments }}", ["{}{}", '{"a": 1}{"a": 1}']),
+        ("{% if name %}{{ arguments }}{% endif %}", ["{}", '{"a": 1}']),
+        ("{{ arguments }}{% if arguments == '{}' %}!{% endif %}", ["{}!", '{"a": 1}']),
+        ("{% set arguments = 'x' %}{{ arguments }}", ["x", "x"]),
+        ("{{ arguments }}{% include 'size.jinja' %}", ["{}2", '{"a": 1}8']),
+    ],
+)
+def test_a_template_that_does_more_than_print_a_text_is_rendered(tmp_path: Path, call: str, written: list[str]) -> None:
+    (tmp_path / "call.jinja").write_text(call)
+    (tmp_path / "size.jinja").write_text("{{ arguments | length }}")
+    dialect = replace(FUNCTION_CALL, templates=str(tmp_path))
+
+    assert written == [render_call(dialect, "f", text) for text in ("{}", '{"a": 1}')]
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def read_messages(source: dict[str, JSON]) -> tuple[Message, ...]:
     if not listed:
         raise RequestError("messages: expected at least one message, got an empty array", param="messages")
     reader = _ChatMessageReader()
-    return tuple(reader.read(expect(item, dict, f"messages[{at}]"), at) for at, item in enumerate(listed))
+    return tuple([reader.read(item, at) for at, item in enumerate(listed)])
 
 
 class _ChatMessageReader:
@@ -172,8 +172,9 @@ class _ChatMessageReader:
     def __init__(self) -> None:
         self._legacy_ids: dict[str, str] = {}
 
-    def read(self, message: dict[str, JSON], position: int) -> Message:
+    def read(self, item: JSON, position: int) -> Message:
         path = f"messages[{position}]"
+        message = expect(item, dict, path)
         match message.get("role"):
             case "system" | "developer":
                 return SystemMessage(_read_content(message, path))
@@ -194,12 +195,11 @@ class _ChatMessageReader:
 
     def _read_assistant(self, message: dict[str, JSON], position: int, path: str) -> AssistantMessage:
         calls = [
-            _read_call(expect(item, dict, f"{path}.tool_calls[{at}]"), f"{path}.tool_calls[{at}]")
+            _read_call(item, f"{path}.tool_calls[{at}]")
             for at, item in enumerate(read_field(message, "tool_calls", list, [], f"{path}."))
         ]
         if not calls and message.get("function_call") is not None:
-            legacy = expect(message["function_call"], dict, f"{path}.function_call")
-            name, arguments = _read_function(legacy, f"{path}.function_call")
+            name, arguments = _read_function(message["function_call"], f"{path}.function_call")
             self._legacy_ids[name] = f"call_{position}"
             calls.append(ToolCall(f"call_{position}", name, arguments))
         content = _read_content(message, path)
@@ -214,19 +214,21 @@ def _read_reasoning(message: dict[str, JSON]) -> str:
     return reasoning if isinstance(reasoning, str) else ""
 
 
-def _read_call(call: dict[str, JSON], path: str) -> ToolCall:
+def _read_call(item: JSON, path: str) -> ToolCall:
+    call = expect(item, dict, path)
     call_id = expect(call.get("id"), str, f"{path}.id")
     if call.get("type") == "custom":
         custom = expect(call.get("custom"), dict, f"{path}.custom")
         text = read_field(custom, "input", str, "", f"{path}.custom.")
         arguments = msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode()
         return ToolCall(call_id, expect(custom.get("name"), str, f"{path}.custom.name"), arguments)
-    name, arguments = _read_function(expect(call.get("function"), dict, f"{path}.function"), f"{path}.function")
+    name, arguments = _read_function(call.get("function"), f"{path}.function")
     return ToolCall(call_id, name, arguments)
 
 
-def _read_function(function: dict[str, JSON], path: str) -> tuple[str, str]:
+def _read_function(item: JSON, path: str) -> tuple[str, str]:
     """Return name and arguments; some clients replay the arguments as an object instead of its JSON text."""
+    function = expect(item, dict, path)
     arguments = function.get("arguments")
     if isinstance(arguments, dict):
         arguments = msgspec.json.encode(arguments).decode()
