@@ -77,6 +77,7 @@ class UnescapePass:
 
 _SPACE = r"(?:\s|\\[nrt]){0,64}"
 """White space, also escaped as in JSON."""
+_BEFORE_JSON = rf"{_SPACE}[\[{{`]"
 _ATOM = re.compile(r"\[[^\]]+\]|\\.|.", re.DOTALL)
 
 
@@ -116,9 +117,9 @@ class PlainMarker:
         return rf"{first}{partial}\Z"
 
 
-def _if_json_follows(head: str, tail: str, *, literal: str, near: str = "") -> PlainMarker:
+def _if_json_follows(head: str, tail: str, *, literal: str, near: str) -> PlainMarker:
     """Return a marker that is too common to escape unless an array, object or fence follows it."""
-    return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?", literal=literal, near=near)
+    return PlainMarker(head, tail, _BEFORE_JSON, rf"{_SPACE}\\?", literal=literal, near=near)
 
 
 def _literal_marker(marker: str) -> PlainMarker:
@@ -133,7 +134,7 @@ _BUNDLED = (
     PlainMarker("A", "ction[ _]Input:", literal="tion", near="[ _]Input:"),
     _if_json_follows("A", "ction:", literal="tion", near=":(?<=ction:)"),
     PlainMarker("O", "bservation:", literal="tion", near=":(?<=bservation:)"),
-    _if_json_follows("f", "unctools", literal="unctools"),
+    _if_json_follows("f", "unctools", literal="unctools", near=_BEFORE_JSON),
     _if_json_follows("f", "unction call", literal="tion", near=" call(?<=unction call)"),
     PlainMarker("t", r"o=functions\.", literal="tion", near=r"s\.(?<=o=functions\.)"),
     # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
@@ -327,7 +328,7 @@ class MarkerEscaper:
 
     def escape(self, text: str) -> str:
         """Escape every marker and chat-template token in a text, in linear time."""
-        if len(text) <= _PIECE and not self._may_change(text):
+        if not text or (len(text) <= _PIECE and not self._may_change(text)):
             return text
         return self._plain_markers.escape(self._change_tags(text, self._escape_match))
 
