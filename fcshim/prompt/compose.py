@@ -79,7 +79,17 @@ def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget,
 
 def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> list[Step]:
     """Return the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
-    return [_shortened_step(step, number, shortened, most) for number, step in enumerate(steps)]
+    return [
+        _shortened_step(step, number, shortened, most) if shortened or _has_longer_result(step, most) else step
+        for number, step in enumerate(steps)
+    ]
+
+
+def _has_longer_result(step: Step, most: int) -> bool:
+    for message in step.input_messages:  # a generator takes three times as long
+        if isinstance(message, ToolMessage) and len(text_of(message.content)) > most > 0:
+            return True
+    return False
 
 
 def _shortened_step(step: Step, number: int, shortened: frozenset[tuple[int, int]], most: int) -> Step:
@@ -198,25 +208,27 @@ def compose(
     )
     plan = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(plan.level)
+    shorter = shortened_steps(steps, plan.shortened, budget.longest_result)
     written = write_history(
         system,
-        shortened_steps(steps, plan.shortened, budget.longest_result),
+        shorter,
         escape,
         dialect=dialect,
         profile=profile,
         preamble=listing.preamble,
         later_descriptions=listing.later_descriptions,
     )
-    return Prompt(written, tuple(_notes(steps, plan, listing, budget, len(tools))))
+    changed = [step for step, new in zip(steps, shorter, strict=True) if new is not step]
+    return Prompt(written, tuple(_notes(changed, plan, listing, budget, len(tools))))
 
 
 def _notes(
-    steps: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
+    changed: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
 ) -> Iterator[str]:
     most = budget.longest_result
     long = sum(
         len(text_of(message.content)) > most > 0
-        for step in steps
+        for step in changed
         for message in step.input_messages
         if isinstance(message, ToolMessage)
     )

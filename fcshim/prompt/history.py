@@ -65,12 +65,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     @property
     def has_user_message(self) -> bool:
         """Whether the step has a user message."""
-        return any(isinstance(message, UserMessage) for message in self.input_messages)
+        for message in self.input_messages:  # noqa: SIM110  # a generator takes three times as long
+            if isinstance(message, UserMessage):
+                return True
+        return False
 
-    @property
-    def is_self_contained(self) -> bool:
-        """Whether the step is text, and its text does not depend on earlier calls."""
-        ids = {call.id for call in self.calls}
+    def is_self_contained(self, calls: Sequence[ToolCall]) -> bool:
+        """Whether the step is text, and its text does not depend on other calls than its own, which are given."""
+        ids = {call.id for call in calls}
         for message in (*self.assistant_messages, *self.input_messages):
             if has_media_part(message.content):
                 return False
@@ -302,26 +304,33 @@ class TurnWriter:
 
     def write(self, steps: Sequence[Step]) -> list[TextTurn]:
         """Return the turns of all steps."""
-        last_user_step = max((at for at, step in enumerate(steps) if step.has_user_message), default=-1)
+        last_user_step = max([at for at, step in enumerate(steps) if step.has_user_message], default=-1)
         first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
         turns: list[TextTurn] = []
         for at, step in enumerate(steps):
-            written = self._remembered_step(step, at >= first_with_reasoning, self._later_descriptions.get(at, ""))
-            self._matcher.record(step.calls)
+            calls, later_description = step.calls, self._later_descriptions.get(at, "")
+            written = self._remembered_step(step, calls, at >= first_with_reasoning, later_description)
+            self._matcher.record(calls)
             self._since_format += written.size
             turns += self._with_reminder(written.turns) if step.input_messages else written.turns
         return turns
 
-    def _remembered_step(self, step: Step, with_reasoning: bool, later_description: str) -> WrittenStep:  # noqa: FBT001
+    def _remembered_step(
+        self,
+        step: Step,
+        calls: Sequence[ToolCall],
+        with_reasoning: bool,  # noqa: FBT001
+        later_description: str,
+    ) -> WrittenStep:
         """Return a step's turns, from memory unless they depend on the steps before it."""
         attempts = self._arguments.repair_attempts  # what is repaired depends on the calls before
 
         def write() -> WrittenStep:
             assistant = [self._assistant_turn(message, with_reasoning) for message in step.assistant_messages]
-            turns = (*assistant, *self._input_turns(step, later_description))
+            turns = (*assistant, *self._input_turns(step, calls, later_description))
             return WrittenStep(turns, sum(len(text_of(turn.content)) for turn in turns))
 
-        if not step.is_self_contained:
+        if not step.is_self_contained(calls):
             return write()
         return self._escape.remembered(
             (self._style, step.assistant_messages, step.input_messages, with_reasoning, later_description),
@@ -330,11 +339,11 @@ class TurnWriter:
             keep=lambda: attempts == self._arguments.repair_attempts,
         )
 
-    def _input_turns(self, step: Step, later_description: str) -> list[TextTurn]:
+    def _input_turns(self, step: Step, calls: Sequence[ToolCall], later_description: str) -> list[TextTurn]:
         """Return the results first, since a model expects them directly after its calls, then the other messages."""
         if not step.input_messages:
             return []
-        results = self._matcher.match(step.calls, step.results)
+        results = self._matcher.match(calls, step.results)
         turns: list[TextTurn] = [self._result_turn(results)] if results else []
         if later_description:
             turns.append(UserMessage(as_system_note((TextPart(later_description),))))
