@@ -25,6 +25,10 @@ _BY_KIND = {
         "What it has done so far is kept: say `go on`, or allow more with --max-rounds.",
         "What it has done so far is kept: continue with --resume, or allow more with --max-rounds.",
     ),
+    "truncated": _Advice(
+        "Nothing of it ran. If the model's context is full, /compact makes room; /raw shows what it wrote.",
+        "Nothing of it ran. If the model's context is full, ask less, or offer fewer tools.",
+    ),
     CONTEXT_LENGTH: _Advice(
         "The conversation is too long for the model: /compact sums it up, /undo takes the last turn back.",
         "The conversation is too long for the model: ask less, or offer fewer tools.",

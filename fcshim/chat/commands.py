@@ -146,7 +146,7 @@ class SlashCommands:
         first = asked.strip().partition("\n")[0]
         self._view.note(f"The last turn is taken back: › {first[:_QUESTION_SIZE]}")
         if undone.edits:
-            self._view.note(f"It changed {', '.join(str(edit.path) for edit in undone.edits)}.")
+            self._view.note(f"It changed {', '.join(map(str, undone.edits))}.")
             them = "it back as it was" if len(undone.edits) == 1 else "them back as they were"
             if await self._agree(f"put {them}?"):
                 for line in restore(undone.edits):

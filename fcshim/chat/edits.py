@@ -26,6 +26,11 @@ class FileEdit(msgspec.Struct, frozen=True):
     path: Path
     before: bytes | None
     after: bytes | None
+    name: str = ""
+    """The path as the model knows it."""
+
+    def __str__(self) -> str:
+        return self.name or str(self.path)
 
 
 class EditJournal:
@@ -43,14 +48,14 @@ class EditJournal:
         """Forget the last turn; return what it changed."""
         return list(self._turns.pop().values()) if self._turns else []
 
-    def add(self, path: Path, before: bytes | None, after: bytes) -> None:
+    def add(self, path: Path, before: bytes | None, after: bytes, name: str = "") -> None:
         """Take note of a change in the current turn; several of one file are one."""
         if not self._turns:
             self.begin_turn()
         edits = self._turns[-1]
         first = edits[path].before if path in edits else before
         forgotten = path in edits and edits[path].after is None
-        edits[path] = FileEdit(path, first, None if forgotten else after)
+        edits[path] = FileEdit(path, first, None if forgotten else after, name)
         self._forget()
 
     def _forget(self) -> None:
@@ -60,7 +65,7 @@ class EditJournal:
                 if kept <= self._max_kept:
                     return
                 kept -= _size(edit)
-                edits[path] = FileEdit(edit.path, None, None)
+                edits[path] = FileEdit(edit.path, None, None, edit.name)
 
 
 def _size(edit: FileEdit) -> int:
@@ -75,16 +80,16 @@ def restore(edits: Iterable[FileEdit]) -> list[str]:
 def _restore(edit: FileEdit) -> str:
     try:
         if edit.after is None:
-            return f"{edit.path} stays: its former content was too large to keep"
+            return f"{edit} stays: its former content was too large to keep"
         if _read(edit.path) != edit.after:
-            return f"{edit.path} stays: it was changed since"
+            return f"{edit} stays: it was changed since"
         if edit.before is None:
             edit.path.unlink()
-            return f"{edit.path} is removed again"
+            return f"{edit} is removed again"
         edit.path.write_bytes(edit.before)
     except OSError as error:
-        return f"{edit.path} stays: {error.strerror}"
-    return f"{edit.path} is as it was"
+        return f"{edit} stays: {error.strerror}"
+    return f"{edit} is as it was"
 
 
 class RecordedTool:
@@ -115,7 +120,7 @@ class RecordedTool:
         result = await self._tool.call(arguments, context)
         after = _read(path)
         if after is not None and after != before:
-            self._journal.add(path, before, after)
+            self._journal.add(path, before, after, self._workspace.display_path(path))
         return result
 
 

@@ -62,7 +62,7 @@ class Resumption:
         return msgspec.structs.replace(given, **{name: restored[name] for name in restored if name not in gone})
 
     def _may_use(self, risky: dict[str, str]) -> bool:
-        options = shlex.join(word for name, value in risky.items() for word in (f"--{name}", value))
+        options = " ".join(f"--{name} {_short(value)}" for name, value in risky.items())
         if not risky:
             return True
         if not self._is_foreign:
@@ -89,6 +89,12 @@ class Resumption:
 
 
 _UNSET_ENDPOINT = dict.fromkeys(_ENDPOINT_OPTIONS)
+
+
+def _short(path: str) -> str:
+    """Return a path as a shell reads it, with `~` for the user's folder."""
+    home = f"{Path.home()}/"
+    return f"~/{shlex.quote(path.removeprefix(home))}" if path.startswith(home) else shlex.quote(path)
 
 
 def _listed(options: SessionOptions) -> Iterator[tuple[str, str]]:

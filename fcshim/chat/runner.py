@@ -4,6 +4,7 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -187,7 +188,7 @@ async def _run_interactive(
     prompter.user = terminal
     for row in recap(conversation.session.messages):
         view.note(row)
-    async with _following(tools.servers, terminal, view):
+    async with _logging_as_notes(view), _following(tools.servers, terminal, view):
         view.note(_greeting(conversation))
         await terminal.run()
     if settings.save and conversation.session.messages:
@@ -202,6 +203,30 @@ def _attachments(conversation: ChatConversation) -> Attachments:
         return await conversation.client.image_refusal(session.model)
 
     return Attachments(Path(session.options.root or "."), conversation.permissions, image_refusal)
+
+
+class _NoteHandler(logging.Handler):
+    """Shows records of the log as notes: nothing else may write to the terminal while the chat does."""
+
+    def __init__(self, view: TerminalView) -> None:
+        super().__init__(logging.WARNING)
+        self._view = view
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        self._view.note(record.getMessage())
+
+
+@asynccontextmanager
+async def _logging_as_notes(view: TerminalView) -> AsyncIterator[None]:
+    handler, logger = _NoteHandler(view), logging.getLogger("fcshim")
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = True
 
 
 @asynccontextmanager

@@ -35,6 +35,12 @@ def count_of(count: int, thing: str) -> str:
     return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"
 
 
+_CUT_OFF = {
+    "max_tokens": "The reply was cut off at the limit of tokens: `go on` continues it; /compact helps a full context.",
+    "content_filter": "The endpoint's content filter cut the reply off: ask in other words.",
+}
+
+
 class TerminalView:
     """Renders to one console; with `show_text` false the caller prints the model's text."""
 
@@ -77,15 +83,16 @@ class TerminalView:
 
     def end_turn(self) -> None:
         """End the turn: the next output begins on a new line."""
+        self._set_aside = False
         self._end_line()
 
     def note(self, text: str) -> None:
         """Print a note of our own."""
-        self._print_line(text, "dim")
+        self._print_wrapped(text, "dim")
 
     def error(self, text: str) -> None:
         """Print what went wrong."""
-        self._print_line(text, "red")
+        self._print_wrapped(text, "red")
 
     def write_line(self, text: str) -> None:
         """Print text of our own on lines of its own."""
@@ -111,10 +118,18 @@ class TerminalView:
         for part in self.results[number - 1].content:
             self._print_line(f"[{part.media_type}]" if isinstance(part, MediaPart) else part.text)
 
+    def _print_wrapped(self, text: str, style: str) -> None:
+        """Print a message on lines of its own; on a terminal it is wrapped between words."""
+        self._end_line()
+        shown = Styled(sanitize(text), style, overflow="fold")
+        self._console.print(shown, soft_wrap=not self._console.is_terminal)
+
     def _end_round(self, event: RoundEnded) -> None:
         self._round_calls = 0
         if self._set_aside and event.answer is None:
             self.note("A part of the reply was a call that cannot run; the others ran. /raw shows it.")
+        if event.answer is not None and event.reply.stop_reason in _CUT_OFF and not self._set_aside:
+            self.note(_CUT_OFF[event.reply.stop_reason])
         self._set_aside = False
         if event.answer is None:
             self.show_waiting()

@@ -32,7 +32,7 @@ def test_an_error_says_what_to_do(error, chat, script):
 
 
 def test_a_script_is_not_told_to_type_commands():
-    errors = (ModelOutputError("x", kind=kind) for kind in ("max_rounds", "invalid_call", CONTEXT_LENGTH))
+    errors = (ModelOutputError("x", kind=kind) for kind in ("max_rounds", "invalid_call", "truncated", CONTEXT_LENGTH))
 
     assert not [text for text in (explain(each, script=True) for each in errors) if "/" in text]
 

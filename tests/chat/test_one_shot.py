@@ -74,6 +74,14 @@ async def test_the_markup_of_a_call_is_no_answer(friendly, tmp_path):
     assert "error" == events[-1]["type"]
 
 
+async def test_a_reply_that_was_cut_off_in_a_call_says_so(tmp_path):
+    async with upstream_and_chat(tmp_path, text_reply('<tool_call>{"na', reason="length")) as (chat, _):
+        code, _, err = await chat("-p", "Hi")
+
+    assert 1 == code
+    assert "the reply was cut off in a call. Nothing of it ran." in err
+
+
 async def test_the_prompt_may_come_from_stdin(tmp_path):
     async with upstream_and_chat(tmp_path, "A", "B") as (chat, upstream):
         first = await chat("-p", "-", stdin="Wie geht’s?".encode())

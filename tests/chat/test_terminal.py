@@ -388,9 +388,8 @@ async def test_a_call_that_cannot_run_is_a_note_and_never_the_answer(tmp_path):
         await screen.expect("Sorry.")
 
     assert "Let me see." in before
-    assert (
-        "the model wrote a call as text. Nothing of it ran. Ask in other words, or offer the tool (--mcp, --root);"
-        in ("".join(before))
+    assert "the model wrote a call as text. Nothing of it ran. Ask in other words, or offer the tool" in " ".join(
+        before
     )
     assert not [row for row in before if "weather" in row or "tool_call" in row]
 
@@ -459,8 +458,8 @@ async def test_undo_takes_the_last_turn_back_and_its_edit_if_the_user_agrees(fri
         rows = screen.rows
 
     assert ("new", "old") == (after_turn, (work / "a.txt").read_text())
-    assert f"It changed {work}/a.txt." in rows
-    assert f"{work}/a.txt is as it was" in rows
+    assert "It changed a.txt." in rows
+    assert "a.txt is as it was" in rows
     assert prompts(upstream)[-1].endswith("user: First\nassistant: Hello.\nuser: Third")
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from fcshim.agent import RoundEnded
+from fcshim.chat.call_markup import MarkupSetAside
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, TextPart, ToolMessage
@@ -160,3 +161,38 @@ def test_no_control_character_passes(text):
 @given(st.text(), st.integers(0, 20))
 def test_chunk_boundaries_do_not_matter(text, at):
     assert sanitize(text) == sanitize(text[:at]) + sanitize(text[at:])
+
+
+@pytest.mark.parametrize(
+    ("reason", "note"),
+    [
+        (
+            "max_tokens",
+            "The reply was cut off at the limit of tokens: `go on` continues it; /compact helps a full context.\n",
+        ),
+        ("content_filter", "The endpoint's content filter cut the reply off: ask in other words.\n"),
+        ("complete", ""),
+    ],
+)
+def test_a_reply_that_was_cut_off_says_so(reason, note):
+    recording = RecordingView().show(Text("Once\n"), RoundEnded(Reply(text="Once\n", stop_reason=reason), (), "Once\n"))
+
+    assert f"Once\n{note}" == recording.text
+
+
+def test_messages_are_wrapped_between_words_on_a_terminal_only():
+    text = " ".join(["word"] * 20)
+    piped, terminal = RecordingView(), RecordingView(terminal=True)
+    piped.view.note(text)
+    terminal.view.error(text)
+
+    assert f"{text}\n" == piped.text
+    assert [12, 8] == [line.count("word") for line in terminal.text.rstrip("\n").split("\n")]
+
+
+def test_a_call_that_cannot_run_is_noted_in_its_own_turn_only():
+    recording = RecordingView().show(MarkupSetAside("<tool_call>"))
+    recording.view.end_turn()
+    recording.show(*call(), RoundEnded(Reply(), (), None))
+
+    assert "A part of the reply" not in recording.text
