@@ -13,7 +13,7 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-scale test-clients clients-table test-mcp test-xgrammar record-response-templates \
+.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp test-xgrammar record-response-templates \
 	coverage check docs bench fuzz wheel clean
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make test    the tests of every module, in a few minutes'
 	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
+	@echo 'make test-chat    a chat of twenty turns on a real llama-server; keeps its screens in .cache/screens'
 	@echo 'make test-scale     workers, reloads, crashes and shared stores under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
@@ -47,6 +48,9 @@ test-engine: $(VENV)/dev.stamp
 
 test-security: $(VENV)/dev.stamp
 	$(PYTEST) -m security $(ARGS)
+
+test-chat: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest tests/chat/test_twenty_turns.py $(ARGS)
 
 coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)

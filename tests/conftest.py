@@ -19,6 +19,7 @@ ENGINE_TESTS = (
     "chat/test_question.py",
     "chat/test_servers.py",
     "chat/test_terminal.py",
+    "chat/test_twenty_turns.py",
     "chat/test_user_commands.py",
     "cli/test_completion.py",
     "cli/test_config.py",
