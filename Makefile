@@ -13,8 +13,8 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp test-xgrammar record-response-templates \
-	coverage check docs bench fuzz wheel clean
+.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp test-xgrammar \
+	record-response-templates chat-screens coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-scale     workers, reloads, crashes and shared stores under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
+	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
@@ -68,6 +69,10 @@ test-clients: $(VENV)/dev.stamp
 # The last results as the table of docs/agents.md.
 clients-table:
 	$(BIN)/python -m tests.clients.results
+
+# The pictures of docs/chat.md, from the session of test-chat.
+chat-screens: test-chat
+	for picture in docs/images/chat/*.svg; do cp .cache/screens/$${picture##*/} $$picture; done
 
 test-mcp: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.registry.environments

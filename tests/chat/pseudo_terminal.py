@@ -23,12 +23,26 @@ _TIMEOUT = 20.0
 _HEIGHT = 50
 _ESCAPE_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
 """What a terminal interprets instead of showing it."""
+_STYLE_CODES = re.compile(rb"\x1b\[([\d;]*)m")
 _PROGRAM = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # or ctrl-C would signal nobody
 from fcshim.cli import main
 sys.exit(main())
 """
+
+
+def emulate(raw: bytes, width: int, height: int) -> pyte.HistoryScreen:
+    """Return the screen after this output. The emulator knows no dim text, so that is gray."""
+    screen = pyte.HistoryScreen(width, height, history=10_000)
+    pyte.ByteStream(screen).feed(_STYLE_CODES.sub(_dim_as_gray, raw))
+    return screen
+
+
+def _dim_as_gray(found: re.Match[bytes]) -> bytes:
+    codes = found[1].split(b";")
+    dim = b"2" in codes and b"38" not in codes and b"48" not in codes
+    return b"\x1b[" + b";".join(b"90" if code == b"2" else code for code in codes) + b"m" if dim else found[0]
 
 
 class PseudoTerminal:
@@ -50,9 +64,7 @@ class PseudoTerminal:
     @property
     def screen(self) -> pyte.HistoryScreen:
         """What a terminal makes of all output."""
-        screen = pyte.HistoryScreen(self._width, _HEIGHT, history=10_000)
-        pyte.ByteStream(screen).feed(self.raw)
-        return screen
+        return emulate(self.raw, self._width, _HEIGHT)
 
     @property
     def rows(self) -> list[str]:

@@ -32,6 +32,13 @@ REPORT = 'def total(prices):\n    """Retrun the sum."""\n    return sum(prices)\
 FIXED = REPORT.replace("Retrun", "Return")
 TEST = "from report import total\n\nassert total([1, 2]) == 3\nprint('1 test passed')\n"
 RUN_TESTS = "python3 test_report.py"
+FOLDER_TABLE = """There are **two** entries:
+
+| Name | Lines | What it is |
+|:-----|------:|:-----------|
+| `report.py` | 3 | a module that sums prices |
+| `build` | | what was built |
+"""
 STORY = "Once upon a time there was a report. " * 60
 
 
@@ -49,8 +56,9 @@ READING = [
     Turn("Hello!", ["Hello! I can read and change files, and use your servers."], "use your servers.", screen="hello"),
     Turn(
         "What is in this folder?",
-        [call_text("ListDir"), "There is **report.py**, a module of three lines, and a folder `build`."],
-        "a folder",
+        [call_text("ListDir"), FOLDER_TABLE],
+        "what was built",
+        screen="answer",
     ),
     Turn(
         "Read the report.",
@@ -64,7 +72,7 @@ READING = [
 ]
 CHANGING = [
     Turn(
-        "Mend it.",
+        "Mend @report.py.",
         [call_text("Edit", path="report.py", old_string="Retrun", new_string="Return"), "The typo is gone."],
         "The typo is gone.",
         [(RUN_IT, "y")],
@@ -262,7 +270,8 @@ async def test_twenty_turns(program, folder):  # noqa: F811 - the fixture
                 await screen.expect("› What did we do?")
                 await servers_are_there(screen)
                 add = call_text("mcp__calc__add", first=2, second=2)
-                more = Turn("Add 2 and 2.", [add, "It is 4."], "It is 4.", [(RUN_IT, "y")], screen="resume")
+                more = Turn("Add 2 and 2.", [add, "It is 4."], "It is 4.", [(RUN_IT, "y")])
+                save_screen("resume", screen.screen, whole=True)
                 await play(screen, relay, more)
                 screen.enter("/quit")
                 code = await screen.wait_exit()
