@@ -43,12 +43,18 @@ _CREDENTIALS = "credentials"
 """A word of the message for a refused key, which has no kind of its own."""
 
 
+_PLAIN_WORDS = {"the proxy's credentials": "the API key", "the upstream": "the endpoint"}
+"""Words of the proxy's messages, and what they are in a chat, which has no proxy."""
+
+
 def explain(error: FcshimError, *, script: bool = False) -> str:
     """Return an error's message, and what to do if anything can be done."""
-    advice = _find(error)
+    advice, message = _find(error), error.message
+    for word, plain in _PLAIN_WORDS.items():
+        message = message.replace(word, plain)
     if advice is None:
-        return error.message
-    return f"{error.message.rstrip('.')}. {advice.script if script else advice.chat}"
+        return message
+    return f"{message.rstrip('.')}. {advice.script if script else advice.chat}"
 
 
 def _find(error: FcshimError) -> _Advice | None:

@@ -5,17 +5,17 @@ Rule: a command is a row of `COMMANDS` and a method; none of them is sent to the
 
 import difflib
 import shlex
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.conversation import ChatConversation, UndoneTurn
 from fcshim.chat.edits import restore
 from fcshim.chat.session import SessionStore
 from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
-from fcshim.messages import AssistantMessage, Message, UserMessage, text_of
+from fcshim.messages import ToolMessage, UserMessage, text_of
 from fcshim.tools import AnyTool, Permissions
 from fcshim.tools.permission import PermissionMode
 
@@ -151,18 +151,20 @@ class SlashCommands:
             if await self._agree(f"put {them}?"):
                 for line in restore(undone.edits):
                     self._view.note(line)
-        if others := self._lasting_calls(undone.messages):
+        if others := self._lasting_calls(undone):
             self._view.note(f"What these did stays: {', '.join(others)}.")
 
-    def _lasting_calls(self, messages: Iterable[Message]) -> list[str]:
-        """Return the names of tools that were called and may have changed what cannot be put back."""
-        called = [call.name for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
-        tools = ((name, self._conversation.registry.get(name)) for name in dict.fromkeys(called))
-        return [
-            name
-            for name, tool in tools
-            if tool is None or not (tool.traits.reads_only or tool.traits.sensitivity != "ask")
-        ]
+    def _lasting_calls(self, undone: UndoneTurn) -> list[str]:
+        """Return the names of tools whose calls may have changed what is not put back."""
+        done = [each.name for each in undone.messages if isinstance(each, ToolMessage) and not each.is_error]
+        return [name for name in dict.fromkeys(done) if self._may_last(name, edits_known=bool(undone.edits))]
+
+    def _may_last(self, name: str, *, edits_known: bool) -> bool:
+        tool = self._conversation.registry.get(name)
+        if tool is None:
+            return True
+        known = tool.traits.sensitivity == "safe" or (tool.traits.sensitivity == "edit" and edits_known)
+        return not (known or tool.traits.reads_only)
 
     async def _compact(self, turns: str) -> None:
         if turns and not turns.isdecimal():

@@ -26,6 +26,10 @@ Refusal: TypeAlias = Callable[[str], str]
 """Returns why a question is not sent; empty if it is."""
 
 
+_INTERRUPTED = "(I was interrupted while my calls ran; some have changed files.)"
+"""Stands for the reply of a turn of which no round was complete."""
+
+
 class UndoneTurn(NamedTuple):
     """The messages of a turn that was taken back, and the files that its calls changed."""
 
@@ -63,6 +67,7 @@ class ChatConversation:
         self._sampling = sampling or Sampling()
         self._reply_texts: list[str] = []
         self._journal = journal or EditJournal()
+        self._starts = turn_starts(session.messages)
         self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
 
     @property
@@ -85,6 +90,7 @@ class ChatConversation:
         if why := self._refusal(text_of(asked[-1].content)):
             raise RequestError(why)
         self._journal.begin_turn()
+        self._starts.append(len(before))
         with_question = self.session.messages = (*before, *asked)
         if allowed is not None:
             self.permissions.restrict(allowed)
@@ -108,16 +114,23 @@ class ChatConversation:
             if unfinished:
                 self.session.messages += (AssistantMessage((TextPart("".join(unfinished)),)),)
             elif self.session.messages is with_question:
-                self.session.messages = before
-                self._journal.drop_turn()
+                self._end_without_reply(before)
+
+    def _end_without_reply(self, before: tuple[Message, ...]) -> None:
+        """Remove the question; but a turn whose calls have changed files stays, so that it can be taken back."""
+        if self._journal.has_edits:
+            self.session.messages += (AssistantMessage((TextPart(_INTERRUPTED),)),)
+            return
+        self.session.messages = before
+        self._starts.pop()
+        self._journal.drop_turn()
 
     def undo(self) -> UndoneTurn:
         """Take back the last turn. Raises `RequestError` if there is none."""
-        starts = turn_starts(self.session.messages)
-        if not starts:
+        if not self._starts:
             raise RequestError("there is no turn to take back")
-        undone = self.session.messages[starts[-1] :]
-        self.session.messages = self.session.messages[: starts[-1]]
+        start = self._starts.pop()
+        undone, self.session.messages = self.session.messages[start:], self.session.messages[:start]
         return UndoneTurn(undone, self._journal.drop_turn())
 
     async def compact(self, keep: int = KEPT_TURNS) -> Compacted:
@@ -127,6 +140,8 @@ class ChatConversation:
         """
         done = await compact(self.session.messages, self._ask_for_summary, keep)
         self.session.messages = done.messages
+        self._starts = turn_starts(done.messages)
+        self._journal.keep_turns(done.kept)
         return done
 
     async def _ask_for_summary(self, text: str) -> str:

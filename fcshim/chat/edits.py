@@ -48,6 +48,15 @@ class EditJournal:
         """Forget the last turn; return what it changed."""
         return list(self._turns.pop().values()) if self._turns else []
 
+    @property
+    def has_edits(self) -> bool:
+        """Whether the current turn has changed a file."""
+        return bool(self._turns and self._turns[-1])
+
+    def keep_turns(self, count: int) -> None:
+        """Forget all but the last turns: those before them are one turn now, which nothing is known of."""
+        self._turns = [{}, *self._turns[len(self._turns) - min(count, len(self._turns)) :]]
+
     def add(self, path: Path, before: bytes | None, after: bytes, name: str = "") -> None:
         """Take note of a change in the current turn; several of one file are one."""
         if not self._turns:

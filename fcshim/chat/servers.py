@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.25
 """Seconds between two looks at the servers."""
+_CONNECTED, _LOST = "connected", "lost"
+_LOST_CONNECTION = "ConnectionError: the connection was lost"
+"""What the connection says of each loss, before what it knows of the reason."""
 _READY, _CLOSED = "ready", "closed"
 """Values of `ConnectionState`, whose module needs the SDK; a chat without servers does without it."""
 
@@ -34,7 +37,7 @@ class ServerWatch:
         self._manager = manager
         self._hub = hub
         self._file = file
-        self._said: dict[str, Report] = {}
+        self._said: dict[str, str] = {}
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has connected or failed once, at most this long."""
@@ -47,10 +50,10 @@ class ServerWatch:
     def news(self) -> Iterator[Report]:
         """Yield what has changed."""
         for status in self._manager.status():
-            report = self._describe(status, self._said.get(status.name))
-            if report is not None and report != self._said.get(status.name):
-                self._said[status.name] = report
-                yield report
+            described = self._describe(status)
+            if described is not None and described[0] != self._said.get(status.name):
+                self._said[status.name] = described[0]
+                yield described[1]
 
     async def follow(self, announce: Callable[[Report], Awaitable[None]]) -> None:
         """Announce what changes, until cancelled."""
@@ -59,29 +62,33 @@ class ServerWatch:
             for report in self.news():
                 await announce(report)
 
-    def _describe(self, status: "ServerStatus", before: Report | None) -> Report | None:
-        name, file = status.name, shlex.quote(self._file)
+    def _describe(self, status: "ServerStatus") -> tuple[str, Report] | None:
+        """Return how a server is doing, which is said when it changes, and what is said."""
+        name, file, before = status.name, shlex.quote(self._file), self._said.get(status.name, "")
+        problem = status.error.rstrip(".")
         if status.changed_tools:
             approve = f"fcshim tools approve {shlex.quote(name)} --mcp {file}"
             changed = ", ".join(status.changed_tools)
-            return Report(f"{name} changed {changed}; to compare and approve: {approve}", failed=True)
+            return f"changed {changed}", _failed(f"{name} changed {changed}; to compare and approve: {approve}")
         if status.state.value == _READY:
-            return Report(f"{name} is connected: {count_of(status.tools, 'tool')}.")
+            tools = count_of(status.tools, "tool")
+            verb = "now has" if before.startswith(_CONNECTED) else "is connected:"
+            return f"{_CONNECTED} {tools}", Report(f"{name} {verb} {tools}.")
         if not status.error:
             return None
         if status.state.value == _CLOSED:
-            return Report(f"{name} is not used: {status.error}. Mend its entry in {file} and start again.", failed=True)
-        if before is not None and (not before.failed or before.text.startswith(_lost(name))):
-            return Report(f"{_lost(name)}. It is connected again by itself; calls wait a while for it.", failed=True)
-        problem = status.error.rstrip(".")
-        return Report(
-            f"{name} did not start: {problem}. It is tried again by itself; its entry is in {file}.", failed=True
-        )
+            return "unused", _failed(f"{name} is not used: {problem}. Mend its entry in {file} and start again.")
+        if before.startswith((_CONNECTED, _LOST)):
+            again = "It is connected again by itself; calls wait a while for it."
+            why = problem.removeprefix(_LOST_CONNECTION).lstrip("; ")
+            return _LOST, _failed(f"{name} is lost{f' ({why})' if why else ''}. {again}")
+        again = "It is tried again by itself; its entry is in"
+        return "failed", _failed(f"{name} did not start: {problem}. {again} {file}.")
+
+
+def _failed(text: str) -> Report:
+    return Report(text, failed=True)
 
 
 def _is_connecting(status: "ServerStatus") -> bool:
     return status.state.value not in (_READY, _CLOSED) and not status.error
-
-
-def _lost(name: str) -> str:
-    return f"{name} is lost"

@@ -5,12 +5,14 @@ import contextlib
 import pytest
 
 from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.session import ChatSession
 from fcshim.client import Client
-from fcshim.errors import ModelOutputError, UpstreamError
+from fcshim.errors import ModelOutputError, RequestError, UpstreamError
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
-from fcshim.tools import Permissions, Registry
+from fcshim.tools import CallFinished, Permissions, Registry
+from fcshim.tools.builtin import Files, Workspace
 from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import call_text
 
@@ -91,3 +93,49 @@ async def test_the_model_may_change_between_turns():
         await turn_events(conversation, "Ho")
 
     assert ["m", "other"] == [asked.body["model"] for asked in upstream.requests]
+
+
+async def test_undo_takes_back_a_whole_turn_of_several_messages():
+    given = (UserMessage((TextPart("a"),)), AssistantMessage((TextPart("b"),)), UserMessage((TextPart("c"),)))
+    async with talking(text_reply("Hi."), text_reply(SHOUT), text_reply("So.")) as (conversation, _):
+        await turn_events(conversation, "First")
+        await turn_events(conversation, given)
+        undone = conversation.undo()
+
+    assert 6 == len(undone.messages)
+    assert [UserMessage, AssistantMessage] == kinds(conversation)
+    assert 2 == len(conversation.undo().messages)
+    with pytest.raises(RequestError, match="no turn to take back"):
+        conversation.undo()
+
+
+async def test_a_turn_whose_calls_changed_files_stays_although_it_was_interrupted(tmp_path):
+    """Else nothing could put the files back."""
+    (tmp_path / "a.txt").write_text("old")
+    journal, workspace = EditJournal(), Workspace(tmp_path)
+    tools = recorded(Files(workspace).tools(), workspace, journal)
+    calls = call_text("Write", path="a.txt", content="new") + "\n" + call_text("shout", word="hey")
+    async with scripted_upstream(text_reply(calls)) as upstream, Client(upstream.url, model="m") as client:
+        session = ChatSession("s", model="m")
+        conversation = ChatConversation(
+            client, Registry([*tools, shout]), Permissions("allow"), session, max_rounds=2, journal=journal
+        )
+        async with contextlib.aclosing(conversation.send("Hi")) as events:
+            async for event in events:
+                if isinstance(event, CallFinished) and event.message.name == "Write":
+                    break
+        undone = conversation.undo()
+
+    assert ["a.txt"] == list(map(str, undone.edits))
+    assert () == session.messages
+
+
+async def test_a_turn_before_a_summary_has_no_edits_of_other_turns(tmp_path):
+    journal = EditJournal()
+    for name in "abc":
+        journal.begin_turn()
+        journal.add(tmp_path / name, b"", b"x", name)
+    journal.keep_turns(1)
+
+    assert ["c"] == list(map(str, journal.drop_turn()))
+    assert [] == journal.drop_turn()

@@ -164,7 +164,7 @@ async def test_an_upstream_that_breaks_is_a_failure(tmp_path):
     last = json.loads(lines.splitlines()[-1])
 
     assert (1, "It ") == (code, out)
-    assert "upstream" in err
+    assert "the endpoint's reply broke off" in err
     assert (1, "error", "upstream_error") == (json_code, last["type"], last["kind"])
 
 

@@ -337,7 +337,7 @@ async def test_a_script_gets_the_text_as_it_is(tmp_path):
 async def test_an_upstream_that_fails_ends_the_turn_with_a_line(tmp_path):
     async with chatting(tmp_path, Script((b"{}",), status=500), "Again.") as (screen, upstream):
         screen.enter("Hi")
-        await screen.expect("upstream")
+        await screen.expect("the endpoint answered HTTP 500")
         await screen.expect(PROMPT)
         screen.enter("Ho")
         await screen.expect("Again.")
@@ -433,7 +433,7 @@ async def test_undo_takes_the_last_turn_back_and_its_edit_if_the_user_agrees(fri
     work = tmp_path / "work"
     work.mkdir()
     (work / "a.txt").write_text("old")
-    calls = f"{call_text('Write', path='a.txt', content='new')}\n{FAIL}"
+    calls = f"{call_text('Write', path='a.txt', content='new')}\n{FAIL}\n{call_text('mcp__f__process')}"
     options = ["--root", str(work), "--mode", "allow"]
     replies = ("Hello.", calls, "Done.", "Well.")
     async with chatting(tmp_path, *replies, servers=friendly, options=options, width=300) as (screen, upstream):
@@ -445,7 +445,7 @@ async def test_undo_takes_the_last_turn_back_and_its_edit_if_the_user_agrees(fri
         screen.enter("/undo")
         await screen.expect("put it back as it was? [y]es, [n]o:")
         screen.enter("y")
-        await screen.expect("What these did stays: mcp__f__fail.")
+        await screen.expect("What these did stays: mcp__f__process.")
         await screen.expect(PROMPT)
         screen.enter("Third")
         await screen.expect("Well.")
