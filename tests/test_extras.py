@@ -15,6 +15,8 @@ from fcshim.extras import EXTRAS, naming_extra
 
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OPTIONAL = sorted({package for packages in EXTRAS.values() for package in packages})
+_IMPORTED_AS = {"markdown-it-py": "markdown_it"}
+"""Distributions whose package has another name."""
 WITHOUT_PACKAGES = """
 import sys
 
@@ -144,7 +146,7 @@ PACKAGES = {
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_table_says_what_the_extra_installs(extra: str) -> None:
-    names = {name.replace("-", "_") for name in requirements(extra)}
+    names = {_IMPORTED_AS.get(name, name).replace("-", "_") for name in requirements(extra)}
 
     assert set(EXTRAS[extra]) == {PACKAGES.get(name, name) for name in names}
 
