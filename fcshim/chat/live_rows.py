@@ -1,7 +1,7 @@
 """The rows at the end of a terminal's output that are still being written, and repainted where they change.
 
-Rule: only what differs is painted again, and only as far up as the terminal still shows it: what has scrolled away
-stays as it was.
+Rule: only what differs is painted again. What has scrolled away stays as it was: rows that would differ there are not
+shown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ class LiveRows:
     @property
     def width(self) -> int:
         """The columns of a row. The last one stays free, where terminals differ."""
-        return max(self._console.width - 1, 1)
+        return max(self._console.width - 1, 2)
 
     @property
     def count(self) -> int:
@@ -42,18 +42,20 @@ class LiveRows:
         options = self._console.options.update(width=self.width)
         return [row for part in parts for row in self._console.render_lines(part, options, pad=False)]
 
-    def show(self, new: list[list[Segment]]) -> None:
-        """Show these in the place of the rows that were shown."""
+    def show(self, new: list[list[Segment]]) -> bool:
+        """Show these in the place of the rows that were shown; false, and no change, if those have scrolled away."""
         self._forget_if_resized()
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._rows, new, strict=False)))
-        if same < max(len(new), len(self._rows)):
-            self._repaint(new, same)
-        self._rows = new
+        painted = same == max(len(new), len(self._rows)) or self._repaint(new, same)
+        self._rows = new if painted else self._rows
+        return painted
 
-    def finish(self, *parts: RenderableType) -> None:
-        """Show these for good; the next rows begin on a new line."""
-        self.show(self.render(*parts))
-        self.leave()
+    def finish(self, *parts: RenderableType) -> bool:
+        """Show these for good, so that the next rows begin on a new line; false as `show` says."""
+        painted = self.show(self.render(*parts))
+        if painted:
+            self.leave()
+        return painted
 
     def leave(self) -> None:
         """Keep what is shown; the next rows begin on a new line."""
@@ -71,19 +73,21 @@ class LiveRows:
             self.leave()
         self._width = self.width
 
-    def _repaint(self, new: Sequence[list[Segment]], same: int) -> None:
-        """Paint `new` from the first row that differs; the cursor stays at the end of the last row."""
+    def _repaint(self, new: Sequence[list[Segment]], same: int) -> bool:
+        """Paint `new` from the first row that differs, if it is still there; the cursor stays at the end."""
         count = len(self._rows)
         if count and same == count - 1 and (tail := _appended(self._rows[-1], new[same:])) is not None:
             self._print([*tail, *_below(new[count:])])
         elif same == count:
             self._print(_below(new[same:])[0 if count else 1 :])
         else:
-            on_screen = max(count - self._console.height + 1, 0)
-            first = max(min(same, len(new) - 1), on_screen)
+            first = min(same, len(new) - 1)
+            if first < count - self._console.height + 1:
+                return False
             up = _up(count - 1 - first)
             erased = _below([[_ERASE_LINE]] * (count - first))[1:]
-            self._print([*up, *erased, *up, *_below(new[min(first, len(new) - 1) :])[1:]])
+            self._print([*up, *erased, *up, *_below(new[first:])[1:]])
+        return True
 
     def _print(self, segments: Sequence[Segment]) -> None:
         self._console.print(Segments(segments), end="", soft_wrap=True)

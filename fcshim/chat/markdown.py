@@ -50,6 +50,7 @@ _HEADING_END = re.compile(r" +#+ *$")
 _QUOTE = re.compile(r" {0,3}> ?")
 _ITEM = re.compile(r"( *)([-*+]|\d{1,9}[.)]) +(?:\[([ xX])\] )?")
 _SEPARATOR = re.compile(r" *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *")
+_MAYBE_SEPARATOR = re.compile(r"[-|: ]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _LAST_CELL_END = re.compile(r"(?<!\\)\|$")
 _JUSTIFY: Mapping[tuple[bool, bool], JustifyMethod] = {
@@ -166,18 +167,26 @@ class MarkdownStream:
             self._rows.finish(Styled(line, "dim"))
         elif "|" in line:
             self._head = line
-            self._rows.show(self._rows.render(self._render(line)))
+            if not self._rows.show(self._rows.render(self._render(line))):
+                self._head = ""
+                self._finish(line)
         else:
-            self._rows.finish(self._render(line))
+            self._finish(line)
             self._in_list = is_item(line) or (self._in_list and line[:1] in ("", " ", "\t"))
 
+    def _finish(self, line: str) -> None:
+        """Show a line for good; one whose beginning has scrolled away goes on as it is."""
+        if not self._rows.finish(self._render(line)):
+            self._write_raw(line)
+            self._end_raw_line()
+
     def _end_block(self) -> None:
-        """End a table, or the line that was not the head of one."""
+        """End a table, or the line that was not the head of one; they are on the screen."""
         if self._table is not None and not self._table.frozen:
             self._rows.show(self._table_rows)
+        if self._head or (self._table is not None and not self._table.frozen):
             self._rows.leave()
-        elif self._head:
-            self._rows.finish(self._render(self._head))
+            self._shown = 0
         self._table, self._head = None, ""
 
     def _show_table(self, table: "StreamedTable") -> None:
@@ -195,20 +204,27 @@ class MarkdownStream:
         if len(self._line) > _LINE_LIMIT:
             self._write_raw(self._line)
             self._line = ""
+        elif self._head and _MAYBE_SEPARATOR.fullmatch(self._line):
+            pass  # the head of a table waits for it
         elif len(self._line) - self._shown > len(self._line) // _STEPS:
-            self._rows.show([*self._pending_rows(), *self._rows.render(self._running())])
-            self._shown = len(self._line)
+            if self._head:
+                self._end_block()
+            if self._rows.show([*self._pending_rows(), *self._rows.render(self._running())]):
+                self._shown = len(self._line)
+            else:
+                self._write_raw(self._line)
+                self._line = ""
 
     def _running(self) -> RenderableType:
         if self._code is not None:
             return Styled(self._line)
-        return Styled(self._line, "dim") if self._table is not None else self._render(self._line)
+        if self._table is not None:
+            return Styled(self._line, "dim", no_wrap=True, overflow="ellipsis")
+        return self._render(self._line)
 
     def _pending_rows(self) -> list[list[Segment]]:
         """Return the rows that may still change with the running line."""
-        if self._table is not None and not self._table.frozen:
-            return self._table_rows
-        return self._rows.render(self._render(self._head)) if self._head else []
+        return [] if self._table is None or self._table.frozen else self._table_rows
 
     def _render(self, line: str) -> RenderableType:
         return render_line(line, in_list=self._in_list)
@@ -218,6 +234,8 @@ class MarkdownStream:
         if self._table is not None or self._head:
             self._end_block()
             self._shown = 0
+        if self._shown and line[self._shown - 1].isspace():
+            self._rows.leave()  # the blank at the end of a row is not shown
         self._rows.release()
         self._print(line[self._shown :])
         self._raw, self._shown = True, 0
@@ -338,7 +356,7 @@ class _Hanging:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width - cell_len(self._mark.plain)
-        if room < options.max_width // 3:
+        if room < max(options.max_width // 3, 2):
             yield Styled.assemble(self._mark, self._text)
             return
         below = Styled(self._repeated + " " * (cell_len(self._mark.plain) - cell_len(self._repeated)), "dim")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fcshim.chat.markdown import MarkdownStream
 
 _CLEAR_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+_SMALLEST = (20, 5)
+"""Columns and rows of the smallest terminal on which text is rendered."""
 FOLDED_LINES = 4
 """Lines of a result that are shown at first."""
 _LINE_LIMIT = 200
@@ -224,8 +226,9 @@ class TerminalView:
 
 
 def renders_markdown(console: Console) -> bool:
-    """Return whether text is rendered: on a terminal that can move its cursor, unless colours are unwanted."""
-    return console.is_terminal and not console.is_dumb_terminal and not console.no_color
+    """Return whether text is rendered: where the cursor can move and has room, unless colours are unwanted."""
+    has_room = console.width >= _SMALLEST[0] and console.height >= _SMALLEST[1]
+    return console.is_terminal and has_room and not console.is_dumb_terminal and not console.no_color
 
 
 def _part_lines(part: object) -> list[str]:

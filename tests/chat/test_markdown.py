@@ -201,6 +201,17 @@ def test_what_scrolled_away_is_not_painted_again():
     assert [f"i{number}" for number in range(30)] == [word for word in text if word[0] == "i"]
 
 
+@pytest.mark.parametrize("height", [3, 5, 9])
+def test_a_paragraph_longer_than_the_screen_keeps_its_words(height):
+    """Emphasis that ends when its beginning has scrolled away would move words into rows that are gone."""
+    words = [f"w{number}" for number in range(200)]
+    text = f"**{' '.join(words[:120])}** {' '.join(words[120:])}\n\nnext **one**\n"
+    shown = Emulator(height=height).write(*pieces(text, 5)).end()
+
+    assert "".join(words) == "".join(shown.rows[:-2]).replace(" ", "").replace("*", "")
+    assert "next one" == shown.rows[-1]
+
+
 def test_a_resized_terminal_loses_nothing():
     shown = Emulator().write("one ", "two ")
     shown.console.width = 30
