@@ -42,6 +42,11 @@ _QUESTION_SIZE = 80
 """Characters of a question, to recognise it."""
 Agree: TypeAlias = Callable[[str], Awaitable[bool]]
 """Asks the user a question of ours."""
+KEYS = {
+    "alt-Enter": "begins another line; so does a backslash at the end of one",
+    "@FILE": "sends a file's content with the question; Tab completes its name",
+    "ctrl-C": "ends the turn",
+}
 _Handler: TypeAlias = Callable[[str], Awaitable[None]]
 
 
@@ -86,7 +91,8 @@ class SlashCommands:
             self._view.write_line(f"  /{name:<8} {about}")
         for name, about in (await self._user.list()).items():
             self._view.write_line(f"  /{name} {about}")
-        self._view.write_line("  ctrl-C     ends the turn")
+        for key, about in KEYS.items():
+            self._view.write_line(f"  {key:<10} {about}")
 
     async def _tools(self, _: str) -> None:
         tools = self._conversation.registry

@@ -121,3 +121,8 @@ async def test_the_client_runs_python_functions_until_the_model_answers(trained_
 
     assert [("Paris", 3)] == executed
     assert "get_weather returned 21" == reply.text
+
+
+async def test_the_server_tells_that_its_model_takes_no_pictures(trained_server: LlamaServer) -> None:
+    async with Client(trained_server.url) as client:
+        assert "the server says that this model takes only text" == await client.image_refusal()
