@@ -1,13 +1,13 @@
 """Finds credentials in a request by the names of headers, query parameters and body fields, and masks them.
 
 Rule: a value under such a name is masked where it stands, however short; and from `MIN_SECRET_LENGTH` on, wherever else
-it or another spelling of it occurs. JSON inside strings (the arguments of past calls) is searched too. A wrong mask is
-harmless, a missing one is not: names are judged generously.
+it or another spelling of it occurs. JSON inside strings (the arguments of past calls) and addresses are searched too. A
+wrong mask is harmless, a missing one is not: names are judged generously.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 
@@ -16,17 +16,30 @@ from fcshim.events import JSON
 
 MASKED = "***"
 _NAME = re.compile(
-    r"authoriz|passwor|passwd|passphrase|credential|cookie|bearer|jwt|^(?:pwd|auth|otp|totp)$|secrets?(?:value|key)?$"
-    r"|(?:api|access|private|secret|signing|encryption|subscription|auth|account|master|session|service|license)keys?"
+    r"authoriz|passwor|passwd|passphrase|credential|cookie|bearer|jwt|^(?:pwd|x?auth|otp|totp|pin|pincode|cvc|cvv)$"
+    r"|secrets?(?:value|key)?$"
+    r"|(?:api|access|private|secret|signing|encryption|subscription|auth|account|master|session|service|license|ssh|ssl"
+    r"|deploy|storage)keys?"
     r"|(?<!eos)(?<!bos)(?<!pad)(?<!page)(?<!stop)token$"
 )
 """A name's letters, in lower case. `max_tokens` and `next_page_token` are no credentials."""
-_PARAMETER = re.compile(r"^(?:key|sig|code|signature|[a-z]*signature)$")
+_PARAMETER = re.compile(r"^(?:sig|code)$|signature|key(?:id)?$")
 """Further names that hold credentials in a query or a header."""
-_HINT = re.compile(
-    rb"authoriz|passw|passphrase|credential|cookie|bearer|jwt|pwd|\"auth|otp|secret|token(?!s)|key|\\u00", re.IGNORECASE
+_PARAMETERS = re.compile(r"headers?$|^(?:env|environment|query|queryparams)$")
+"""Fields whose fields are headers, parameters or variables: of an MCP server, for example."""
+_PAIR = ("name", "key", "header")
+"""Fields with the name of a parameter, whose value stands beside it in `value`."""
+_SCHEMA_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+_URL = re.compile(
+    r"(?P<userinfo>://[^\s/?#@:\"]*:)(?P<password>[^\s/?#@\"]+)(?=@)"
+    r"|(?P<name>(?<=[?&#;])[^\s?&#;=\"]{1,100})=(?P<value>[^\s&#;\"'<>)]+)"
 )
-"""Occurs in every document that has a field with such a name. `\\u00` may spell any letter."""
+"""What may be a credential in an address: a password before the host, a parameter."""
+_HINTS = (
+    *(b"pass", b"pwd", b"authoriz", b"credential", b"cookie", b"bearer", b"jwt", b"secret", b"token", b"key", b"otp"),
+    *(b'auth"', b"auth\\", b'pin"', b"pin\\", b"code", b"cvc", b"cvv", b"sig", b"\\u00"),
+)
+"""One occurs, in lower case, in every document that has a field with such a name. `\\u00` may be any letter."""
 _MAX_DEPTH = 64
 """Levels of JSON that are searched; what lies deeper is left out of what is kept."""
 _MAX_SECRETS = 64
@@ -37,6 +50,12 @@ def is_credential(name: str, *, parameter: bool = False) -> bool:
     """Tell whether a field of this name holds a credential; `parameter`: it is one of a query or a header."""
     letters = re.sub(r"[^a-z]", "", name.lower())
     return bool(_NAME.search(letters)) or (parameter and bool(_PARAMETER.search(letters)))
+
+
+def _may_have_credentials(text: bytes) -> bool:
+    """Tell whether a text has to be searched; fixed strings are found in a fraction of an expression's time."""
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS) or (b"://" in lowered and b"@" in lowered)
 
 
 class CredentialMask:
@@ -71,7 +90,7 @@ class CredentialMask:
 
     def body(self, body: bytes) -> bytes:
         """Return a JSON body with masked fields; the same object if it has none. No JSON has no fields."""
-        if not _HINT.search(body):
+        if not _may_have_credentials(body):
             return body
         try:
             document = msgspec.json.decode(body)
@@ -106,13 +125,17 @@ class CredentialMask:
         if len(value.strip()) >= MIN_SECRET_LENGTH and not self.overflowed:
             self._secrets.add(Secret(value.strip()))
 
-    def _value(self, value: JSON, depth: int) -> tuple[JSON, bool]:
-        """Return a value with masked fields, and whether any was masked."""
+    def _value(self, value: JSON, depth: int, *, parameter: bool = False) -> tuple[JSON, bool]:
+        """Return a value with masked fields, and whether any was masked; `parameter`: its fields are parameters."""
         if depth > _MAX_DEPTH:
             return MASKED, True
         match value:
             case dict():
-                items = [(name, self._field(name, inner, depth)) for name, inner in value.items()]
+                pair = any(isinstance(named := value.get(name), str) and is_credential(named) for name in _PAIR)
+                items = [
+                    (name, self._field(name, inner, depth, parameter=parameter, hidden=pair and name == "value"))
+                    for name, inner in value.items()
+                ]
                 return {name: masked for name, (masked, _) in items}, any(changed for _, (_, changed) in items)
             case list():
                 results = [self._value(inner, depth + 1) for inner in value]
@@ -122,25 +145,72 @@ class CredentialMask:
             case _:
                 return value, False
 
-    def _field(self, name: str, value: JSON, depth: int) -> tuple[JSON, bool]:
-        if not is_credential(name) or value is None or isinstance(value, bool):
-            return self._value(value, depth + 1)
-        if isinstance(value, str | int | float):
-            self._found(str(value))
+    def _field(
+        self, name: str, value: JSON, depth: int, *, parameter: bool = False, hidden: bool = False
+    ) -> tuple[JSON, bool]:
+        if hidden or is_credential(name, parameter=parameter):
+            return self._credential(value, depth)
+        letters = re.sub(r"[^a-z]", "", name.lower())
+        return self._value(value, depth + 1, parameter=bool(_PARAMETERS.search(letters)))
+
+    def _credential(self, value: JSON, depth: int) -> tuple[JSON, bool]:
+        """Mask a value under the name of a credential, with all that is in it."""
+        if depth > _MAX_DEPTH:
             return MASKED, True
-        if isinstance(value, list):
-            strings = [inner for inner in value if isinstance(inner, str | int | float)]
-            for inner in strings:
-                self._found(str(inner))
-            return ([MASKED] * len(value), True) if len(strings) == len(value) else self._value(value, depth + 1)
-        return self._value(value, depth + 1)  # a schema of such a field, most often
+        match value:
+            case None | bool():
+                return value, False
+            case dict() if _is_schema(value):  # of a tool's parameter: only what it shows as a value is secret
+                shown = {"default", "const", "enum", "example", "examples"} & value.keys()
+                rest = {name: self._value(inner, depth + 1) for name, inner in value.items() if name not in shown}
+                hidden = {name: self._credential(value[name], depth + 1) for name in shown}
+                results = {name: (hidden if name in shown else rest)[name] for name in value}
+                return {name: each for name, (each, _) in results.items()}, any(each for _, each in results.values())
+            case dict():
+                return {name: self._credential(inner, depth + 1)[0] for name, inner in value.items()}, True
+            case list():
+                return [self._credential(inner, depth + 1)[0] for inner in value], True
+            case _:
+                self._find_credential(str(value))
+                return MASKED, True
+
+    def _find_credential(self, value: str) -> None:
+        scheme, space, rest = value.partition(" ")
+        self._found(rest if space and scheme.isalpha() else value)
+        self._found(value)
 
     def _string(self, text: str, depth: int) -> tuple[str, bool]:
-        if text.lstrip()[:1] not in {"{", "["} or not _HINT.search(text.encode("utf-8", "surrogatepass")):
+        if not _may_have_credentials(text.encode("utf-8", "surrogatepass")):
             return text, False
-        try:
-            inner = msgspec.json.decode(text)
-        except (ValueError, RecursionError):
+        if text.lstrip()[:1] in {"{", "["}:
+            try:
+                inner = msgspec.json.decode(text)
+            except (ValueError, RecursionError):
+                return self._addresses(text)
+            masked, changed = self._value(inner, depth + 1)
+            return (msgspec.json.encode(masked).decode(), True) if changed else (text, False)
+        return self._addresses(text)
+
+    def _addresses(self, text: str) -> tuple[str, bool]:
+        """Return a text with masked passwords and parameters of addresses."""
+        if "://" not in text:
             return text, False
-        masked, changed = self._value(inner, depth + 1)
-        return (msgspec.json.encode(masked).decode(), True) if changed else (text, False)
+        masked = _URL.sub(self._masked_part, text)
+        return masked, masked != text
+
+    def _masked_part(self, found: re.Match[str]) -> str:
+        name, secret = found["name"], found["password"] or found["value"]
+        if name is not None and not is_credential(unquote(name), parameter=True):
+            return found[0]
+        if len(self._secrets) < self._limit - _MAX_SECRETS // 2:  # a page has many signed addresses
+            self._found(unquote(secret))
+            self._found(secret)
+        return f"{found['userinfo'] or name + '='}{MASKED}"
+
+
+def _is_schema(value: dict[str, JSON]) -> bool:
+    kind = value.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    return all(isinstance(each, str) and each in _SCHEMA_TYPES for each in kinds) or any(
+        name in value for name in ("$ref", "anyOf", "oneOf", "allOf", "properties", "enum", "const")
+    )

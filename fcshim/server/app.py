@@ -21,11 +21,9 @@ from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, 
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
-from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
-from fcshim.server.observation import NO_OBSERVERS, Observers
-from fcshim.server.observers import load_observers
+from fcshim.server.observers import Observers, load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
 from fcshim.server.readiness import UNAVAILABLE, Readiness, check_store
 from fcshim.server.relay import Relay
@@ -59,7 +57,6 @@ class SharedState:
     store: Store
     server_tools: ServerTools
     id_sources: Mapping[str, Callable[[], str]]
-    captures: CaptureRing | None
     observers: Observers
 
 
@@ -86,7 +83,6 @@ class App:
         """Returns a report for every model. Raises `UpstreamError`."""
         self.pool = pool
         self._inspector = inspector
-        self._captures = state.captures
         self._observers = state.observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
@@ -154,13 +150,8 @@ class App:
             header_names(connection),
             model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self.config.aliases),
         )
-        capture = None
-        if self._captures is not None and route.operation == "reply":
-            capture = connection.capture = self._captures.begin(connection, route.api.codec)
-            connection.watch_response(capture.watch_response)
-        seen = None
-        if self._observers is not NO_OBSERVERS and connection.path not in LOCAL_PATHS:
-            seen = self._observers.begin(logged.id, route, connection)
+        if connection.path not in LOCAL_PATHS:
+            self._observers.begin(logged.id, route, connection)
         try:
             await self._route(connection, route)
         except ClientGone as error:
@@ -179,10 +170,8 @@ class App:
             await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)
-            if capture is not None:
-                capture.end(outcome.removeprefix(", "))
-            if seen is not None:
-                self._observers.end(seen, connection.status, outcome.removeprefix(", "))
+            if connection.observers is not None:
+                connection.observers.end(connection.status, outcome.removeprefix(", "))
             _log_outcome(connection, time.monotonic() - started_at, outcome)
             logged.close()
 
@@ -223,7 +212,7 @@ class App:
     async def _serve_root(self, connection: ClientConnection) -> None:
         """Answer a browser with the status page, any other client as Ollama does."""
         if prefers_html(connection):
-            await serve_status_page(connection, self.config, self.capabilities, self.pool)
+            await serve_status_page(connection, self.config, self.capabilities, self.reports)
             return
         connection.prepare(200, [(b"content-type", b"text/plain; charset=utf-8"), (b"vary", b"Accept")])
         await connection.end(b"Ollama is running")
@@ -369,13 +358,13 @@ def create_app(config: Config, previous: App | None = None) -> App:
 
 
 def _new_state(config: Config) -> SharedState:
-    captures = CaptureRing(config) if config.inspect else None
     observers = load_observers(config, os.environ)
-    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), captures, observers)
+    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), observers)
 
 
 def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:
     upstream, store, tools = capabilities.upstream, state.store, state.server_tools
+    captures = state.observers.captures
     relay = Relay(config, upstream)
     reports = functools.partial(model_reports, config, capabilities) if pool is None else pool.reports
     return App(
@@ -388,7 +377,7 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
         state=state,
         reports=reports,
         pool=pool,
-        inspector=None if state.captures is None else InspectorEndpoints(config, reports, state.captures),
+        inspector=None if captures is None else InspectorEndpoints(config, reports, captures),
     )
 
 

@@ -14,9 +14,8 @@ from fcshim.config import Config
 from fcshim.config.store_address import MEMORY
 from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
-from fcshim.server.pool import UpstreamPool
-from fcshim.server.status_page import client_lines, describe_server
-from fcshim.upstream.capabilities import Capabilities, model_reports, report_table
+from fcshim.server.status_page import Reports, client_lines, describe_server
+from fcshim.upstream.capabilities import Capabilities, report_table
 
 logger = logging.getLogger("fcshim.server")
 
@@ -34,13 +33,13 @@ def own_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def show_banner(config: Config, capabilities: Capabilities, url: str, pool: UpstreamPool | None = None) -> None:
+async def show_banner(config: Config, capabilities: Capabilities, reports: Reports, url: str) -> None:
     """Write the banner to stderr, by the log's level, or only warn of an upstream that does not answer."""
     if not logger.isEnabledFor(logging.WARNING):
         return
     try:
         async with asyncio.timeout(_TIME_LIMIT):
-            lines = await _describe_upstream(config, capabilities, pool)
+            lines = await _describe_upstream(config, capabilities, reports)
     except (UpstreamError, TimeoutError) as error:
         reason = error.message if isinstance(error, UpstreamError) else f"no answer within {_TIME_LIMIT:g} s"
         logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
@@ -52,17 +51,13 @@ async def show_banner(config: Config, capabilities: Capabilities, url: str, pool
             sys.stderr.flush()
 
 
-async def _describe_upstream(config: Config, capabilities: Capabilities, pool: UpstreamPool | None) -> list[str]:
-    if pool is None:
-        reports = await model_reports(config, capabilities)
-        server, _ = await describe_server(capabilities.upstream)
-        server = f"{server} at {capabilities.upstream.url}"
-    else:
-        reports, server = await pool.reports(), f"the upstreams {', '.join(pool.members)}"
-    lines = [f"fcshim {version('fcshim')} in front of {server}"]
-    lines += [f"  {line}" for line in report_table(reports[:_MAX_MODELS])]
-    if len(reports) > _MAX_MODELS:
-        lines.append(f"  and {len(reports) - _MAX_MODELS} more: fcshim models")
+async def _describe_upstream(config: Config, capabilities: Capabilities, reports: Reports) -> list[str]:
+    models = await reports()
+    server = await describe_server(config, capabilities.upstream)
+    lines = [f"fcshim {version('fcshim')} in front of {server.kind} at {server.address}"]
+    lines += [f"  {line}" for line in report_table(models[:_MAX_MODELS])]
+    if len(models) > _MAX_MODELS:
+        lines.append(f"  and {len(models) - _MAX_MODELS} more: fcshim models")
     return lines
 
 

@@ -10,18 +10,15 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
+from typing import TypeAlias
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 import msgspec
 
-from fcshim.config import ModelConfig
-from fcshim.dispatch import AttemptObserver
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Request
-from fcshim.tools.executor import CallListener
+from fcshim.server.observation import RequestObservers
 
 _SEGMENT_CHARACTERS = "~!$&'*+,=:@()"
 """Characters that stand for themselves in a segment (RFC 3986, 3.3); `;` starts parameters in some servers."""
@@ -123,26 +120,6 @@ class _SuspendedSend:
             yield from self._steps
 
 
-class RequestCapture(AttemptObserver, Protocol):
-    """Keeps a request while it is served."""
-
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Keep the decoded request and its body."""
-        ...
-
-
-class ServedRequest(RequestCapture, Protocol):
-    """A request that is observed while it is served, also where it is relayed or tools run for it."""
-
-    def relay(self, data: bytes) -> None:
-        """Take note of a read of a reply that is relayed."""
-        ...
-
-    def watch_tools(self, sources: Mapping[str, str]) -> CallListener:
-        """Return what is told of the calls that run in this proxy; `sources` has the servers of the tools."""
-        ...
-
-
 class ClientConnection:
     """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
@@ -178,14 +155,15 @@ class ClientConnection:
         self._unsent = b""
         self._suspended_send: _SuspendedSend | None = None
         self._ended = False
-        self.observed: ServedRequest | None = None
-        """What metrics, records and traces are told of the request; None without them."""
-        self.capture: RequestCapture | None = None
-        """Keeps what the inspector shows of the request; None without `--inspect`."""
+        self.upstream = ""
+        """The name of the upstream that serves the request, where there are several."""
+        self.observers: RequestObservers | None = None
+        """Who is told of the request while it is served; None if nobody is."""
 
-    def watch_response(self, watch: Callable[[Send], Send]) -> None:
-        """Send the response through the function that `watch` makes of ASGI's."""
-        self._send = watch(self._send)
+    def observe(self, observers: RequestObservers) -> None:
+        """Tell `observers` of the request, and of the response."""
+        self.observers = observers
+        self._send = observers.watch_response(self._send)
 
     @property
     def started(self) -> bool:

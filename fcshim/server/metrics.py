@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 
 from fcshim.codecs.routes import CODECS
 from fcshim.errors import ConfigError
+from fcshim.events import Usage
 from fcshim.extras import naming_extra
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.observation import ObservedRequest
+from fcshim.server.observation import RequestObserver
+from fcshim.server.observed_request import ObservedRequest
 
 with naming_extra("metrics"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
@@ -72,7 +74,7 @@ class BoundedNames:
 
 
 class Metrics:
-    """The figures of one server, those of other processes in `folder` included. An observer of requests."""
+    """The figures of one server, and of other processes in `folder`. Implements `observers.ServerObserver`."""
 
     def __init__(self, upstream: str, folder: Path | None = None) -> None:
         self._folder = folder
@@ -119,23 +121,30 @@ class Metrics:
             "fcshim_mcp_calls", "tool calls that ran in the proxy", ("server", "outcome"), registry=registry
         )
 
-    def begin(self, seen: ObservedRequest) -> None:
-        """Count a request that runs."""
+    def begin(self, seen: ObservedRequest) -> RequestObserver:
+        """Count a request that runs, and the rest at its end."""
         self._live.labels(seen.api).inc()
+        return _CountedRequest(self, seen)
 
-    def end(self, seen: ObservedRequest) -> None:
+    def close(self) -> None:
+        """Do nothing: figures are fetched."""
+
+    def count(self, seen: ObservedRequest) -> None:
         """Count a request that has ended."""
         self._live.labels(seen.api).dec()
-        served = (seen.api, self._model(seen.model), self._upstream)
+        upstream = seen.upstream or self._upstream
+        served = (seen.api, self._model(seen.model), upstream)
         self._requests.labels(*served, str(seen.status or "none")).inc()
         self._duration.labels(*served).observe(seen.ended_at - seen.started_at)
         if seen.first_event_at:
             self._first.labels(*served).observe(seen.first_event_at - seen.started_at)
         if seen.attempts:
             self._overhead.labels(seen.api).observe(seen.own_seconds)
-            self._count_reply(seen, served[1])
+            self._count_reply(seen, served[1], upstream)
+        if seen.usage is not None:
+            self._count_tokens(seen.usage, served[1], upstream)
         if seen.upstream_errors:
-            self._errors.labels(self._upstream).inc(seen.upstream_errors)
+            self._errors.labels(upstream).inc(seen.upstream_errors)
         for run in seen.runs:
             self._tools.labels(self._server(run.source), "failed" if run.failed else "done").inc()
 
@@ -150,16 +159,28 @@ class Metrics:
         connection.prepare(200, [(b"content-type", content_type.encode())])
         await connection.end(await asyncio.to_thread(encode, registry))  # files of several processes take a while
 
-    def _count_reply(self, seen: ObservedRequest, model: str) -> None:
+    def _count_reply(self, seen: ObservedRequest, model: str, upstream: str) -> None:
         for call in seen.calls:
             self._calls.labels(self._dialect(call.dialect), call.outcome).inc()
         if len(seen.attempts) > 1:
-            self._retries.labels(model, self._upstream).inc(len(seen.attempts) - 1)
-        if seen.usage is not None:
-            for kind, count in (
-                ("input", seen.usage.input_tokens),
-                ("output", seen.usage.output_tokens),
-                ("cached", seen.usage.cached_tokens),
-                ("reasoning", seen.usage.reasoning_tokens),
-            ):
-                self._tokens.labels(model, self._upstream, kind).inc(count)
+            self._retries.labels(model, upstream).inc(len(seen.attempts) - 1)
+
+    def _count_tokens(self, usage: Usage, model: str, upstream: str) -> None:
+        for kind, count in (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cached", usage.cached_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ):
+            self._tokens.labels(model, upstream, kind).inc(count)
+
+
+class _CountedRequest(RequestObserver):
+    """Counts a request when it has ended."""
+
+    def __init__(self, metrics: Metrics, seen: ObservedRequest) -> None:
+        self._metrics, self._seen = metrics, seen
+
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+        """Count it."""
+        self._metrics.count(self._seen)

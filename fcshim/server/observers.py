@@ -1,14 +1,21 @@
-"""The observers of requests that the settings and the environment ask for; without any, nothing is observed."""
+"""The observers of one server: figures, records, traces and the inspector, as the settings and the environment ask.
+
+Rule: without any, nothing is observed.
+"""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.errors import MissingExtraError
-from fcshim.server.observation import NO_OBSERVERS, Observers, RequestObserver
-from fcshim.server.recording import KEPT_BYTES, Recorder
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.inspector.capture import CaptureRing
+from fcshim.server.observation import RequestObserver, RequestObservers
+from fcshim.server.observed_request import ObservedRequest
+from fcshim.server.recording import Recorder
 
 if TYPE_CHECKING:
     from fcshim.server.metrics import Metrics
@@ -20,6 +27,57 @@ _EXPORTER_VARIABLES = (
     *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
     *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
 )
+
+
+class ServerObserver(Protocol):
+    """Observes the requests of a server."""
+
+    def begin(self, seen: ObservedRequest) -> RequestObserver | None:
+        """Return what is told of a request, after `seen` was; None if this one is of no interest."""
+        ...
+
+    def close(self) -> None:
+        """Finish what waits. It may take long."""
+        ...
+
+
+class Observers:
+    """The observers of one server."""
+
+    def __init__(
+        self,
+        observers: Sequence[ServerObserver],
+        *,
+        captures: CaptureRing | None = None,
+        serve_metrics: Callable[[ClientConnection], Awaitable[None]] | None = None,
+    ) -> None:
+        self.captures = captures
+        """What the inspector shows, which is one of the observers; None without it."""
+        self.serve_metrics = serve_metrics
+        """Answers `/metrics`; None where there are no figures."""
+        self._observers = observers
+
+    def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
+        """Observe a request from now on, if anybody wants to."""
+        if not self._observers:
+            return
+        seen = ObservedRequest(request_id, route, connection)
+        begun = [found for each in self._observers if (found := _begin(each, seen)) is not None]
+        if begun:
+            connection.observe(RequestObservers([seen, *begun]))
+
+    def close(self) -> None:
+        """Let the observers finish what waits."""
+        for observer in self._observers:
+            observer.close()
+
+
+def _begin(observer: ServerObserver, seen: ObservedRequest) -> RequestObserver | None:
+    try:
+        return observer.begin(seen)
+    except Exception:
+        logger.exception("%s failed; the request goes on without it", type(observer).__name__)
+        return None
 
 
 def _load_metrics(config: Config, env: Mapping[str, str]) -> "Metrics | None":
@@ -34,23 +92,13 @@ def _load_metrics(config: Config, env: Mapping[str, str]) -> "Metrics | None":
 def load_observers(config: Config, env: Mapping[str, str]) -> Observers:
     """Make the observers of a server. Raises `ConfigError` for a folder that cannot be used."""
     metrics = _load_metrics(config, env)
-    observers: list[RequestObserver] = [] if metrics is None else [metrics]
-    on_close: list[Callable[[], None]] = []
-    keep_bytes = 0
-    if config.record:
-        recorder = Recorder(config, Path(config.record))
-        observers.append(recorder)
-        on_close.append(recorder.close)
-        keep_bytes = KEPT_BYTES
-    tracing = _load_tracing(config, env)
-    if tracing is not None:
-        observers.append(tracing)
-        on_close.append(tracing.close)
-        keep_bytes = KEPT_BYTES if tracing.wants_content else keep_bytes
-    if not observers:
-        return NO_OBSERVERS
+    captures = CaptureRing(config) if config.inspect else None
+    recorder = Recorder(config, Path(config.record)) if config.record else None
+    found = (metrics, captures, recorder, _load_tracing(config, env))
     return Observers(
-        observers, keep_bytes=keep_bytes, on_close=on_close, serve_metrics=None if metrics is None else metrics.serve
+        [each for each in found if each is not None],
+        captures=captures,
+        serve_metrics=None if metrics is None else metrics.serve,
     )
 
 

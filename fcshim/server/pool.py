@@ -129,6 +129,7 @@ class UpstreamPool:
             others = any(not other.health.refusal for other in candidates[position + 1 :])
             connection.fallback_statuses = FALLBACK_STATUSES if others else frozenset()
             connection.extra_headers = list(headers)
+            connection.upstream = member.name
             try:
                 with member.health.admit():
                     return await member.serve(connection, route)

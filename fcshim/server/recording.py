@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,20 +20,20 @@ from fcshim.config import Config
 from fcshim.config.credentials import CredentialMask
 from fcshim.errors import ConfigError
 from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk, event_to_dict
-from fcshim.server.observation import ObservedAttempt, ObservedRequest
+from fcshim.server.kept_replies import KEPT_BYTES, ChunkLog, KeptReplies
+from fcshim.server.observation import Write
+from fcshim.server.observed_request import ObservedAttempt, ObservedRequest
 from fcshim.server.request_log import config_secrets
 
 logger = logging.getLogger("fcshim.server")
 
 VERSION = 1
-KEPT_BYTES = 4 * 2**20
-"""Bytes of the replies to one request that are recorded."""
 _MAX_WAITING = 64
 """Requests that wait to be written; beyond it a request is not recorded."""
 
 
 class Recorder:
-    """Writes a file for each request. An observer of requests (`RequestObserver`). Raises `ConfigError`."""
+    """Writes a file for each request. Implements `observers.ServerObserver`. Raises `ConfigError`."""
 
     def __init__(self, config: Config, folder: Path) -> None:
         try:
@@ -47,25 +47,25 @@ class Recorder:
         self._writer = ThreadPoolExecutor(1, "fcshim-record")
         self._slots = threading.BoundedSemaphore(_MAX_WAITING)
 
-    def begin(self, seen: ObservedRequest) -> None:
-        """Do nothing: a record is made at the end."""
-
-    def end(self, seen: ObservedRequest) -> None:
+    def begin(self, seen: ObservedRequest) -> "Recording | None":
         """Record a request for a reply."""
-        if seen.request is None:
-            return
+        return Recording(seen, self.write_later) if seen.operation == "reply" else None
+
+    def write_later(self, recording: "Recording") -> None:
+        """Write a recording beside the requests, unless too many wait already."""
         if not self._slots.acquire(blocking=False):
             logger.warning("not recorded: too many requests wait to be written")
             return
-        self._writer.submit(self._write, seen)
+        self._writer.submit(self._write, recording)
 
     def close(self) -> None:
         """Write what waits."""
         self._writer.shutdown()
 
-    def _write(self, seen: ObservedRequest) -> None:
+    def _write(self, recording: "Recording") -> None:
+        seen = recording.seen
         try:
-            data = record_of(seen, self._upstream, CredentialMask(self._secrets))
+            data = record_of(recording, self._upstream, CredentialMask(self._secrets))
             if len(data) > self._left:
                 logger.warning("%s: not recorded: the folder has reached --record-bytes", seen.id)
                 return
@@ -81,13 +81,41 @@ class Recorder:
             self._slots.release()
 
 
-def record_of(seen: ObservedRequest, upstream: dict[str, str], mask: CredentialMask) -> bytes:
+class Recording(KeptReplies):
+    """What is recorded of one request: the replies to its attempts, or the one that was relayed."""
+
+    def __init__(self, seen: ObservedRequest, write_later: Callable[["Recording"], None]) -> None:
+        super().__init__(KEPT_BYTES)
+        self.seen = seen
+        self.relayed = ChunkLog(self.room.charge)
+        self._write_later = write_later
+
+    @property
+    def cut(self) -> bool:
+        """Whether a part of the replies was not kept."""
+        return any(log.is_full for log in (*self.replies, self.relayed))
+
+    def take_relayed(self, reads: Sequence[Write]) -> None:
+        """Record each read."""
+        self.relayed.add_writes(reads)
+
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+        """Write the record."""
+        if self.seen.request is not None:
+            self._write_later(self)
+
+
+def record_of(recording: Recording, upstream: dict[str, str], mask: CredentialMask) -> bytes:
     """Return the lines of a request's record: the request, each attempt, the end."""
+    seen = recording.seen
     connection = seen.connection
     headers, query = mask.headers(connection.headers), mask.query(connection.query)
     body = mask.mask(mask.body(seen.body))
-    attempts = [(attempt, mask.body(attempt.body)) for attempt in seen.attempts]
-    withheld = _why_withheld(seen, mask)
+    attempts = [
+        (attempt, mask.body(attempt.body), log) for attempt, log in zip(seen.attempts, recording.replies, strict=False)
+    ]
+    relayed = recording.relayed.data
+    withheld = _why_withheld(recording, mask)
     first: dict[str, JSON] = {
         "type": "request",
         "version": VERSION,
@@ -100,6 +128,7 @@ def record_of(seen: ObservedRequest, upstream: dict[str, str], mask: CredentialM
         "headers": headers,
         "body": "" if withheld else body.decode("utf-8", "replace"),
         **upstream,
+        **({"upstream": seen.upstream} if seen.upstream else {}),
         "settings": seen.model_config,
         "relayed": seen.is_relayed,
         "ran_tools": bool(seen.runs),
@@ -111,22 +140,21 @@ def record_of(seen: ObservedRequest, upstream: dict[str, str], mask: CredentialM
         "error": seen.error,
         "seconds": seen.ended_at - seen.started_at,
         "own_seconds": seen.own_seconds,
-        "cut": seen.cut,
-        "reply": "" if withheld else b"".join(seen.relayed).decode("utf-8", "replace"),
+        "cut": recording.cut,
+        "reply": "" if withheld else relayed.decode("utf-8", "replace"),
         "calls": [call._asdict() for call in seen.calls],
     }
-    lines = [first, *(_attempt_line(attempt, sent, withheld) for attempt, sent in attempts), last]
+    lines = [first, *(_attempt_line(*attempt, withheld) for attempt in attempts), last]
     return b"".join(mask.mask(msgspec.json.encode(line)) + b"\n" for line in lines)
 
 
-def _attempt_line(attempt: ObservedAttempt, sent: bytes, withheld: str) -> dict[str, JSON]:
+def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld: str) -> dict[str, JSON]:
     reading = attempt.exchange.reading
-    reply = b"".join(attempt.chunks)
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
-        "reply": reply.decode("utf-8", "replace"),
-        "reads": [len(chunk) for chunk in attempt.chunks],
-        "events": [event_to_dict(event) for event in attempt.events],
+        "reply": log.data.decode("utf-8", "replace"),
+        "reads": [len(chunk) for _, chunk in log.chunks() if chunk],
+        "events": [event_to_dict(event) for event in log.first_choice()],
     }
     return {
         "type": "attempt",
@@ -140,13 +168,14 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, withheld: str) -> dict[
     }
 
 
-def _why_withheld(seen: ObservedRequest, mask: CredentialMask) -> str:
+def _why_withheld(recording: Recording, mask: CredentialMask) -> str:
     """Return why nothing of the content is recorded; empty if it is."""
     if mask.overflowed:
         return "the request has too many different credentials"
-    texts = [b"".join(seen.relayed).decode("utf-8", "replace")]
-    for attempt in seen.attempts:
-        texts += [attempt.exchange.reading.text, joined_text(attempt.events)]
+    seen = recording.seen
+    texts = [recording.relayed.data.decode("utf-8", "replace")]
+    texts += [attempt.exchange.reading.text for attempt in seen.attempts]
+    texts += [joined_text(log.first_choice()) for log in recording.replies]
     repeats = any(mask.mask_text(text) != text for text in texts) or (mask.is_needed and seen.is_relayed)
     return "the reply may repeat a credential of the request" if repeats else ""
 

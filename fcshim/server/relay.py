@@ -110,12 +110,12 @@ class Relay:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         end_detector = EndDetector(self._codec, reply.header("content-type"))
-        observed = connection.observed
+        observers = connection.observers
         try:
             async for data in reply:
+                if observers is not None:
+                    observers.relay(data)
                 await connection.write(data)
-                if observed is not None:
-                    observed.relay(data)
                 if end_detector.feed(data):
                     await _copy_rest(reply, connection)
                     break

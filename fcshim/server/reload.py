@@ -17,9 +17,8 @@ from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app, run_lifespan
 from fcshim.server.client_connection import Receive, Scope, Send
 from fcshim.server.guard import check_exposure
-from fcshim.server.pool import UpstreamPool
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.capabilities import Capabilities, ModelReport
 
 logger = logging.getLogger("fcshim.server")
 
@@ -55,10 +54,9 @@ class ReloadableApp:
         """What is known of the first upstream."""
         return self._current.capabilities
 
-    @property
-    def pool(self) -> UpstreamPool | None:
-        """The upstreams, None where there is only one."""
-        return self._current.pool
+    async def reports(self) -> list[ModelReport]:
+        """Return a report for every model. Raises `UpstreamError`."""
+        return await self._current.reports()
 
     @property
     def request_count(self) -> int:

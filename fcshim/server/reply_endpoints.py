@@ -223,8 +223,8 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
-        if connection.capture is not None:
-            await run_off_loop(len(body), functools.partial(connection.capture.take_request, request, body, model))
+        if connection.observers is not None:
+            await run_off_loop(len(body), functools.partial(connection.observers.take_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = request, None
         if not request.suffix:
@@ -319,7 +319,7 @@ class ReplyEndpoints:
             size=context.size,
         )
         headers = self._upstream_headers(context.connection, context.codec)
-        return RequestAttempts(factory, headers, context.refused, context.connection.capture)
+        return RequestAttempts(factory, headers, context.refused, context.connection.observers)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.

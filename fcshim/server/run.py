@@ -207,7 +207,7 @@ async def _serve(
                 "each worker remembers replies and turns for itself: a follow-up (previous_response_id) that reaches "
                 "another worker is refused; share them with --store sqlite:PATH or redis://HOST:PORT"
             )
-        banner = show_banner(config, app.capabilities, own_url(config.host, port), app.pool)
+        banner = show_banner(config, app.capabilities, app.reports, own_url(config.host, port))
         tasks.append(asyncio.create_task(banner, name="banner"))
     await server.serve(sockets=[listener])
     for task in tasks:

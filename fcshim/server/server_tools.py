@@ -176,9 +176,9 @@ class ServerTools:
 
 def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallListener:
     """Return what is told of the calls that run for a request."""
-    if connection.observed is None:
+    if connection.observers is None:
         return lambda _: None
-    return connection.observed.watch_tools(
+    return connection.observers.watch_tools(
         {tool.definition.name: tool.traits.source.removeprefix("mcp:") for tool in tools}
     )
 

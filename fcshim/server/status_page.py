@@ -7,16 +7,16 @@ import base64
 import functools
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.pool import UpstreamPool
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
+from fcshim.upstream.capabilities import Capabilities, ModelReport
 from fcshim.upstream.detection import detect
 
 if TYPE_CHECKING:
@@ -60,23 +60,35 @@ def prefers_html(connection: ClientConnection) -> bool:
     return b"text/html" in connection.header(b"accept").lower()
 
 
+Reports = Callable[[], Awaitable[list[ModelReport]]]
+"""Returns a report for every model of every upstream. Raises `UpstreamError`."""
+
+
+class ServerDescription(NamedTuple):
+    """What stands behind the proxy: the kind of server, how it was found out, where it is."""
+
+    kind: str
+    evidence: str
+    address: str
+
+
 async def serve_status_page(
-    connection: ClientConnection, config: Config, capabilities: Capabilities, pool: UpstreamPool | None = None
+    connection: ClientConnection, config: Config, capabilities: Capabilities, reports: Reports
 ) -> None:
-    """Answer with the page; an upstream that cannot be reached is told on it. `pool` has several upstreams."""
-    server, evidence = await describe_server(capabilities.upstream) if pool is None else ("several upstreams", "")
+    """Answer with the page; an upstream that cannot be reached is told on it."""
+    server = await describe_server(config, capabilities.upstream)
     models: list[ModelReport] = []
     problem = ""
     try:
-        models = await (model_reports(config, capabilities) if pool is None else pool.reports())
+        models = await reports()
     except UpstreamError as error:
         problem = error.message
     page = _template().render(
         style=_STYLE,
         version=version("fcshim"),
-        server=server,
-        evidence=evidence,
-        upstream=capabilities.upstream.url if pool is None else ", ".join(pool.members),
+        server=server.kind,
+        evidence=server.evidence,
+        upstream=server.address,
         models=models[:_MAX_MODELS],
         omitted=max(len(models) - _MAX_MODELS, 0),
         problem=problem,
@@ -91,15 +103,17 @@ def client_lines(url: str, key: str) -> list[tuple[str, str]]:
     return [(name, line.format(url=url, key=key)) for name, line in CLIENTS.values()]
 
 
-async def describe_server(upstream: Upstream) -> tuple[str, str]:
-    """Return the kind of server, and how it was found out."""
+async def describe_server(config: Config, upstream: Upstream) -> ServerDescription:
+    """Return what stands behind the proxy; with several upstreams, their names, without asking each."""
+    if config.upstreams:
+        return ServerDescription("several upstreams", "", ", ".join(config.upstreams))
     if not upstream.kind.full_openai_api:
-        return f"an endpoint with the API {upstream.kind.name!r}", ""
+        return ServerDescription(f"an endpoint with the API {upstream.kind.name!r}", "", upstream.url)
     try:
         found = await detect(upstream)
     except UpstreamError as error:
-        return "a server that does not answer", error.message
-    return found.backend.name, found.evidence
+        return ServerDescription("a server that does not answer", error.message, upstream.url)
+    return ServerDescription(found.backend.name, found.evidence, upstream.url)
 
 
 def _own_url(connection: ClientConnection, config: Config) -> str:

@@ -15,7 +15,9 @@ from fcshim.events import JSON, Event, Text, ToolCallEnd
 from fcshim.extras import naming_extra
 from fcshim.messages import AssistantMessage, Message, ToolMessage, text_of
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.observation import ObservedRequest, ObservedRun
+from fcshim.server.kept_replies import KEPT_BYTES, KeptReplies
+from fcshim.server.observation import ObservedRun
+from fcshim.server.observed_request import ObservedRequest
 from fcshim.server.request_log import config_secrets
 
 with naming_extra("otel"):
@@ -47,7 +49,7 @@ def captures_content(env: Mapping[str, str]) -> bool:
 
 
 class Tracing:
-    """One span for each reply, and one for each tool that ran for it. An observer of requests (`RequestObserver`)."""
+    """One span for each reply, and one for each tool that ran for it. Implements `observers.ServerObserver`."""
 
     def __init__(
         self,
@@ -75,32 +77,29 @@ class Tracing:
             "server.port": address.port or (443 if address.scheme == "https" else 80),
         }
         self._secrets = config_secrets(config)
-        self.wants_content = self._content = content
-        self._spans: dict[ObservedRequest, Span] = {}
+        self._content = content
 
-    def begin(self, seen: ObservedRequest) -> None:
+    def begin(self, seen: ObservedRequest) -> "_TracedRequest | None":
         """Start the span of a reply, in the client's trace; requests upstream carry its context."""
         if seen.operation != "reply":
-            return
+            return None
         connection = seen.connection
         carrier = {name.decode(): connection.header(name).decode("latin-1") for name in _CONTEXT_HEADERS}
         parent = _PROPAGATOR.extract(carrier)
         span = self._tracer.start_span(
             "chat", context=parent, kind=SpanKind.CLIENT, attributes=self._common, start_time=_nanoseconds(seen.began)
         )
-        self._spans[seen] = span
         _pass_on(connection, span)
+        return _TracedRequest(self, seen, span, KEPT_BYTES if self._content else 0)
 
-    def end(self, seen: ObservedRequest) -> None:
+    def end(self, traced: "_TracedRequest") -> None:
         """End the span of a reply."""
-        span = self._spans.pop(seen, None)
-        if span is None:
-            return
+        seen, span = traced.seen, traced.span
         ended_at = seen.began + seen.ended_at - seen.started_at
         self._measure(seen)
         if span.is_recording():
             mask = _mask_of(seen, self._secrets)
-            self._describe(span, seen, mask)
+            self._describe(traced, mask)
             for run in seen.runs:
                 self._add_run(span, seen, run, mask)
         span.end(_nanoseconds(ended_at))
@@ -110,12 +109,13 @@ class Tracing:
         self._tracers.shutdown()
         self._meters.shutdown()
 
-    def _describe(self, span: Span, seen: ObservedRequest, mask: CredentialMask) -> None:
+    def _describe(self, traced: "_TracedRequest", mask: CredentialMask) -> None:
+        seen, span = traced.seen, traced.span
         if seen.model:
             span.update_name(f"chat {mask.mask_text(seen.model)[:200]}")
         attributes = {**_request_attributes(seen), **_reply_attributes(seen)}
         if self._content and not mask.overflowed:
-            attributes |= _content_attributes(seen)
+            attributes |= _content_attributes(traced)
         span.set_attributes(
             {name: _masked(value, mask) for name, value in attributes.items() if value not in (None, "")}
         )
@@ -161,6 +161,19 @@ class Tracing:
             self._tokens.record(seen.usage.output_tokens, {**self._common, "gen_ai.token.type": "output"})
 
 
+class _TracedRequest(KeptReplies):
+    """One reply with its span. What was said is kept only with the opt-in."""
+
+    def __init__(self, tracing: Tracing, seen: ObservedRequest, span: Span, limit: int) -> None:
+        super().__init__(limit)
+        self.seen, self.span = seen, span
+        self._tracing = tracing
+
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+        """End the span."""
+        self._tracing.end(self)
+
+
 def load_tracing(config: Config, env: Mapping[str, str]) -> Tracing | None:
     """Make the tracing that the variables ask for, with exporters that read the rest of them."""
     spans, readers = _exporters(env)
@@ -201,7 +214,7 @@ def _masked(value: JSON, mask: CredentialMask) -> JSON:
 
 def _request_attributes(seen: ObservedRequest) -> dict[str, JSON]:
     request = seen.request
-    found: dict[str, JSON] = {"fcshim.request_id": seen.id, "fcshim.api": seen.api}
+    found: dict[str, JSON] = {"fcshim.request_id": seen.id, "fcshim.api": seen.api, "fcshim.upstream": seen.upstream}
     if request is not None:
         found |= {
             "gen_ai.request.model": request.model[:200],
@@ -235,9 +248,10 @@ def _reply_attributes(seen: ObservedRequest) -> dict[str, JSON]:
     return found
 
 
-def _content_attributes(seen: ObservedRequest) -> dict[str, JSON]:
+def _content_attributes(traced: _TracedRequest) -> dict[str, JSON]:
     """Return what was said, in the form of the conventions."""
-    events = [event for attempt in seen.attempts for event in attempt.events]
+    seen = traced.seen
+    events = [event for log in traced.replies for event in log.first_choice()]
     output = [{"role": "assistant", "parts": _output_parts(events), "finish_reason": seen.stop_reason}]
     messages = () if seen.request is None else seen.request.messages
     masked = CredentialMask()

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from tests.scripted import text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
-from tests.server.raw_upstream import raw_upstream, stream_texts
+from tests.server.raw_upstream import fixed_reply, hang, raw_upstream, stream_chunks, stream_texts, stream_then
 
 REQUESTS = "/fcshim/api/requests"
 CANARY = "canary-9f8e7d6c5b4a"
@@ -85,6 +86,99 @@ async def test_the_reason_of_a_second_attempt_is_shown_beside_it():
 
     assert ["calls", "retried"] == summary["outcome"]
     assert [False, True] == [bool(attempt["reason"]) for attempt in shown["attempts"]]
+
+
+REPAIRED = CALL.replace('"b": 2', "b: 2,")
+COERCED = CALL.replace("1", '"1"')
+OTHER_DIALECT = CALL.replace("function_call", "tool_call")
+
+
+@pytest.mark.parametrize(
+    ("replies", "outcome"),
+    [
+        ([REPAIRED], ["calls", "repaired"]),
+        ([COERCED], ["calls", "coerced"]),
+        ([OTHER_DIALECT], ["calls", "rescued"]),
+        ([REPAIRED + REPAIRED.replace("1", "4")], ["calls", "repaired"]),
+        ([CALL.replace("add", "subtract")] * 2, ["rejected", "retried"]),
+        ([CALL.replace("add", "subtract"), CALL], ["calls", "rejected", "retried"]),
+        (["I say: " + CALL], ["calls"]),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_outcome_says_what_was_made_of_the_calls(replies, outcome, stream):
+    numbers = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "add", "parameters": numbers}}]
+    async with (
+        raw_upstream(*(stream_texts(reply) for reply in replies)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json={**chat_body(stream=stream), "tools": tools})
+        (summary,) = await summaries(client)
+
+    assert outcome == summary["outcome"]
+
+
+def chat_chunk(index: int, delta: dict, reason: str | None = None) -> bytes:
+    choice = {"index": index, "delta": delta, "finish_reason": reason}
+    document = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["emulated", "relayed"])
+async def test_every_choice_of_a_reply_is_shown(tools):
+    chunks = [chat_chunk(at % 2, {"content": f"words of {at % 2}. "}) for at in range(4)]
+    chunks += [chat_chunk(at, {}, "stop") for at in range(2)]
+    async with (
+        raw_upstream(stream_chunks(*chunks, b"data: [DONE]\n\n")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=tools, n=2))
+        shown = await detail(client)
+    texts = {each["choice"]: "".join(text for _, _, text in each["segments"]) for each in shown["attempts"]}
+
+    assert {0: "words of 0. " * 2, 1: "words of 1. " * 2} == texts
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_relayed_reply_has_its_calls_and_tokens(stream):
+    call = {"index": 0, "id": "x", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    last = b"data: " + json.dumps({"id": "c", "choices": [], "usage": usage}).encode() + b"\n\n"
+    chunks = [chat_chunk(0, {"tool_calls": [call]}), chat_chunk(0, {}, "tool_calls"), last, b"data: [DONE]\n\n"]
+    play = stream_chunks(*chunks) if stream else fixed_reply(200, json.dumps(whole).encode())
+    async with (
+        raw_upstream(play) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=False, stream=stream))
+        (summary,) = await summaries(client)
+
+    assert ("relayed", ["calls"], ["add"]) == tuple(summary[key] for key in ("way", "outcome", "calls"))
+    assert (7, 3) == (summary["input_tokens"], summary["output_tokens"])
+
+
+async def test_a_request_that_still_runs_shows_what_has_come():
+    async with (
+        raw_upstream(stream_then(text_chunk("So far. "), then=hang)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+        client.stream("POST", CHAT, json=chat_body()) as response,
+    ):
+        lines = response.aiter_lines()
+        await anext(lines)
+        shown = await detail(client)
+        await lines.aclose()
+
+    assert ["running"] == shown["summary"]["outcome"]
+    assert "So far. " == "".join(text for _, _, text in shown["attempts"][0]["segments"])
+    assert "So far. " in shown["response"]["body"]["text"]
 
 
 async def test_a_refused_request_is_an_error_with_its_message():

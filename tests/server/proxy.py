@@ -40,13 +40,20 @@ class QuickServer(ProxyServer):
 async def running_proxy(upstream: str, *, limit: float = LIMIT, **settings: object) -> AsyncIterator[str]:
     """Serve fcshim in front of `upstream`; yield its URL without a path. The block may take `limit` seconds."""
     config = Config(upstream=upstream, port=0, **{"drain_timeout": 0.0, **settings})
-    with listen(config) as listener:
-        server = QuickServer(config)
+    async with running_app(create_app(config), limit=limit) as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def running_app(app: App, *, limit: float = LIMIT) -> AsyncIterator[str]:
+    """Serve an application on a port of its own; yield its URL without a path."""
+    with listen(app.config) as listener:
+        server = QuickServer(app.config, app)
         task = asyncio.create_task(server.serve(sockets=[listener]))
         await server.ready.wait()
         try:
             async with asyncio.timeout(limit):
-                yield f"http://{config.host}:{listener.getsockname()[1]}"
+                yield f"http://{app.config.host}:{listener.getsockname()[1]}"
         finally:
             server.request_exit()
             server.exit_requested.set()

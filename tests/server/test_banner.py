@@ -1,6 +1,7 @@
 """What `fcshim serve` writes when it starts."""
 
 import asyncio
+import functools
 import io
 import logging
 import re
@@ -12,7 +13,7 @@ from fcshim.config import Config, Secret
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.status_page import client_lines
 from fcshim.upstream import upstream_for
-from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.capabilities import Capabilities, model_reports
 from tests.engine.process import free_port
 from tests.scripted import HANG, Script, scripted_upstream
 from tests.server.proxy import http_client
@@ -31,7 +32,8 @@ def banner_of(monkeypatch, caplog):
         monkeypatch.setattr(sys, "stderr", out)
         config = Config(upstream=upstream, **settings)
         async with upstream_for(config) as endpoint:
-            await show_banner(config, Capabilities(endpoint), URL)
+            capabilities = Capabilities(endpoint)
+            await show_banner(config, capabilities, functools.partial(model_reports, config, capabilities), URL)
         return out.getvalue(), caplog.text
 
     caplog.set_level(logging.INFO, "fcshim.server")

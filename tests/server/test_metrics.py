@@ -13,7 +13,7 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.call_outcome import ReplyReading, outcome_of, outcomes_of_defects
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
-from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_texts, stream_then
+from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_chunks, stream_texts, stream_then
 
 parser = pytest.importorskip("prometheus_client.parser")
 Metrics = pytest.importorskip("fcshim.server.metrics").Metrics
@@ -216,3 +216,19 @@ async def test_figures_and_the_inspector_see_the_same_requests():
     assert 1 == found["fcshim_calls_total", "function_call", "clean"]
     assert 1 == len(listed)
     assert "function_call" in shown
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_tokens_of_a_relayed_reply_are_counted(stream):
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+    whole = json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+    texts = [ROLE, *(text_chunk("word ") for _ in range(500))]
+    end = b"data: " + json.dumps({"id": "c", "choices": [], "usage": usage}).encode() + b"\n\ndata: [DONE]\n\n"
+    play = stream_chunks(*texts, end) if stream else fixed_reply(200, whole)
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url, metrics=True) as url:
+        await post_chat(url, tools=False, stream=stream)
+        _, found = await figures(url)
+
+    assert 7 == found["fcshim_tokens_total", "input", "m", netloc(upstream)]
+    assert 3 == found["fcshim_tokens_total", "output", "m", netloc(upstream)]

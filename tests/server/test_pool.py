@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -311,3 +312,15 @@ async def test_one_upstream_stays_as_it_is():
         async with http_client(url) as client:
             assert 200 == (await client.get("/ready")).status_code
     assert "a/b" == upstream.requests[0].json_body["model"]
+
+
+async def test_the_status_page_and_the_metrics_name_the_upstreams_that_serve():
+    a, b = Engine("from a", "qwen"), Engine("from b", "gemma")
+    async with running_pool(a=a, b=b, general={"metrics": True}) as url, http_client(url) as client:
+        await post_chat(url, model="gemma", tools=False)
+        page = (await client.get("/", headers={"accept": "text/html"})).text
+        figures = (await client.get("/metrics")).text
+
+    assert "several upstreams at <code>a, b</code>" in page
+    assert all(name in page for name in ("qwen", "gemma"))
+    assert re.search(r'fcshim_requests_total\{[^}]*upstream="b"', figures)

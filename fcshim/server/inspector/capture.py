@@ -1,6 +1,6 @@
 """What is captured of requests: references to chunks and events that exist anyway, in a ring of limited size.
 
-Rule: a chunk costs a clock reading and a tuple; everything else happens when somebody looks. Credentials are masked
+Rule: a chunk is copied, and everything else happens when somebody looks. Credentials are masked
 before a request's texts are stored. A reply that repeats one is masked whenever it is shown: to search every reply
 would cost as much as to decode it.
 """
@@ -8,25 +8,23 @@ would cost as much as to decode it.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 
-from fcshim.codecs.base import Codec, UpstreamCodec
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.config import Config, ModelConfig
 from fcshim.config.credentials import CredentialMask
-from fcshim.dispatch import MIN_SIZE, ReplySink
+from fcshim.dispatch import MIN_SIZE
 from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.server.client_connection import ClientConnection, Message, Send
-from fcshim.server.inspector.decoded_reply import ChunkLog, DecodedReply, decode_reply, masked_reply, relayed_reply
+from fcshim.server.inspector.decoded_reply import DecodedReply, decode_reply, masked_reply, relayed_reply
+from fcshim.server.kept_replies import CHUNK_BYTES, ChunkLog
+from fcshim.server.observation import Read, RequestObserver, Write
+from fcshim.server.observed_request import ObservedRequest
 from fcshim.server.request_log import config_secrets
 
-_CHUNK_BYTES = 200
-"""What one captured chunk takes beside its data: an event with its text, a time and places in lists."""
-_WRITE_BYTES = 20
-_SLAB = 8_192
-"""Bytes that are charged at once, so that not every chunk has to be; what is left of them is given back at the end."""
 _CAPTURE_BYTES = 2_000
 _MAX_SUBSCRIBERS = 16
 """Open pages; each holds a connection and a set of ids."""
@@ -35,14 +33,14 @@ _MAX_SUBSCRIBERS = 16
 class AttemptCapture:
     """One request to the upstream and its reply. Times are of the monotonic clock."""
 
-    def __init__(self, reason: str, *, path: str, codec: UpstreamCodec, native: bool) -> None:
+    def __init__(self, reason: str, log: ChunkLog, *, path: str, codec: UpstreamCodec, native: bool) -> None:
         self.started_at = time.monotonic()
         self.reason = reason
         self.path = path
         self.body = b""
         self.codec = codec
         self.native = native
-        self.log = ChunkLog()
+        self.log = log
         self.error = ""
 
     @property
@@ -51,157 +49,14 @@ class AttemptCapture:
         return self.log.times[0] if self.log.times else 0.0
 
 
-class Capture:
-    """One request from a client, all attempts for it, and the response. Implements `dispatch.AttemptObserver`."""
+class _RingRoom:
+    """The bytes of the ring that one capture takes. It knows no capture: a cycle would outlive the ring's limit."""
 
-    def __init__(self, ring: "CaptureRing", number: int, connection: ClientConnection, codec: Codec) -> None:
+    def __init__(self, ring: "CaptureRing") -> None:
         self._ring = ring
-        self.id = str(number)
-        self.method, self.path, self.codec = connection.method, connection.path, codec
-        self.mask = CredentialMask(ring.secrets)
-        self.headers = self.mask.headers(connection.headers)
-        self.query = self.mask.query(connection.query)
-        self.time = time.time()
-        self.started_at = time.monotonic()
-        self.ended_at = 0.0
-        self.body = b""
-        self.model = ""
-        self.streamed = False
-        self.model_config: ModelConfig | None = None
-        self.tools: tuple[Tool, ...] = ()
-        self.attempts: list[AttemptCapture] = []
-        self.status = 0
-        self.sent = ChunkLog()
-        self.error = ""
-        self.withheld = ""
-        self.size = _CAPTURE_BYTES
-        self._unused: list[Callable[[], int]] = []
+        self.size = 0
 
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Keep the decoded request and its body, without credentials."""
-        self.model, self.streamed, self.model_config = self.mask.mask_text(request.model), request.stream, model
-        masked = self.mask.mask(self.mask.body(body))
-        if self.mask.overflowed:
-            self.withheld = "it has too many different credentials"
-        elif self._charge(2 * len(masked)):
-            self.body, self.tools = masked, self._masked_tools(request.tools)
-
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
-        """Keep the request that is sent upstream."""
-        sent = exchange.upstream_request
-        attempt = AttemptCapture(self.mask.mask_text(reason), path=sent.path, codec=exchange.codec, native=native)
-        self.attempts.append(attempt)
-        if self.withheld:
-            return
-        if len(sent.body) < MIN_SIZE:
-            attempt.body = self._masked_body(sent.body)
-        else:  # streams of others go on meanwhile; until then the prompt is not shown
-            asyncio.get_running_loop().run_in_executor(None, self._mask_prompt, attempt, sent.body)
-
-    def _mask_prompt(self, attempt: AttemptCapture, body: bytes) -> None:
-        attempt.body = self._masked_body(body)
-
-    def fail_attempt(self, message: str) -> None:
-        """Keep why the last attempt failed."""
-        if self.attempts:
-            self.attempts[-1].error = self.mask.mask_text(message)
-
-    def end_attempt(self, batch: Batch) -> None:
-        """Keep the last events of an attempt, which came without bytes."""
-        if self.attempts and batch and self._charge(_CHUNK_BYTES):
-            log = self.attempts[-1].log
-            log.append(time.monotonic(), b"")
-            log.batches.append(batch)
-
-    def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the upstream's body, and keeps it. It runs once per chunk."""
-        decode, feed, clock = exchange.feed, sink.feed, time.monotonic
-        log, reserve = self.attempts[-1].log, self._reserve
-        buffer, keep_end, keep_time, keep_batch = log.data, log.ends.append, log.times.append, log.batches.append
-        keep_data = buffer.extend
-        room = 0
-
-        def read(data: bytes) -> bool:
-            nonlocal room
-            batch = decode(data)
-            room -= len(data) + _CHUNK_BYTES
-            if room < 0:
-                room = reserve(len(data) + _CHUNK_BYTES)
-            if room >= 0:
-                keep_data(data)
-                keep_end(len(buffer))
-                keep_time(clock())
-                keep_batch(batch[0][1] if len(batch) == 1 and not batch[0][0] else batch)
-            return feed(batch) and not exchange.finished
-
-        self._unused.append(lambda: room)
-        return read
-
-    def watch_response(self, send: Send) -> Send:
-        """Return an ASGI `send` that keeps what it sends."""
-        keep, reserve, clock = self.sent.append, self._reserve, time.monotonic
-        room = 0
-
-        def send_and_keep(message: Message) -> Awaitable[None]:
-            nonlocal room
-            data = message.get("body")
-            if data:
-                room -= len(data) + _WRITE_BYTES
-                if room < 0:
-                    room = reserve(len(data) + _WRITE_BYTES)
-                if room >= 0:
-                    keep(clock(), data)
-            elif "status" in message:
-                self.status = message["status"]
-            return send(message)
-
-        self._unused.append(lambda: room)
-        return send_and_keep
-
-    def end(self, error: str) -> None:
-        """Take note that the response has ended; `error` says why it failed, empty if it did not."""
-        self.error = self.mask.mask_text(error)
-        self.ended_at = time.monotonic()
-        self._give_back()
-        if self.withheld:
-            self.sent, self.attempts = ChunkLog(), []
-        self._ring.end(self)
-
-    def decoded(self, attempt: AttemptCapture) -> DecodedReply:
-        """Return the reply of an attempt, without credentials."""
-        reply = decode_reply(attempt.codec, attempt.log)
-        return masked_reply(reply, self.mask) or reply
-
-    def repeats_credentials(self) -> bool:
-        """Tell whether the reply spells a credential of the request, also across the borders of its chunks."""
-        replies = [decode_reply(attempt.codec, attempt.log) for attempt in self.attempts]
-        if not self.attempts:
-            replies = [relayed_reply(self.codec.decoder(), self.sent.chunks())]
-        return any(masked_reply(reply, self.mask) is not None for reply in replies)
-
-    def response_text(self) -> str:
-        """Return what the client got, without credentials; a stream may hold one in pieces, so it is all or nothing."""
-        data = bytes(self.sent.data)
-        if self.mask.is_needed and (self.mask.mask(data) != data or self.repeats_credentials()):
-            return "(not shown: the reply repeats a credential of the request)"
-        return data.decode("utf-8", "replace")
-
-    def _masked_body(self, body: bytes) -> bytes:
-        masked = self.mask.mask(self.mask.body(body))
-        return masked if self._charge(len(masked)) else b""
-
-    def _reserve(self, size: int) -> int:
-        """Charge for `size` bytes and some to come; return how many are left for these, -1 if there is no room."""
-        return _SLAB if self._charge(size + _SLAB) else -1
-
-    def _give_back(self) -> None:
-        """Return what was reserved and not used."""
-        unused = sum(max(remainder(), 0) for remainder in self._unused)
-        self._unused.clear()
-        self.size -= unused
-        self._ring.used -= unused
-
-    def _charge(self, size: int) -> bool:
+    def charge(self, size: int) -> bool:
         """Count bytes to be kept; return whether the ring has room for them."""
         ring = self._ring
         if ring.used + size > ring.limit and not ring.make_room(size):
@@ -209,6 +64,133 @@ class Capture:
         self.size += size
         ring.used += size
         return True
+
+
+class Capture(RequestObserver):
+    """One request from a client, all attempts for it, and the response."""
+
+    wants_writes = True
+
+    def __init__(self, ring: "CaptureRing", number: int, seen: ObservedRequest) -> None:
+        connection = seen.connection
+        self._ring = ring
+        self._seen: ObservedRequest | None = seen
+        self.id = str(number)
+        self.method, self.path, self.codec = connection.method, connection.path, seen.codec
+        self.upstream = ring.upstream
+        self.mask = CredentialMask(ring.secrets)
+        self.headers = self.mask.headers(connection.headers)
+        self.query = self.mask.query(connection.query)
+        self.time, self.started_at = seen.began, seen.started_at
+        self.ended_at = 0.0
+        self.body = b""
+        self.model = ""
+        self.streamed = False
+        self.model_config: ModelConfig | None = None
+        self.tools: tuple[Tool, ...] = ()
+        self.attempts: list[AttemptCapture] = []
+        self.calls, self.usage = seen.calls, seen.usage
+        self.status = 0
+        self.room = _RingRoom(ring)
+        self.sent = ChunkLog(self.room.charge)
+        self.error = ""
+        self.withheld = ""
+
+    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+        """Keep the decoded request and its body, without credentials."""
+        self.model, self.streamed, self.model_config = self.mask.mask_text(request.model), request.stream, model
+        masked = self.mask.mask(self.mask.body(body))
+        if self.mask.overflowed:
+            self.withheld = "it has too many different credentials"
+        elif self.room.charge(2 * len(masked)):
+            self.body, self.tools = masked, self._masked_tools(request.tools)
+
+    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+        """Keep the request that is sent upstream."""
+        sent, log = exchange.upstream_request, ChunkLog(self.room.charge)
+        attempt = AttemptCapture(self.mask.mask_text(reason), log, path=sent.path, codec=exchange.codec, native=native)
+        self.attempts.append(attempt)
+        self._name_upstream()
+        if self.withheld:
+            return
+        if len(sent.body) < MIN_SIZE:
+            attempt.body = self._masked_body(sent.body)
+        else:  # streams of others go on meanwhile; until then the prompt is not shown
+            asyncio.get_running_loop().run_in_executor(None, self._mask_prompt, attempt, sent.body)
+
+    def fail_attempt(self, message: str) -> None:
+        """Keep why the last attempt failed."""
+        self.attempts[-1].error = self.mask.mask_text(message)
+
+    def end_attempt(self, batch: Batch) -> None:
+        """Keep the last events of an attempt, which came without bytes."""
+        if self.attempts and batch:
+            self.attempts[-1].log.add_last(batch)
+
+    def take_reads(self, reads: Sequence[Read]) -> None:
+        """Keep some reads of the attempt."""
+        self.attempts[-1].log.add_reads(reads)
+
+    def take_writes(self, writes: Sequence[Write]) -> None:
+        """Keep some writes of the response."""
+        self.sent.add_writes(writes)
+
+    def take_status(self, status: int) -> None:
+        """Keep the status."""
+        self.status = status
+
+    def end(self, status: int, error: str) -> None:
+        """Take note that the response has ended, and let go of what is not masked."""
+        self.status, self.error, self.ended_at = status, self.mask.mask_text(error), time.monotonic()
+        if self._seen is not None:
+            self._name_upstream()
+            self.usage, self._seen = self._seen.usage, None
+        if self.withheld:
+            self.sent, self.attempts = ChunkLog(self.room.charge), []
+        self.room.charge(len(self.calls) * CHUNK_BYTES)
+        self._ring.end(self)
+
+    def catch_up(self) -> None:
+        """Take what came since the last block, if the request still runs. Call it on the event loop."""
+        observers = None if self._seen is None else self._seen.connection.observers
+        if observers is not None:
+            observers.catch_up()
+
+    def decoded(self, attempt: AttemptCapture) -> list[DecodedReply]:
+        """Return the reply of an attempt, each choice of it, without credentials."""
+        return [masked_reply(reply, self.mask) or reply for reply in decode_reply(attempt.codec, attempt.log)]
+
+    def relayed(self) -> list[DecodedReply]:
+        """Return the reply that was relayed, each choice of it, without credentials."""
+        if self.status != 200 or not self.model:
+            return []
+        replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
+        return [masked_reply(reply, self.mask) or reply for reply in replies]
+
+    def repeats_credentials(self) -> bool:
+        """Tell whether the reply spells a credential of the request, also across the borders of its chunks."""
+        replies = [reply for attempt in self.attempts for reply in decode_reply(attempt.codec, attempt.log)]
+        if not self.attempts:
+            replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
+        return any(masked_reply(reply, self.mask) is not None for reply in replies)
+
+    def response_text(self) -> str:
+        """Return what the client got, without credentials; a stream may hold one in pieces, so it is all or nothing."""
+        data = self.sent.data
+        if self.mask.is_needed and (self.mask.mask(data) != data or self.repeats_credentials()):
+            return "(not shown: the reply repeats a credential of the request)"
+        return data.decode("utf-8", "replace")
+
+    def _name_upstream(self) -> None:
+        if self._seen is not None:
+            self.upstream = self._seen.upstream or self.upstream
+
+    def _mask_prompt(self, attempt: AttemptCapture, body: bytes) -> None:
+        attempt.body = self._masked_body(body)
+
+    def _masked_body(self, body: bytes) -> bytes:
+        masked = self.mask.mask(self.mask.body(body))
+        return masked if self.room.charge(len(masked)) else b""
 
     def _masked_tools(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         data = msgspec.json.encode(tools)
@@ -230,25 +212,34 @@ class Subscriber:
 
 
 class CaptureRing:
-    """The last captures, up to `limit` bytes in all, running requests included."""
+    """The last captures, up to `limit` bytes in all, running requests included.
+
+    Implements `observers.ServerObserver`.
+    """
 
     def __init__(self, config: Config) -> None:
         self.limit = config.inspect_bytes
         self.used = 0
         self.secrets = config_secrets(config)
+        self.upstream = "" if config.upstreams else urlsplit(config.upstream).netloc.rpartition("@")[2]
         self._captures: dict[str, Capture] = {}
         self._ended: deque[Capture] = deque()
         self._count = 0
         self._subscribers: set[Subscriber] = set()
 
-    def begin(self, connection: ClientConnection, codec: Codec) -> Capture:
-        """Capture a request."""
+    def begin(self, seen: ObservedRequest) -> Capture | None:
+        """Capture a request for a reply."""
+        if seen.operation != "reply":
+            return None
         self._count += 1
-        capture = Capture(self, self._count, connection, codec)
-        self.used += capture.size
+        capture = Capture(self, self._count, seen)
+        capture.room.charge(_CAPTURE_BYTES)
         self._captures[capture.id] = capture
         self._notify(capture)
         return capture
+
+    def close(self) -> None:
+        """Do nothing: what is captured is not kept."""
 
     def end(self, capture: Capture) -> None:
         """Take note that a request has ended."""
@@ -264,7 +255,7 @@ class CaptureRing:
         """
         while self._ended and self.used + size > self.limit - self.limit // 10:
             oldest = self._ended.popleft()
-            self.used -= oldest.size
+            self.used -= oldest.room.size
             del self._captures[oldest.id]
         return self.used + size <= self.limit
 

@@ -3,7 +3,6 @@
 Rule: `pieces` are what the model wrote, in its order, each with its time; `events` are what the client was told.
 """
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -13,36 +12,9 @@ from fcshim.codecs.base import Decoder, UpstreamCodec
 from fcshim.config.credentials import CredentialMask
 from fcshim.errors import FcshimError
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallStart
-from fcshim.pipeline.exchange import Batch
+from fcshim.server.kept_replies import ChunkLog
 
 PieceKind = Literal["text", "reasoning", "name", "arguments"]
-
-
-class ChunkLog:
-    """The bytes of one body as they came, with times, and what each chunk completed.
-
-    The bytes are copied into one buffer: to keep their objects would make every chunk touch memory that no cache has.
-    """
-
-    __slots__ = ("batches", "data", "ends", "times")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.ends = array("Q")
-        self.times = array("d")
-        self.batches: list[Batch | Event] = []
-        """For a reply of the upstream; a single event of the first choice stands without its batch."""
-
-    def append(self, at: float, data: bytes) -> None:
-        """Add a chunk."""
-        self.data += data
-        self.ends.append(len(self.data))
-        self.times.append(at)
-
-    def chunks(self) -> list[tuple[float, bytes]]:
-        """Return the chunks with their times."""
-        data, starts = bytes(self.data), [0, *self.ends]
-        return [(at, data[start:end]) for at, start, end in zip(self.times, starts[:-1], self.ends, strict=False)]
 
 
 class Piece(NamedTuple):
@@ -54,39 +26,55 @@ class Piece(NamedTuple):
 
 
 class DecodedReply(msgspec.Struct, frozen=True):
-    """One reply, of its first choice."""
+    """One choice of one reply."""
 
+    choice: int
     pieces: list[Piece]
     events: list[tuple[float, Event]]
 
 
-def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> DecodedReply:
-    """Decode what was captured so far; what cannot be decoded ends the pieces."""
-    pieces = _pieces(decoded_events(codec.decoder(), log.chunks()))
-    return DecodedReply(list(pieces), logged_events(log))
+TimedEvent = tuple[float, int, Event]
+"""An event with its time and its choice."""
 
 
-def logged_events(log: ChunkLog) -> list[tuple[float, Event]]:
-    """Return the events of the first choice, with times."""
-    pairs = zip(log.times, log.batches, strict=False)  # a thread may see a chunk that is being added
-    return [(at, event) for at, batch in pairs for event in _first_choice(batch)]
+def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> list[DecodedReply]:
+    """Decode what was captured so far, each choice; what cannot be decoded ends the pieces."""
+    written, told = _by_choice(decoded_events(codec.decoder(), log.chunks())), _by_choice(log.events())
+    return [
+        DecodedReply(choice, list(_pieces(written.get(choice, ()))), told.get(choice, []))
+        for choice in sorted({0, *written, *told})
+    ]
 
 
-def _first_choice(batch: Batch | Event) -> list[Event]:
-    return [event for choice, event in batch if choice == 0] if isinstance(batch, list) else [batch]
+def told_replies(log: ChunkLog) -> list[DecodedReply]:
+    """Return what the client was told of a reply, each choice."""
+    return [DecodedReply(choice, [], events) for choice, events in sorted(_by_choice(log.events()).items())]
 
 
-def decoded_events(decoder: Decoder, data: Iterable[tuple[float, bytes]]) -> list[tuple[float, Event]]:
+def relayed_reply(decoder: Decoder, sent: Sequence[tuple[float, bytes]]) -> list[DecodedReply]:
+    """Decode a relayed response, each choice: what the model wrote is what the client got."""
+    found = _by_choice(decoded_events(decoder, sent))
+    return [DecodedReply(choice, list(_pieces(events)), events) for choice, events in sorted(found.items())]
+
+
+def decoded_events(decoder: Decoder, data: Iterable[tuple[float, bytes]]) -> list[TimedEvent]:
     """Decode the bytes of a body with their times, up to the first that cannot be decoded."""
-    result: list[tuple[float, Event]] = []
+    result: list[TimedEvent] = []
     last = 0.0
     try:
         for last, each in data:
-            result += [(last, event) for choice, event in decoder.feed(each) if choice == 0]
+            result += [(last, choice, event) for choice, event in decoder.feed(each)]
         if not decoder.ended:
-            result += [(last, event) for choice, event in decoder.close() if choice == 0]
+            result += [(last, choice, event) for choice, event in decoder.close()]
     except FcshimError:
         return result
+    return result
+
+
+def _by_choice(events: Iterable[TimedEvent]) -> dict[int, list[tuple[float, Event]]]:
+    result: dict[int, list[tuple[float, Event]]] = {}
+    for at, choice, event in events:
+        result.setdefault(choice, []).append((at, event))
     return result
 
 
@@ -103,12 +91,6 @@ def _pieces(events: Iterable[tuple[float, Event]]) -> Iterable[Piece]:
                 yield Piece(at, "arguments", event.tool_call_arguments_chunk)
 
 
-def relayed_reply(decoder: Decoder, sent: Sequence[tuple[float, bytes]]) -> DecodedReply:
-    """Decode a relayed response: what the model wrote is what the client got."""
-    events = decoded_events(decoder, sent)
-    return DecodedReply(list(_pieces(events)), events)
-
-
 def masked_reply(reply: DecodedReply, mask: CredentialMask) -> DecodedReply | None:
     """Return the reply without credentials, its pieces and events joined; None if it has none."""
     if not mask.is_needed:
@@ -118,7 +100,7 @@ def masked_reply(reply: DecodedReply, mask: CredentialMask) -> DecodedReply | No
     masked_events = [(at, _masked_event(event, mask)) for at, event in events]
     if masked_pieces == pieces and masked_events == events:
         return None
-    return DecodedReply(masked_pieces, masked_events)
+    return DecodedReply(reply.choice, masked_pieces, masked_events)
 
 
 def _joined_pieces(pieces: Iterable[Piece]) -> Iterable[Piece]:

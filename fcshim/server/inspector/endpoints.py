@@ -8,6 +8,7 @@ import asyncio
 import functools
 import importlib.resources
 from collections.abc import Awaitable, Callable
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -18,7 +19,7 @@ from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.inspector.capture import Capture, CaptureRing
 from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
-from fcshim.server.inspector.views import detail_of, summary_of
+from fcshim.server.inspector.views import RequestSummary, detail_of, summary_of
 from fcshim.upstream.capabilities import ModelReport
 
 _ROOT = "/fcshim/"
@@ -60,6 +61,8 @@ class InspectorEndpoints:
         self._config = config
         self._reports = reports
         self._ring = ring
+        self._summaries: WeakKeyDictionary[Capture, RequestSummary] = WeakKeyDictionary()
+        """Of requests that have ended."""
 
     @staticmethod
     def is_page(connection: ClientConnection) -> bool:
@@ -93,7 +96,7 @@ class InspectorEndpoints:
             raise RequestError("expected GET", status=405)
         if path == "requests":
             captures = self._ring.newest_first()[:_MAX_LISTED]
-            found = await run_off_loop(MIN_SIZE, lambda: list(map(summary_of, captures)))
+            found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
             await _respond(connection, {"requests": found})
         elif path.startswith("requests/"):
             await self._serve_detail(connection, path.removeprefix("requests/"))
@@ -118,6 +121,7 @@ class InspectorEndpoints:
                 status=404,
                 kind="not_found",
             )
+        capture.catch_up()
         await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
 
     async def _serve_events(self, connection: ClientConnection) -> None:
@@ -135,9 +139,17 @@ class InspectorEndpoints:
                     subscriber.wake.clear()
                     changed, subscriber.changed = subscriber.changed, {}
                     captures = [found for each in changed if (found := self._ring.find(each))]
-                    await connection.write(_event(captures))
+                    await connection.write(_event(list(map(self._summary, captures))))
         finally:
             self._ring.unsubscribe(subscriber)
+
+    def _summary(self, capture: Capture) -> RequestSummary:
+        found = self._summaries.get(capture)
+        if found is None:
+            found = summary_of(capture)
+            if found.duration is not None:
+                self._summaries[capture] = found
+        return found
 
     async def _models(self) -> dict[str, object]:
         return {
@@ -148,9 +160,8 @@ class InspectorEndpoints:
         }
 
 
-def _event(captures: list[Capture]) -> bytes:
-    summaries = msgspec.json.encode([summary_of(capture) for capture in captures])
-    return b"data: " + summaries + b"\n\n"
+def _event(summaries: list[RequestSummary]) -> bytes:
+    return b"data: " + msgspec.json.encode(summaries) + b"\n\n"
 
 
 async def _respond(connection: ClientConnection, document: object) -> None:

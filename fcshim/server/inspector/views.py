@@ -3,7 +3,6 @@
 Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 
@@ -17,13 +16,15 @@ from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.inspector.capture import AttemptCapture, Capture
-from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, logged_events, masked_reply, relayed_reply
+from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, told_replies
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
 
 MAX_SHOWN = 1_000_000
 """Characters of one text that the page gets; a browser shows that many, in parts, without delay."""
 MAX_EVENTS = 2_000
 MAX_SEGMENTS = 20_000
+_REJECTED = frozenset({"not_offered", "malformed", "invalid", "limit"})
+"""Outcomes of calls that the client did not get."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
     method: str
     path: str
     model: str
+    upstream: str
+    """Its name where there are several, else its address."""
     dialect: str
     way: str
     """How the upstream was asked: prompt, native, relayed, or empty if nothing was sent."""
@@ -63,20 +66,12 @@ def shown(text: str) -> Shown:
 
 
 def summary_of(capture: Capture) -> RequestSummary:
-    """Summarise a capture; that of one that has ended is made once."""
-    return _ended_summary(capture) if capture.ended_at else _summary(capture)
-
-
-@functools.lru_cache(maxsize=1024)
-def _ended_summary(capture: Capture) -> RequestSummary:
-    return _summary(capture)
-
-
-def _summary(capture: Capture) -> RequestSummary:
-    events = [event for _, event in _client_events(capture)]
-    usage = next((event for event in reversed(events) if isinstance(event, Usage)), None)
+    """Summarise a capture."""
+    replies = _replies(capture)
+    events = [event for reply in replies for _, event in reply.events]
     chunks = [attempt.first_at for attempt in capture.attempts if attempt.first_at]
     first = min(chunks, default=capture.sent.times[0] if capture.sent.times else 0.0)
+    usage = capture.usage or next((event for event in reversed(events) if isinstance(event, Usage)), None)
     return RequestSummary(
         id=capture.id,
         time=capture.time,
@@ -84,6 +79,7 @@ def _summary(capture: Capture) -> RequestSummary:
         method=capture.method,
         path=capture.path,
         model=capture.model,
+        upstream=capture.upstream,
         dialect=_dialect_name(capture),
         way=_way(capture),
         streamed=capture.streamed,
@@ -100,17 +96,11 @@ def _summary(capture: Capture) -> RequestSummary:
     )
 
 
-def _client_events(capture: Capture) -> list[tuple[float, Event]]:
+def _replies(capture: Capture) -> list[DecodedReply]:
+    """Return what the client was told, each choice of each attempt."""
     if capture.attempts:
-        return [pair for attempt in capture.attempts for pair in logged_events(attempt.log)]
-    return _relayed(capture).events
-
-
-def _relayed(capture: Capture) -> DecodedReply:
-    if capture.status != 200 or not capture.model:
-        return DecodedReply([], [])
-    reply = relayed_reply(capture.codec.decoder(), capture.sent.chunks())
-    return masked_reply(reply, capture.mask) or reply
+        return [reply for attempt in capture.attempts for reply in told_replies(attempt.log)]
+    return capture.relayed()
 
 
 def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
@@ -120,11 +110,14 @@ def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
     ends = [event for event in events if isinstance(event, ToolCallEnd)]
     stops = [event.stop_reason for event in events if isinstance(event, Stop)]
     failed = capture.status >= 400 or capture.error or any(isinstance(event, Error) for event in events)
+    outcomes = {call.outcome for call in capture.calls}
     found = {
         "error": failed,
         "calls": any(end.error is None for end in ends),
-        "rejected": any(end.error is not None for end in ends),
+        "rejected": any(end.error is not None for end in ends) or bool(outcomes & _REJECTED),
         "truncated": "max_tokens" in stops or any(end.error and end.error.kind == "truncated" for end in ends),
+        "repaired": "repaired" in outcomes,
+        "rescued": "rescued" in outcomes,
         "coerced": any(end.coerced for end in ends),
         "retried": any(attempt.reason for attempt in capture.attempts),
         "withheld": capture.withheld,
@@ -148,8 +141,8 @@ def _dialect_name(capture: Capture) -> str:
 
 def detail_of(capture: Capture) -> dict[str, JSON]:
     """Return everything about a capture. Long work: call it beside the event loop."""
-    texts = [_attempt_view(capture, attempt) for attempt in capture.attempts]
-    relayed = [] if capture.attempts else _relayed_view(capture)
+    texts = [view for attempt in capture.attempts for view in _attempt_views(capture, attempt)]
+    relayed = [] if capture.attempts else _relayed_views(capture)
     return {
         "summary": summary_of(capture),
         "withheld": capture.withheld,
@@ -169,30 +162,26 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
         },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
-            "first": [attempt.first_at - capture.started_at for attempt in capture.attempts if attempt.first_at],
+            "first": [
+                attempt.first_at - capture.started_at if attempt.first_at else None for attempt in capture.attempts
+            ],
             "duration": capture.ended_at - capture.started_at if capture.ended_at else None,
         },
     }
 
 
-def _attempt_view(capture: Capture, attempt: AttemptCapture) -> dict[str, JSON]:
-    reply = capture.decoded(attempt)
-    return {
-        "reason": attempt.reason,
-        "error": attempt.error,
-        "path": attempt.path,
-        "native": attempt.native,
-        "prompt": shown(attempt.body.decode("utf-8", "replace")),
-        **_reply_view(capture, reply),
-    }
+def _attempt_views(capture: Capture, attempt: AttemptCapture) -> list[dict[str, JSON]]:
+    note = {"reason": attempt.reason, "error": attempt.error, "path": attempt.path, "native": attempt.native}
+    prompt = shown(attempt.body.decode("utf-8", "replace"))
+    return [
+        {**note, "prompt": prompt if reply.choice == 0 else Shown("", 0), **_reply_view(capture, reply)}
+        for reply in capture.decoded(attempt)
+    ]
 
 
-def _relayed_view(capture: Capture) -> list[dict[str, JSON]]:
-    reply = _relayed(capture)
-    if not reply.pieces:
-        return []
+def _relayed_views(capture: Capture) -> list[dict[str, JSON]]:
     note = {"reason": "", "error": "", "path": "", "native": True, "prompt": Shown("", 0)}
-    return [{**note, **_reply_view(capture, reply)}]
+    return [{**note, **_reply_view(capture, reply)} for reply in capture.relayed() if reply.pieces]
 
 
 def _reply_view(capture: Capture, reply: DecodedReply) -> dict[str, JSON]:
@@ -200,6 +189,7 @@ def _reply_view(capture: Capture, reply: DecodedReply) -> dict[str, JSON]:
     coloured, left_out = _coloured(capture, pieces)
     events = [{"at": at - capture.started_at, "event": event} for at, event in reply.events[:MAX_EVENTS]]
     return {
+        "choice": reply.choice,
         "times": [piece.at - capture.started_at for piece in pieces],
         "segments": coloured[:MAX_SEGMENTS],
         "left_out": left_out + sum(len(text) for _, _, text in coloured[MAX_SEGMENTS:]),

@@ -1,7 +1,7 @@
 // One request: what was sent, what came back, and what was made of it.
 
 import { get } from "./api.js";
-import { colouredText, copy, download, el, eventList, jsonTree, legend, line, longText, seconds, tags, withEscapes } from "./dom.js";
+import { colouredText, copy, download, el, eventList, jsonTree, legend, line, longText, seconds, tags, vectorEvents, withEscapes } from "./dom.js";
 
 export async function detailView(id, openPlayground) {
   const found = await get(`requests/${encodeURIComponent(id)}`);
@@ -17,13 +17,13 @@ export async function detailView(id, openPlayground) {
     summary.error && el("p", { class: "bad" }, line(summary.error, 2000)),
     found.withheld && el("p", { class: "bad" }, `Nothing of its content was kept: ${found.withheld}.`),
     timing(found.timing),
-    el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, index, found.attempts.length))),
+    el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, headings(found.attempts)[index]))),
     el("div", { class: "panes" }, requestPane(found), ...found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane), responsePane(found)));
 }
 
 function facts(summary) {
   const tokens = summary.output_tokens === null ? "" : `${summary.input_tokens} → ${summary.output_tokens} tokens`;
-  const parts = [new Date(summary.time * 1000).toLocaleString(), summary.way, summary.dialect, summary.streamed ? "streamed" : "in one piece", tokens, `status ${summary.status || "-"}`];
+  const parts = [new Date(summary.time * 1000).toLocaleString(), summary.upstream, summary.way, summary.dialect, summary.streamed ? "streamed" : "in one piece", tokens, `status ${summary.status || "-"}`];
   return line(parts.filter(Boolean).join(" · "), 400);
 }
 
@@ -50,7 +50,19 @@ function timing({ sent, first, duration }) {
   return el("div", { class: "panel" }, el("h2", {}, "Time"), bar);
 }
 
-function attemptPane(attempt, index, count) {
+// A second attempt and a second choice stand beside the first.
+function headings(attempts) {
+  const several = attempts.some((attempt) => attempt.choice);
+  const count = attempts.filter((attempt) => !attempt.choice).length;
+  let number = 0;
+  return attempts.map((attempt) => {
+    if (!attempt.choice) number += 1;
+    const parts = [count > 1 && `attempt ${number}`, several && `choice ${attempt.choice}`].filter(Boolean);
+    return `What the model wrote${parts.length ? ` (${parts.join(", ")})` : ""}`;
+  });
+}
+
+function attemptPane(attempt, heading) {
   const text = colouredText(attempt.segments, attempt.left_out);
   const total = attempt.times.length;
   const label = el("span", { class: "dim" });
@@ -62,7 +74,7 @@ function attemptPane(attempt, index, count) {
   const borders = el("input", { type: "checkbox", checked: true, change: () => text.classList.toggle("borders", borders.checked) });
   if (total) show(total);
   return el("div", { class: "panel attempt" },
-    el("h2", {}, count > 1 ? `Attempt ${index + 1}: what the model wrote` : "What the model wrote"),
+    el("h2", {}, heading),
     attempt.reason && el("p", {}, "Why: ", line(attempt.reason, 1000)),
     attempt.error && el("p", { class: "bad" }, line(attempt.error, 1000)),
     legend(),
@@ -120,21 +132,17 @@ function quoted(text) {
 function asCurl({ request }) {
   const query = request.query ? `?${request.query}` : "";
   const url = location.origin + encodeURI(request.path) + query;
-  return `curl ${quoted(url)} -H 'content-type: application/json' -d ${quoted(request.body.text)}`;
+  // A header's name may have any character that a shell reads.
+  const masked = request.headers.filter(([name, value]) => /^[a-z0-9-]+$/i.test(name) && /^([a-z]+ )?[*]{3}$/i.test(value) && name !== "cookie");
+  const keys = masked.map(([name, value]) => ` -H "${name}: ${value.replace("***", "$KEY")}"`).join("");
+  return `curl ${quoted(url)} -H 'content-type: application/json'${keys} -d ${quoted(request.body.text)}`;
 }
 
-// The format of tests/parse/vectors: events are joined texts and whole calls.
+const lastReply = (found) => found.attempts.findLast((attempt) => attempt.choice === 0);
+
 function asVector(found) {
-  const attempt = found.attempts.at(-1);
-  const events = [];
-  for (const { event } of attempt?.events ?? []) {
-    const last = events.at(-1);
-    if (event.type === "text" && last?.text !== undefined) last.text += event.text;
-    else if (event.type === "text") events.push({ text: event.text });
-    else if (event.type === "tool_call_end" && event.error) events.push({ call: event.tool_call_name, error: event.error.kind });
-    else if (event.type === "tool_call_end") events.push({ call: event.tool_call_name, arguments: event.tool_call_arguments_complete });
-    else if (event.type === "stop") events.push({ stop: event.stop_reason });
-  }
+  const attempt = lastReply(found);
+  const events = vectorEvents(attempt?.events ?? []);
   const name = `request ${found.summary.id}`;
   const tools = found.tools.length ? { tools: found.tools } : {};
   const options = found.summary.dialect ? { options: { dialect: found.summary.dialect } } : {};
@@ -148,6 +156,6 @@ function asLines(found) {
 }
 
 function forPlayground(found) {
-  const attempt = found.attempts.at(-1);
+  const attempt = lastReply(found);
   return { text: attempt ? modelText(attempt) : "", dialect: found.summary.dialect || "auto", tools: found.tools.length ? JSON.stringify(found.tools, null, 2) : "" };
 }

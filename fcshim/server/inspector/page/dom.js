@@ -139,6 +139,23 @@ export function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
+// The events in the format of tests/parse/vectors: joined texts and whole calls.
+export function vectorEvents(events) {
+  const result = [];
+  const join = (kind, text) => {
+    const last = result.at(-1);
+    if (last?.[kind] !== undefined) last[kind] += text;
+    else result.push({ [kind]: text });
+  };
+  for (const { event } of events) {
+    if (event.type === "text" || event.type === "reasoning") join(event.type, event.text);
+    else if (event.type === "tool_call_end" && event.error) result.push({ call: event.tool_call_name, error: event.error.kind });
+    else if (event.type === "tool_call_end") result.push({ call: event.tool_call_name, arguments: event.tool_call_arguments_complete });
+    else if (event.type === "stop") result.push({ stop: event.stop_reason });
+  }
+  return result;
+}
+
 const KINDS = ["text", "reasoning", "marker", "name", "arguments", "repaired", "dropped"];
 
 export function legend() {

@@ -74,9 +74,16 @@ function isEditing(target) {
   return target.closest("input:not([type=range]):not([type=checkbox]), textarea, select, dialog");
 }
 
+// Beside an open request, the next one opens.
+function move(step) {
+  list.move(step);
+  const [, name, id] = location.hash.split("/");
+  if (name === "requests" && id && list.selected) location.hash = `#/requests/${list.selected}`;
+}
+
 const KEYS = {
-  j: () => list.move(1),
-  k: () => list.move(-1),
+  j: () => move(1),
+  k: () => move(-1),
   Enter: () => list.selected && (location.hash = `#/requests/${list.selected}`),
   "/": () => {
     if (!list.search.isConnected || list.element.offsetParent === null) location.hash = "#/requests";

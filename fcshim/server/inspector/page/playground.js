@@ -1,7 +1,7 @@
 // Edit a reply, and see the events change.
 
 import { get, post } from "./api.js";
-import { colouredText, copy, el, eventList, legend, line } from "./dom.js";
+import { colouredText, copy, el, eventList, legend, line, vectorEvents } from "./dom.js";
 
 const EXAMPLE = 'Let me look.\n<function_call>\n{"name": "get_weather", "arguments": {"city": "Paris",}}\n</function_call>';
 
@@ -65,18 +65,7 @@ export class Playground {
 
   vector() {
     const asked = this.asked();
-    const events = [];
-    for (const { event } of this.last.events) {
-      const last = events.at(-1);
-      if (event.type === "text" && last?.text !== undefined) last.text += event.text;
-      else if (event.type === "text") events.push({ text: event.text });
-      else if (event.type === "reasoning" && last?.reasoning !== undefined) last.reasoning += event.text;
-      else if (event.type === "reasoning") events.push({ reasoning: event.text });
-      else if (event.type === "tool_call_end" && event.error) events.push({ call: event.tool_call_name, error: event.error.kind });
-      else if (event.type === "tool_call_end") events.push({ call: event.tool_call_name, arguments: event.tool_call_arguments_complete });
-      else if (event.type === "stop") events.push({ stop: event.stop_reason });
-    }
     const options = { dialect: asked.dialect, ...(asked.rescue ? { rescue: true } : {}) };
-    return JSON.stringify({ name: "from the playground", input: asked.text, ...(asked.tools ? { tools: asked.tools } : {}), options, events }, null, 2);
+    return JSON.stringify({ name: "from the playground", input: asked.text, ...(asked.tools ? { tools: asked.tools } : {}), options, ...(asked.stop_reason === "complete" ? {} : { stop_reason: asked.stop_reason }), events: vectorEvents(this.last.events) }, null, 2);
   }
 }

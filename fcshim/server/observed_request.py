@@ -1,0 +1,163 @@
+"""The facts about a request that metrics, records, traces and the inspector share: calls, tokens, times, attempts.
+
+Rule: most reads cost an addition; everything else happens at the ends of calls, of attempts and of the request.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fcshim.codecs.routes import RouteMatch
+from fcshim.config import ModelConfig
+from fcshim.events import Event, Stop, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.messages import Request
+from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
+from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.observation import ObservedRun, Read, RequestObserver, Write
+from fcshim.server.relayed_usage import RelayedUsage
+
+NO_DIALECT = "native"
+"""In place of a dialect, where the upstream reads the calls itself."""
+_FREQUENT = (Text, ToolCallChunk)
+_MAX_OBSERVED = 10_000
+"""Calls, attempts and runs of tools of one request that are kept."""
+
+
+class ObservedCall(NamedTuple):
+    """A call that the model made, or tried to make."""
+
+    name: str
+    dialect: str
+    outcome: CallOutcome
+
+
+class ObservedAttempt:
+    """One request to the upstream, and its reply."""
+
+    def __init__(self, exchange: AnyExchange, reason: str, started_at: float, *, native: bool) -> None:
+        self.exchange = exchange
+        self.native = native
+        self.backend = exchange.reading.backend
+        self.path = exchange.upstream_request.path
+        self.body = exchange.upstream_request.body
+        self.reason = reason
+        self.started_at = started_at
+        self.error = ""
+
+
+class ObservedRequest(RequestObserver):
+    """One request from a client. Times are of the monotonic clock; `began` is that of the beginning, in Unix time."""
+
+    def __init__(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
+        self.id = request_id
+        self.codec = route.api.codec
+        self.operation = route.operation
+        self.connection = connection
+        self.began = time.time()
+        self.started_at = time.monotonic()
+        self.received_at = self.ended_at = 0.0
+        self.first_event_at = 0.0
+        self.own_seconds = 0.0
+        """The time that the proxy itself took: until the first request upstream, and for the events of each read."""
+        self.body = b""
+        self.request: Request | None = None
+        self.model_config: ModelConfig | None = None
+        self.attempts: list[ObservedAttempt] = []
+        self.calls: list[ObservedCall] = []
+        self.runs: list[ObservedRun] = []
+        self.usage: Usage | None = None
+        self.stop_reason = ""
+        self.is_relayed = False
+        self._relayed_usage = RelayedUsage()
+        self.upstream_errors = 0
+        self.status = 0
+        self.error = ""
+
+    @property
+    def api(self) -> str:
+        """The client's API."""
+        return self.codec.name
+
+    @property
+    def model(self) -> str:
+        """The model that the client asked for."""
+        return "" if self.request is None else self.request.model
+
+    @property
+    def upstream(self) -> str:
+        """The name of the upstream that served it, where there are several; of those that were tried, the last."""
+        return self.connection.upstream
+
+    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+        """Take the decoded request."""
+        self.request, self.body, self.model_config = request, body, model
+        self.received_at = time.monotonic()
+
+    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+        """Take note of an attempt before it is sent."""
+        now = time.monotonic()
+        if not self.attempts:
+            self.own_seconds += now - self.received_at
+        if len(self.attempts) < _MAX_OBSERVED:
+            self.attempts.append(ObservedAttempt(exchange, reason, now, native=native))
+
+    def fail_attempt(self, message: str) -> None:
+        """Take note that the attempt failed."""
+        self.upstream_errors += 1
+        self.attempts[-1].error = message
+
+    def end_attempt(self, batch: Batch) -> None:
+        """Take note of the last events of the attempt."""
+        if self.attempts:
+            self._take_events(batch, time.monotonic())
+            exchange = self.attempts[-1].exchange
+            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(exchange.reading)]
+
+    def take_reads(self, reads: Sequence[Read]) -> None:
+        """Take some reads."""
+        self.own_seconds += sum([passed_at - came_at for came_at, passed_at, _, _ in reads])
+        for _, passed_at, _, batch in reads:
+            if len(batch) != 1 or type(batch[0][1]) not in _FREQUENT or not self.first_event_at:
+                self._take_events(batch, passed_at)
+
+    def take_relayed(self, reads: Sequence[Write]) -> None:
+        """Take some reads of a relayed reply."""
+        self.is_relayed = True
+        self.first_event_at = self.first_event_at or reads[0][0]
+        self._relayed_usage.add(data for _, data in reads)
+
+    def take_run(self, run: ObservedRun) -> None:
+        """Take note of a call that ran in this proxy."""
+        if len(self.runs) < _MAX_OBSERVED:
+            self.runs.append(run)
+
+    def end(self, status: int, error: str) -> None:
+        """Take note that the response has ended."""
+        self.ended_at = time.monotonic()
+        self.status, self.error = status, error
+        if self.is_relayed and self.request is not None and status == 200:
+            self.usage = self._relayed_usage.read(self.codec.decoder())
+
+    def _take_events(self, batch: Batch, at: float) -> None:
+        if batch and not self.first_event_at:
+            self.first_event_at = at
+        for _, event in batch:
+            self._take_event(event)
+
+    def _take_event(self, event: Event) -> None:
+        match event:
+            case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
+                exchange = self.attempts[-1].exchange
+                outcome = outcome_of(
+                    event, exchange.reading, is_retry=exchange.is_retry, unmended=bool(exchange.unmended)
+                )
+                self.calls.append(self._call(event.tool_call_name, outcome))
+            case Usage():
+                self.usage = event
+            case Stop():
+                self.stop_reason = event.stop_reason
+
+    def _call(self, name: str, outcome: CallOutcome) -> ObservedCall:
+        dialect = self.attempts[-1].exchange.reading.dialect
+        return ObservedCall(name, NO_DIALECT if dialect is None else dialect.name, outcome)
