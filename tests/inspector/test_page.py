@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripted import event
 from tests.server.proxy import CALL, chat_body, http_client, post_chat, running_proxy
-from tests.server.raw_upstream import raw_upstream, stream_texts
+from tests.server.raw_upstream import raw_upstream, stream_chunks, stream_texts
 
 playwright = pytest.importorskip("playwright.async_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -143,6 +144,27 @@ async def test_a_request_is_coloured_and_its_slider_goes_through_time():
     assert hidden > 5
     assert 0 == shown
     assert CALL in given
+
+
+async def test_the_next_request_opens_by_a_key_and_choices_stand_beside_each_other():
+    two = [
+        event(choices=[{"index": at, "delta": {"content": f"choice {at}"}, "finish_reason": "stop"}]) for at in range(2)
+    ]
+    async with (
+        raw_upstream(stream_texts("one"), stream_chunks(*two, b"data: [DONE]\n\n")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+    ):
+        await post_chat(url, model="first")
+        await post_chat(url, model="second", n=2)
+        async with opened(url) as page:
+            await page.click("tbody tr[data-id='2']")
+            await page.wait_for_selector(".detail h2:has-text('second')")
+            headings = await page.locator(".attempt h2").all_inner_texts()
+            await page.locator("#view").focus()
+            await page.keyboard.press("j")
+            await page.wait_for_selector(".detail h2:has-text('first')")
+
+    assert ["What the model wrote (choice 0)", "What the model wrote (choice 1)"] == headings
 
 
 async def test_the_playground_follows_what_is_typed_and_models_are_listed():
