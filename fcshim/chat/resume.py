@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.chat.session import PATH_OPTIONS, ChatSession, SessionOptions, SessionStore
+from fcshim.chat.session import ChatSession, SessionOptions, SessionStore
 from fcshim.chat.settings import ChatSettings
 from fcshim.errors import ConfigError
 from fcshim.sanitize import sanitize_line
@@ -53,7 +53,7 @@ class Resumption:
         for name, value in _listed(given):
             self._say_replaced(f"--{name}", getattr(kept, name), value)
         restored = {name: value for name, value in _listed(kept) if not getattr(given, name)}
-        risky = {name: value for name, value in restored.items() if name in PATH_OPTIONS}
+        risky = {name: path for name, path in kept.paths.items() if name in restored}
         gone = [name for name, value in risky.items() if not Path(value).exists()]
         for name in gone:
             self._say(f"the session used --{name} {risky.pop(name)}, which is gone; it goes on without")

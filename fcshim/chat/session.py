@@ -16,6 +16,7 @@ from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
 from fcshim.messages import Message
+from fcshim.prompt.dialect_folder import is_dialect_folder
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PRIVATE_FOLDER = 0o700
@@ -37,9 +38,16 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     commands: str | None = None
     profiles: str | None = None
 
+    @property
+    def paths(self) -> dict[str, str]:
+        """Those that name a file or a folder, by name: what may be read, changed and started."""
+        given = {name: getattr(self, name) or "" for name in _PATH_OPTIONS}
+        if self.dialect and is_dialect_folder(self.dialect):
+            given["dialect"] = self.dialect
+        return {name: path for name, path in given.items() if path}
 
-PATH_OPTIONS = ("root", "mcp", "custom", "skills", "commands", "profiles")
-"""Options that name a file or a folder: what may be read, changed and started."""
+
+_PATH_OPTIONS = ("root", "mcp", "custom", "skills", "commands", "profiles")
 
 
 class ChatSession(msgspec.Struct):

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.chat.session import PATH_OPTIONS, SessionOptions
+from fcshim.chat.session import SessionOptions
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.tools.permission import PermissionMode
@@ -54,6 +54,5 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     def options(self) -> SessionOptions:
         """What a session keeps of them. Paths are absolute, as it may be resumed in another folder."""
         given = msgspec.convert(self, SessionOptions, from_attributes=True)
-        named = {name: getattr(given, name) for name in PATH_OPTIONS if getattr(given, name)}
-        paths = {name: str(Path(path).expanduser().absolute()) for name, path in named.items()}
+        paths = {name: str(Path(path).expanduser().absolute()) for name, path in given.paths.items()}
         return msgspec.structs.replace(given, **paths)

@@ -39,9 +39,12 @@ _Row = TypeVar("_Row")
 
 def find_dialect(dialect: str | Dialect) -> Dialect:
     """Return the dialect of this name, or the one of this folder or JSON file (`./mine`). Raises `ConfigError`."""
-    if isinstance(dialect, str) and ("/" in dialect or "\\" in dialect or dialect.endswith(".json")):
-        return load_dialect(dialect)
-    return get_dialect(dialect)
+    return load_dialect(dialect) if isinstance(dialect, str) and is_dialect_folder(dialect) else get_dialect(dialect)
+
+
+def is_dialect_folder(name: str) -> bool:
+    """Return whether the setting names a folder or a JSON file, not a dialect of the table."""
+    return "/" in name or "\\" in name or name.endswith(".json")
 
 
 def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:

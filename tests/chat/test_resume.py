@@ -130,3 +130,14 @@ def test_an_address_that_is_not_confirmed_is_an_error(store, tmp_path, answers):
     answers("n")
     with pytest.raises(ConfigError, match="which was not confirmed; another one can be named"):
         resumed(store)
+
+
+@pytest.mark.security
+def test_the_folder_of_a_dialect_is_a_folder(store, tmp_path, answers):
+    session = saved(store, tmp_path, root=None, mcp=None, dialect=str(tmp_path))
+    file = str(store.save(session, tmp_path / "theirs.json"))
+    asked = answers("n")
+    resumed_session, _ = resumed(store, file, url=URL)
+
+    assert resumed_session.options.dialect is None
+    assert f"--dialect {tmp_path}," in asked[0]
