@@ -71,7 +71,7 @@ async def test_commands_are_completed(tmp_path):
         screen.type("/to" + TAB)
         await screen.expect("/tools")
         screen.type(ENTER)
-        await screen.expect("--mcp FILE and --root DIR add some")
+        await screen.expect("There are no tools")
 
 
 async def test_a_picture_that_the_model_cannot_see_is_not_sent(tmp_path):
@@ -84,3 +84,20 @@ async def test_a_picture_that_the_model_cannot_see_is_not_sent(tmp_path):
         await screen.expect("Ok.")
 
     assert "image" not in str(upstream.requests[0].body["messages"])
+
+
+async def test_a_picture_that_the_endpoint_refuses_is_said_after_the_answer(tmp_path):
+    """The message is llama-server's, for a model without a projector."""
+    (tmp_path / "picture.png").write_bytes(PNG)
+    refused = Script((b'{"error": {"code": 500, "message": "image input is not supported - hint: mmproj"}}',), 500)
+    async with chatting(tmp_path, refused, "I see nothing.", options=["--root", str(tmp_path)], pages={}) as (
+        screen,
+        upstream,
+    ):
+        screen.enter("what is on @picture.png")
+        await screen.expect("@picture.png is sent: image/png")
+        await screen.expect("I see nothing.")
+        await screen.expect("the picture did not reach the model: the endpoint refused pictures for this model")
+
+    assert "image_url" in str(upstream.requests[0].body["messages"])
+    assert "image_url" not in str(upstream.requests[1].body["messages"])
