@@ -86,6 +86,17 @@ def header(headers: Headers, name: bytes) -> bytes:
     return next((value for key, value in headers if key == name), b"")
 
 
+def _path_below_root(scope: Scope) -> bytes:
+    """Return the path without the one below which another server has mounted us (`root_path`), which ASGI includes."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    root: str = scope.get("root_path", "").rstrip("/")
+    if not root:
+        return raw
+    segments, count = raw.split(b"/"), root.count("/") + 1
+    above, below = b"/".join(segments[:count]), b"/".join(segments[count:])
+    return b"/" + below if unquote_to_bytes(above) == root.encode() else raw
+
+
 class ClientGone(Exception):  # noqa: N818 - not an error
     """The client has disconnected; nobody can receive a response."""
 
@@ -125,7 +136,7 @@ class ClientConnection:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, *, body_timeout: float = 60.0) -> None:
         self.method: str = scope["method"]
-        target = normalize_path(scope.get("raw_path") or scope["path"].encode())
+        target = normalize_path(_path_below_root(scope))
         self.path = target.decoded
         self.encoded_path = target.encoded
         self.path_problem = target.problem

@@ -3,9 +3,11 @@
 import json
 import logging
 
+import httpx
 import pytest
 
-from fcshim.config import ModelOverrides, Secret
+from fcshim.config import Config, ModelOverrides, Secret
+from fcshim.server.app import create_app
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy, stream_documents
 from tests.server.raw_upstream import fixed_reply, hang, raw_reply, raw_upstream, stream_texts, stream_then
@@ -25,6 +27,31 @@ async def test_a_path_outside_v1_is_not_found(path):
     assert 404 == response.status_code
     assert "the API is at /v1" in response.json()["error"]["message"]
     assert not upstream.requests
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "status"),
+    [
+        ("", "/health", 200),
+        ("", "/shim/health", 404),
+        ("/shim", "/shim/health", 200),
+        ("/shim/", "/shim/health", 200),
+        ("/shim", "/shim", 200),
+        ("/shim", "/shim/", 200),
+        ("/a b", "/a%20b/health", 200),
+        ("/shim", "/health", 200),  # some servers leave the root out
+        ("/shim", "/shimmy/health", 404),
+        ("/shim", "/shim/shim/health", 404),
+    ],
+)
+async def test_below_the_path_at_which_another_server_mounts_it_everything_is_served(root, path, status):
+    app = create_app(Config(upstream="http://127.0.0.1:1"))
+    transport = httpx.ASGITransport(app, root_path=root)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        response = await client.get(path)
+    await app.aclose()
+
+    assert status == response.status_code
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
