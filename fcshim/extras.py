@@ -19,6 +19,7 @@ EXTRAS = {
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),
+    "ray": (*_SERVE, "ray"),
     "redis": ("redis",),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""

@@ -39,6 +39,7 @@ ENGINE_TESTS = (
     "demo/test_run.py",
     "evaluate/test_answerable.py",
     "inspector/test_page.py",
+    "integrations/test_ray.py",
     "mcp/test_hostile.py",
     "mcp/test_http_hostile.py",
     "mcp/test_manager.py",

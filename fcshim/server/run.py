@@ -115,13 +115,21 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
     Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
 
 
+def config_from_env() -> Config:
+    """Load the settings from the environment and the file that it names; the upstream may be missing.
+
+    Raises `ConfigError`.
+    """
+    file = os.environ.get(FILE_VARIABLE)
+    return load_config(env=os.environ, file=Path(file) if file else None, defaults={"upstream": NOT_NAMED})
+
+
 def app_from_env() -> App:
     """Make the application from the environment and the file that it names, for another ASGI server.
 
     Raises `ConfigError`.
     """
-    file = os.environ.get(FILE_VARIABLE)
-    config = load_config(env=os.environ, file=Path(file) if file else None, defaults={"upstream": NOT_NAMED})
+    config = config_from_env()
     if config.upstream == NOT_NAMED and not config.upstreams:
         raise ConfigError(
             f"expected FCSHIM_UPSTREAM, or {FILE_VARIABLE} with a file of settings that names an upstream"

@@ -1,0 +1,1 @@
+"""What runs the proxy inside other programs."""
