@@ -22,7 +22,7 @@ help:
 	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-chat    a chat of twenty turns on a real llama-server; keeps its screens in .cache/screens'
-	@echo 'make test-scale     workers, reloads, crashes and shared stores under load, with figures'
+	@echo 'make test-scale     workers, reloads, crashes, shared stores and Ray Serve under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
@@ -57,9 +57,11 @@ coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=$(COVERAGE)
 
-# Workers, reloads, crashes and stores, first as tests, then as figures.
+# Workers, reloads, crashes, stores and Ray Serve, first as tests, then as figures.
 test-scale: $(VENV)/dev.stamp
-	$(PYTEST) tests/server/test_workers.py tests/server/test_reload.py tests/server/test_store*.py tests/engine/test_scale.py $(ARGS)
+	$(BIN)/python -m tests.integrations.ray_environment
+	$(PYTEST) tests/server/test_workers.py tests/server/test_reload.py tests/server/test_store*.py tests/engine/test_scale.py \
+		tests/integrations $(ARGS)
 	$(BIN)/python -m benchmarks.scale
 
 test-clients: $(VENV)/dev.stamp
