@@ -19,8 +19,8 @@ _ENDPOINT_OPTIONS = ("api", "tools", "dialect")
 """Options that belong to an endpoint: another address does not take them over."""
 
 
-class Resumption:
-    """One session that is continued; `say` shows a line. Raises `ConfigError` for an address that is not confirmed."""
+class ResumedSession:
+    """A session that is continued; `say` shows a line. Raises `ConfigError` for an address that is not confirmed."""
 
     def __init__(self, name: str, store: SessionStore, settings: ChatSettings, say: Callable[[str], None]) -> None:
         self._name = name

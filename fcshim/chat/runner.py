@@ -23,7 +23,7 @@ from fcshim.chat.edits import EditJournal
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.recap import recap
-from fcshim.chat.resume import Resumption
+from fcshim.chat.resume import ResumedSession
 from fcshim.chat.session import (
     ChatSession,
     SessionStore,
@@ -260,7 +260,7 @@ def _greeting(conversation: ChatConversation) -> str:
 def _open_session(settings: ChatSettings, store: SessionStore, say: Callable[[str], None]) -> ChatSession:
     new_id = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
     if settings.resume is not None:
-        return Resumption(settings.resume, store, settings, say).session(new_id)
+        return ResumedSession(settings.resume, store, settings, say).session(new_id)
     messages = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
     return ChatSession(new_id, settings.url, settings.model, messages, settings.options)
 

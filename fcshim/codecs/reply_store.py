@@ -1,6 +1,6 @@
 """What codecs use of stored replies, for the APIs whose clients refer to earlier replies by id.
 
-Rule: no I/O. Reading a request yields a `Lookup` for what it refers to and goes on with what was `Found`, so that
+Rule: no I/O. Reading a request yields a `Lookup` for what it refers to and goes on with its result, so that
 whoever has the documents may fetch them from anywhere. Only the codec that wrote a document knows its format.
 """
 
@@ -33,7 +33,7 @@ class Lookup(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
 
 
-class Found(msgspec.Struct, frozen=True):
+class LookupResult(msgspec.Struct, frozen=True):
     """The documents and the names that a `Lookup` asked for, as far as they exist."""
 
     documents: dict[str, bytes] = {}
@@ -41,7 +41,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 Result = TypeVar("Result")
-Lookups: TypeAlias = Generator[Lookup, Found, Result]
+Lookups: TypeAlias = Generator[Lookup, LookupResult, Result]
 """Reads something, and looks up what it refers to on the way."""
 
 
@@ -50,7 +50,7 @@ def read_alone(steps: Lookups[Result]) -> Result:
     try:
         next(steps)
         while True:
-            steps.send(Found())
+            steps.send(LookupResult())
     except StopIteration as end:
         result: Result = end.value
         return result

@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.chat import resume
-from fcshim.chat.resume import Resumption
+from fcshim.chat.resume import ResumedSession
 from fcshim.chat.session import ChatSession, SessionOptions, SessionStore
 from fcshim.chat.settings import ChatSettings
 from fcshim.errors import ConfigError
@@ -32,7 +32,7 @@ def answers(monkeypatch):
 def resumed(store, name="one", **given):
     said = []
     settings = ChatSettings(resume=name, **given)
-    return Resumption(name, store, settings, said.append).session("new"), said
+    return ResumedSession(name, store, settings, said.append).session("new"), said
 
 
 def saved(store, tmp_path, **options):

@@ -1,6 +1,6 @@
 """Stored replies in a dictionary, and the lookups of a request answered from it."""
 
-from fcshim.codecs.reply_store import Found
+from fcshim.codecs.reply_store import LookupResult
 
 
 class StoredDocuments:
@@ -28,7 +28,7 @@ class StoredDocuments:
                 lookup = next(steps) if found is None else steps.send(found)
             except StopIteration as end:
                 return end.value
-            found = Found(
+            found = LookupResult(
                 {name: self.documents[name] for name in lookup.names if name in self.documents},
                 {alias: self.aliases[alias] for alias in lookup.aliases if alias in self.aliases},
             )

@@ -9,7 +9,7 @@ import functools
 import logging
 from collections.abc import Iterable, Sequence
 
-from fcshim.codecs.reply_store import Found, Lookup, Lookups, Result
+from fcshim.codecs.reply_store import Lookup, LookupResult, Lookups, Result
 from fcshim.dispatch import run_off_loop
 from fcshim.errors import StoreError
 from fcshim.server.client_connection import ClientConnection
@@ -38,7 +38,7 @@ class ClientMemory:
 
     async def read(self, steps: Lookups[Result], size: int) -> Result:
         """Return what `steps` reads from a request of `size` bytes. Raises `StoreError`, and what `steps` raises."""
-        found: Found | None = None
+        found: LookupResult | None = None
         while True:
             outcome = await run_off_loop(size, functools.partial(_advance, steps, found))
             if isinstance(outcome, StopIteration):
@@ -86,20 +86,20 @@ class ClientMemory:
         self._deleted.append(name)
         return name in self._fetched
 
-    async def _look_up(self, lookup: Lookup) -> Found:
+    async def _look_up(self, lookup: Lookup) -> LookupResult:
         documents: dict[str, bytes] = {}
         names: dict[str, str] = {}
         if lookup.names:
             documents = await self._store.find(self._owner, [_REPLY + name for name in lookup.names])
         if lookup.aliases:
             names = await self._store.resolve(self._owner, [_REPLY + alias for alias in lookup.aliases])
-        return Found(
+        return LookupResult(
             {name.removeprefix(_REPLY): document for name, document in documents.items()},
             {alias.removeprefix(_REPLY): name.removeprefix(_REPLY) for alias, name in names.items()},
         )
 
 
-def _advance(steps: Lookups[Result], found: Found | None) -> Lookup | StopIteration:
+def _advance(steps: Lookups[Result], found: LookupResult | None) -> Lookup | StopIteration:
     """Run up to the next lookup, or to the end, which holds the result."""
     try:
         return next(steps) if found is None else steps.send(found)
