@@ -281,6 +281,7 @@ async def test_a_new_deployment_ends_old_replicas_when_their_streams_have_ended(
 async def test_replicas_follow_the_requests_that_run(stage):
     go_on = asyncio.Event()
     stage.play = patient(go_on)
+    await deploy(stage, "num_replicas=1")  # Serve would keep those that there are for 10 minutes
     await deploy(stage, "min_replicas=1", "max_replicas=2", "target_ongoing_requests=2")
     await until(lambda: len(stage.replicas) == 1)
     async with contextlib.AsyncExitStack() as stack:
