@@ -669,5 +669,5 @@ def _is_balanced(text: str) -> bool:
 
 
 _UNESCAPED = {quote: re.compile(r"\\[\s\S]|" + re.escape(quote)).finditer for quote in _QUOTES.values()}
-_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?:\\\\)*+\\\Z")
+_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?>(?:\\\\)*)\\\Z")
 _NUL = "\\u0000"

@@ -126,7 +126,7 @@ _LIST_ITEM_WITHOUT_CALL = (
 )
 """The beginning of a line that may be a list item or bold text, and holds no call."""
 PARTIAL_LIST_ITEM = re.compile(
-    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))(?:[ \t]{1,4}+(?:\*{1,3}+|(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?+)?+\Z"
+    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?))?)\Z"
 )
 """A list item at the end of a piece of text, as far as it may be the beginning of a call."""
 _SPACE = re.compile(r"[ \t\r\n]*")
