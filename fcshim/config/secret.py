@@ -9,7 +9,7 @@ import base64
 import functools
 import html.entities
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MIN_SECRET_LENGTH = 8
 """Characters from which on a key is masked in other data; a shorter one could be an ordinary word."""
@@ -32,17 +32,7 @@ class Secret:
 
     def mask(self, data: bytes) -> bytes:
         """Replace the key in `data` with as many asterisks; a key of a few letters is a placeholder and stays."""
-        spellings = _spellings(self._value)
-        return data if spellings is None else spellings.mask(data)
-
-    def mask_text(self, text: str) -> str:
-        """Replace the key in a message."""
-        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-    def stream_mask(self) -> "StreamMask | None":
-        """Return a mask for one body that comes in pieces; None for a key that is not masked."""
-        spellings = _spellings(self._value)
-        return None if spellings is None else StreamMask(spellings)
+        return KeyMask([self]).mask(data)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._value == self._value
@@ -54,8 +44,28 @@ class Secret:
         return "Secret('***')"
 
 
+class KeyMask:
+    """Masks some keys; those of a few letters are placeholders and stay."""
+
+    def __init__(self, keys: Iterable[Secret]) -> None:
+        texts = dict.fromkeys(key.reveal() for key in keys)
+        self._spellings = _spellings(tuple(text for text in texts if len(text) >= MIN_SECRET_LENGTH))
+
+    def mask(self, data: bytes) -> bytes:
+        """Replace the keys in `data` with as many asterisks."""
+        return data if self._spellings is None else self._spellings.mask(data)
+
+    def mask_text(self, text: str) -> str:
+        """Replace the keys in a message."""
+        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def stream_mask(self) -> "StreamMask | None":
+        """Return a mask for one body that comes in pieces; None if there is no key to mask."""
+        return None if self._spellings is None else StreamMask(self._spellings)
+
+
 class StreamMask:
-    """Masks a key in a body, also where a read ends inside the key; only a tail that could begin one waits."""
+    """Masks keys in a body, also where a read ends inside the key; only a tail that could begin one waits."""
 
     __slots__ = ("_spellings", "_tail")
 
@@ -81,13 +91,13 @@ class StreamMask:
 
 
 class _Spellings:
-    """All spellings of one key: the texts that stand for it, with a pattern for each of their characters."""
+    """All spellings of some keys: the texts that stand for them, with a pattern for each of their characters."""
 
-    def __init__(self, key: str) -> None:
-        texts = _encodings(key)
+    def __init__(self, keys: Sequence[str]) -> None:
+        texts = [text for key in keys for text in _encodings(key)]
         self._literals = [text.encode() for text in texts]
         # Letters and digits are escaped only where everything is; Base64 and hexadecimal are made of little else.
-        self._forms = [_forms(key), *(_forms(text, only_signs=True) for text in texts[1:])]
+        self._forms = [_forms(text, only_signs=text not in keys) for text in texts]
         self._start = re.compile(b"[%b%b]" % (b"".join(re.escape(text[:1]) for text in self._literals), rb"\\%&"))
         self._max_length = 12 * max(map(len, texts))
 
@@ -141,8 +151,8 @@ _compile = functools.lru_cache(maxsize=1024)(re.compile)
 
 
 @functools.lru_cache(maxsize=16)
-def _spellings(key: str) -> _Spellings | None:
-    return _Spellings(key) if len(key) >= MIN_SECRET_LENGTH else None
+def _spellings(keys: tuple[str, ...]) -> _Spellings | None:
+    return _Spellings(keys) if keys else None
 
 
 def _encodings(key: str) -> list[str]:

@@ -11,6 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
+from fcshim.config.credentials import is_credential
 from fcshim.config.secret import Secret
 from fcshim.config.upstreams import DIRECT, UpstreamConfig
 from fcshim.errors import ConfigError
@@ -22,9 +23,14 @@ class Egress(msgspec.Struct, frozen=True, kw_only=True):
     `proxy` is a URL, which may hold a password; None for the direct way.
     """
 
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: tuple[tuple[str, Secret], ...] = ()
     proxy: Secret | None = None
     ca_file: str | None = None
+
+    def secrets(self) -> list[Secret]:
+        """Return the credentials in the headers, without a word before them such as `Bearer`."""
+        named = [value.reveal() for name, value in self.headers if is_credential(name, parameter=True)]
+        return [Secret(value.rpartition(" ")[2]) for value in named]
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Load the authorities; None for those of the system. Raises `ConfigError`."""
@@ -43,7 +49,7 @@ NO_EGRESS = Egress()
 def egress_for(section: UpstreamConfig) -> Egress:
     """Return the way to the endpoint of a section. Raises `ConfigError`."""
     return Egress(
-        headers=tuple((name.lower().encode(), value.reveal().encode()) for name, value in section.headers.items()),
+        headers=tuple((name.lower(), value) for name, value in section.headers.items()),
         proxy=_proxy(section),
         ca_file=section.ca_file,
     )

@@ -25,6 +25,7 @@ from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, ScopedConfig, Secret
+from fcshim.config.secret import KeyMask
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.upstream.egress import NO_EGRESS, Egress
 from fcshim.upstream.reply import (
@@ -75,6 +76,7 @@ class Upstream:
         self.url = api_url(url, kind.version)
         self.kind = kind
         self._key = key
+        self._mask = KeyMask(([] if key is None else [key]) + egress.secrets())
         self.timeouts = timeouts
         self._egress = egress
         self._client: httpx.AsyncClient | None = None
@@ -139,8 +141,8 @@ class Upstream:
                 deadline.raise_if_expired()
                 raise
             except TRANSPORT_ERRORS as error:
-                raise to_upstream_error(error, self.timeouts.connect, self._key) from error
-            reply = UpstreamReply(response, deadline, self.timeouts, self._key)
+                raise to_upstream_error(error, self.timeouts.connect, self._mask) from error
+            reply = UpstreamReply(response, deadline, self.timeouts, self._mask)
             try:
                 reply.validate()
                 yield reply
@@ -204,7 +206,7 @@ class Upstream:
     def _build_request(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
-        own = self._egress.headers
+        own = [(name.encode(), value.reveal().encode()) for name, value in self._egress.headers]
         if own:
             replaced = {name for name, _ in own}
             headers = [*(pair for pair in headers if pair[0].lower() not in replaced), *own]

@@ -83,8 +83,12 @@ class Health:
             if is_probe:
                 self._probing = False
 
+    def record_answer(self) -> None:
+        """Record that a reply has begun. It may still break off: the next failure opens an upstream that was open."""
+        self._failed = min(self._failed, self._limit - 1)
+
     def record_success(self) -> None:
-        """Record that the upstream answered."""
+        """Record that a reply did not break off."""
         self._failed = 0
 
     def record_failure(self, reason: str) -> None:
@@ -125,17 +129,24 @@ class MeasuredUpstream(Upstream):
         self, method: str, path: str, *, headers: Headers = (), content: bytes | AsyncIterable[bytes] = b""
     ) -> AsyncIterator[UpstreamReply]:
         """Send a request as `Upstream.send` does, and record how it went."""
+        answered, problem = False, ""
         try:
             async with super().send(method, path, headers=headers, content=content) as reply:
                 if reply.status in FAILURE_STATUSES:
-                    self.health.record_failure(f"it answered with status {reply.status}")
+                    problem = f"it answered with status {reply.status}"
                 else:
-                    self.health.record_success()
+                    answered = True
+                    self.health.record_answer()
                 yield reply
         except UpstreamError as error:
             if error.lost or error.kind == "timeout":
-                self.health.record_failure(error.message)
+                problem = error.message
             raise
+        finally:
+            if problem:
+                self.health.record_failure(problem)
+            elif answered:
+                self.health.record_success()
 
 
 def measured_upstream_for(config: Config) -> Upstream:

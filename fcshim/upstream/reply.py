@@ -23,7 +23,7 @@ import aiohttp
 import httpx
 import msgspec
 
-from fcshim.config.secret import Secret, StreamMask
+from fcshim.config.secret import KeyMask, StreamMask
 from fcshim.errors import UpstreamError
 
 TRANSPORT_ERRORS = (httpx.HTTPError, aiohttp.ClientError, OSError)
@@ -36,8 +36,8 @@ current_response: contextvars.ContextVar[aiohttp.ClientResponse] = contextvars.C
 """The response to this task's request."""
 
 
-def to_upstream_error(error: Exception, connect: float, key: Secret | None = None) -> UpstreamError:
-    """Translate a transport error; `connect` is the connect timeout in seconds, `key` is masked in the message.
+def to_upstream_error(error: Exception, connect: float, mask: KeyMask) -> UpstreamError:
+    """Translate a transport error; `connect` is the connect timeout in seconds, and what `mask` masks is not shown.
 
     The aiohttp exception is used if there is one: httpx derives its own from it and loses details.
     """
@@ -53,18 +53,14 @@ def to_upstream_error(error: Exception, connect: float, key: Secret | None = Non
         case aiohttp.ClientHttpProxyError():
             message = f"the egress proxy refused the connection with status {cause.status}"
         case aiohttp.ClientResponseError():
-            message = f"the upstream's answer is not HTTP: {_mask(cause.message, key)!r:.200}"
+            message = f"the upstream's answer is not HTTP: {mask.mask_text(cause.message)!r:.200}"
         case aiohttp.ServerDisconnectedError() | OSError():
             message = "the upstream closed the connection"
         case aiohttp.ClientPayloadError() if str(cause) != MALFORMED_FRAMING:
             message = "the upstream's reply broke off: the connection was closed before its end"
         case _:
-            message = f"the upstream's reply broke off: {_mask(str(cause), key) or type(cause).__name__:.200}"
+            message = f"the upstream's reply broke off: {mask.mask_text(str(cause)) or type(cause).__name__:.200}"
     return UpstreamError(message, lost=True)
-
-
-def _mask(text: str, key: Secret | None) -> str:
-    return text if key is None else key.mask_text(text)
 
 
 def os_error_reason(error: OSError) -> str:
@@ -224,12 +220,8 @@ _READ_SIZE = 2**16
 """Bytes of a body per read."""
 
 
-def _masked(data: bytes, key: Secret | None) -> bytes:
-    return data if key is None else key.mask(data)
-
-
 def _masking_sink(mask: StreamMask, sink: Sink) -> Sink:
-    """Return a sink that masks the key in what it passes on."""
+    """Return a sink that masks keys in what it passes on."""
 
     def take(data: bytes) -> bool:
         masked = mask.feed(data)
@@ -241,12 +233,12 @@ def _masking_sink(mask: StreamMask, sink: Sink) -> Sink:
 class UpstreamReply:
     """A reply that is being read. Iterate over it for the chunks of its body. Raises `UpstreamError`.
 
-    The key is masked in whatever is read: what comes from the upstream comes through here.
+    What is sent as a key is masked in whatever is read: what comes from the upstream comes through here.
     """
 
-    def __init__(self, response: httpx.Response, deadline: Deadline, timeouts: Timeouts, key: Secret | None) -> None:
+    def __init__(self, response: httpx.Response, deadline: Deadline, timeouts: Timeouts, mask: KeyMask) -> None:
         self.status = response.status_code
-        self.headers: Headers = [(_masked(name, key), _masked(value, key)) for name, value in response.headers.raw]
+        self.headers: Headers = [(mask.mask(name), mask.mask(value)) for name, value in response.headers.raw]
         self.prefix = b""
         """Bytes to put in front of the body."""
         self._httpx_response = response
@@ -254,8 +246,8 @@ class UpstreamReply:
         self._aiohttp_response = current_response.get()
         self._deadline = deadline
         self._timeouts = timeouts
-        self._key = key
-        self._mask = None if key is None else key.stream_mask()
+        self._key_mask = mask
+        self._mask = mask.stream_mask()
         self._ended = False
 
     def header(self, name: str) -> str:
@@ -285,7 +277,7 @@ class UpstreamReply:
         return data
 
     async def _read(self) -> bytes:
-        """Read once; empty at the end, and where all that came could be the beginning of the key."""
+        """Read once; empty at the end, and where all that came could be the beginning of a key."""
         with self._timed_wait():
             data = await self._aiohttp_response.content.read(_READ_SIZE)
         self._ended = not data
@@ -336,7 +328,7 @@ class UpstreamReply:
             self._deadline.raise_if_expired()
             raise
         except TRANSPORT_ERRORS as error:
-            raise to_upstream_error(error, self._timeouts.connect, self._key) from error
+            raise to_upstream_error(error, self._timeouts.connect, self._key_mask) from error
         self._deadline.pause(self._timeouts.chunk)
 
     async def read_error(self) -> bytes:

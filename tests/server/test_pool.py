@@ -246,6 +246,23 @@ async def test_health_is_learned_from_requests_and_seen_by_ready_and_the_report(
     assert 1 <= int(refused.headers["retry-after"]) <= 10
 
 
+async def test_an_upstream_whose_streams_break_off_gets_no_more_requests():
+    """Each of them has begun, which says little."""
+    first = Engine("", reply=stream_then(ROLE, text_chunk("Half. "), then=reset))
+    rows, sections = {"m": ["first", "second"]}, {"first": {"failures": 2}}
+    async with running_pool(first=first, second=Engine("from second"), models=rows, sections=sections) as url:
+        for _ in range(2):
+            assert "Half" in (await post_chat(url, model="m")).text
+        assert "from second" == await ask(url, "m")
+
+
+async def test_a_credential_in_the_headers_of_an_upstream_is_masked_in_what_it_answers():
+    reply = stream_texts("You sent sk-team-5f2b77 and blue-team-one.")
+    headers = {"X-Team-Key": Secret("Key sk-team-5f2b77"), "X-Team": Secret("blue-team-one")}
+    async with running_pool(only=Engine("", reply=reply), sections={"only": {"headers": headers}}) as url:
+        assert f"You sent {14 * '*'} and blue-team-one." == await ask(url, "m")
+
+
 async def test_ready_is_503_when_no_upstream_can_take_a_request():
     async with running_pool(only=DEAD, models={"m": "only"}, sections={"only": {"failures": 1}}) as url:
         await post_chat(url, model="m")

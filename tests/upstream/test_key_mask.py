@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from fcshim.config import Secret
+from fcshim.config.secret import KeyMask
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import chat_body, http_client, running_proxy
 from tests.server.raw_upstream import SSE_HEAD, fixed_reply, http_chunk, raw_reply, raw_upstream, stream_chunks
@@ -62,7 +63,7 @@ def test_every_spelling_is_masked_in_place(spelling):
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_it_is_masked_wherever_the_reads_are_split(spelling, size):
     data = f"sk-pr {spelling} sk-p &#115 %73 {spelling}".encode()
-    mask = Secret(KEY).stream_mask()
+    mask = KeyMask([Secret(KEY)]).stream_mask()
     masked = b"".join(mask.feed(data[start : start + size]) for start in range(0, len(data), size)) + mask.close()
 
     assert len(data) == len(masked)
@@ -86,7 +87,7 @@ def test_it_is_masked_wherever_the_reads_are_split(spelling, size):
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_other_text_passes_unchanged(text, size):
     data = text.encode()
-    mask = Secret(KEY).stream_mask()
+    mask = KeyMask([Secret(KEY)]).stream_mask()
 
     assert data == b"".join(mask.feed(data[at : at + size]) for at in range(0, len(data), size)) + mask.close()
     assert data == Secret(KEY).mask(data)
@@ -94,7 +95,7 @@ def test_other_text_passes_unchanged(text, size):
 
 def test_a_placeholder_is_no_key():
     assert b"none of it" == Secret("none").mask(b"none of it")
-    assert Secret("none").stream_mask() is None
+    assert KeyMask([Secret("none")]).stream_mask() is None
 
 
 def error_event(text: str) -> bytes:
