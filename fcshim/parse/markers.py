@@ -20,7 +20,7 @@ class MarkerSet:
         found = re.compile(
             "|".join([*map(re.escape, ordered), *([extra_pattern] if extra_pattern else [])]) or _NO_MATCH
         )
-        self.search, self.match = found.search, found.match
+        self.search, self.match, self.search_all = found.search, found.match, found.finditer
         self._prefixes = frozenset(marker[:size] for marker in ordered for size in range(1, len(marker)))
         self.max_length = max(map(len, ordered), default=0)
         first_chars = "".join(sorted({marker[0] for marker in ordered}))
@@ -93,3 +93,26 @@ def _non_marker_char(first_char: str, markers: tuple[str, ...]) -> str:
 def compile_end_markers(markers: tuple[str, ...]) -> EndMarkers:
     """Compile a set of end markers, once."""
     return EndMarkers(markers)
+
+
+def is_damaged(text: str, marker: str) -> bool:
+    """Say whether `text` is a marker with one character deleted, inserted or replaced."""
+    at = _common_length(text, marker)
+    rest, expected = text[at:], marker[at:]
+    return text != marker and (rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
+
+
+def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
+    """Say whether a damaged marker is at `pos`; None where more text is needed."""
+    found = text[pos : pos + len(marker) + 1]
+    if marker.startswith(found) or found.startswith(marker):
+        return False if found.startswith(marker) else None
+    at = _common_length(found, marker)
+    wanted = ((found[at:], marker[at + 1 :]), (found[at + 1 :], marker[at:]), (found[at + 1 :], marker[at + 1 :]))
+    if any(rest.startswith(expected) for rest, expected in wanted):
+        return True
+    return None if any(expected.startswith(rest) for rest, expected in wanted) else False
+
+
+def _common_length(text: str, marker: str) -> int:
+    return next((at for at, (one, other) in enumerate(zip(text, marker, strict=False)) if one != other), len(text))

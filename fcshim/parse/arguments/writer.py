@@ -100,6 +100,7 @@ class ArgumentWriter:
 
 
 def _is_unread_container(expectation: Expectation, text: str) -> bool:
-    """Return whether text that begins like an array or an object is none, where the schema admits no string."""
+    """Return whether text that begins or ends like an array or object is none, where the schema admits no string."""
     containers = expectation.admits("array", []) or expectation.admits("object", {})
-    return text.lstrip()[:1] in {"[", "{"} and containers and not expectation.admits("string", text)
+    written = text.lstrip()[:1] in {"[", "{"} or text.rstrip()[-1:] in {"]", "}"}
+    return written and containers and not expectation.admits("string", text)

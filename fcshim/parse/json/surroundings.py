@@ -89,6 +89,11 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
 _MEMBER = re.compile(r"\s{0,64}[,，]\s{0,64}(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|\w{1,64})\s{0,64}[:：]")
+_SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
+_PARTIAL_SURPLUS_MEMBER = re.compile(
+    r"[}\]]?\s{0,64}(?:[,，]\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64})?\Z"
+)
+_BEFORE_MEMBER = frozenset("}],，")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
@@ -107,6 +112,8 @@ class JsonTrailer:
         self.in_text = False
         """True in text that does not belong to the body."""
         self.unread = ""
+        self._has_member = False
+        """True where a member follows the call, and no end marker is expected."""
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
         self._limits = limits
@@ -137,6 +144,11 @@ class JsonTrailer:
         return pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
+        if not self._has_member and text[pos : pos + 1] in _BEFORE_MEMBER:
+            self._has_member = _SURPLUS_MEMBER.match(text, pos) is not None
+            self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None
+            if self.wait:
+                return pos
         found = _SEPARATOR.match(text, pos) if self._semicolons else None
         if found is not None and text.startswith("{", found.end()):
             self.next_call = True
@@ -162,7 +174,7 @@ class JsonTrailer:
 
     def begins_with_member(self) -> bool:
         """Say whether the trailing text begins with a member, so that the bracket before it may be one too many."""
-        return self.in_text and _MEMBER.match(self._trailing_text.text()) is not None
+        return self._has_member or (self.in_text and _MEMBER.match(self._trailing_text.text()) is not None)
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()

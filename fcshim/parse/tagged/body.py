@@ -249,6 +249,7 @@ class TaggedBody(CallContentReader):
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
         elif rest is not None:
+            self._call.end_value(self._value)
             self._close_call()
         else:
             self._fail_truncated()
@@ -256,6 +257,8 @@ class TaggedBody(CallContentReader):
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
         if natural and self._compiled.kind_at(tail, 0) in {"call", "open"}:
             self._end_at_restart(tail)
+        elif natural and self._compiled.kind_at(tail, 0) == "parameter":
+            self._call.fail("malformed", "the opening of a parameter is not complete")
         elif natural and self._call.has_arguments and not self._progress.discarding:
             self.unread = self._without_partial_marker(tail)
             self._close_call()

@@ -16,6 +16,7 @@ from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
+from fcshim.parse.tagged.damage import holds_damaged_tag
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, NamedTag
@@ -51,6 +52,8 @@ class TaggedCall:
         self._last: UntypedValue | None = None
         """The value of the last parameter."""
         self._wrapped: WrappedArguments | None = None
+        self._doubtful: dict[str, TaggedValue] = {}
+        """Values that ended where it was not certain, by their keys."""
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -147,6 +150,25 @@ class TaggedCall:
         """True where the object is complete or invalid."""
         return self._object is not None and (self._object.is_complete or self.object_invalid)
 
+    def end_value(self, value: TaggedValue | NestedValue) -> None:
+        """Remember a value in which a damaged tag may be: it is looked for when the arguments are complete."""
+        if isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
+            self._doubtful[next(reversed(self.seen_keys))] = value
+
+    def _check_doubtful(self) -> None:
+        """Fail where a value contains a damaged tag."""
+        tags = self._compiled.tags
+        if tags.nested and holds_damaged_tag(self._sink.unfinished_arguments, tags.parameter.head):
+            self.fail("malformed", "a damaged tag, or a value that contains it")
+        if not self._doubtful:
+            return
+        arguments = json.loads(self._sink.unfinished_arguments)
+        for key, value in self._doubtful.items():
+            content = arguments.get(key)
+            if isinstance(content, str) and value.is_damaged(content):
+                self.fail("malformed", "a damaged tag, or a value that contains it")
+                return
+
     def close(self) -> None:
         """Complete the arguments. The call is accepted when the body ends or the next call starts."""
         self._flush_last()
@@ -158,6 +180,7 @@ class TaggedCall:
             if not self.has_object:
                 self._writer.write("}" if self.seen_keys else "{}")
             self._writer.complete()
+            self._check_doubtful()
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
 

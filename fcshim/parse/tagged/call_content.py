@@ -229,6 +229,7 @@ class CallContentReader(BodyReader):
             self._call.fail_with(value.error)
             value.error = None
         if value.ended:
+            self._call.end_value(value)
             if self._text_value is not None and self._text_value.has_closing_tag:
                 self._call.fail("malformed", "it is not certain where the text ends")
             self._value, self._text_value = None, None

@@ -11,6 +11,7 @@ Rule: the role of a marker depends only on a bounded number of characters after 
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
+from fcshim.parse.markers import begins_damaged
 from fcshim.parse.tagged.markup import BetweenKind, CallMarkup
 from fcshim.parse.tagged.tags import MarkerKind, NamedTag
 
@@ -78,8 +79,18 @@ class MarkerRoles:
             return self._classify_repeated(is_text=is_text)
         if next_kind:
             return "end"
+        opens = self._opens_damaged(text, self._compiled.skip_space(text, end))
+        if opens is None:
+            return None
         self._count_closer()
-        return "content"
+        return "ambiguous" if opens else "content"
+
+    def _opens_damaged(self, text: str, pos: int) -> bool | None:
+        """Say whether a parameter's opening with a wrong character follows, or one whose name is not closed."""
+        prefix = self._compiled.tags.parameter.prefix
+        if len(prefix) < _SHORTEST_TAG:
+            return False
+        return text.startswith(prefix, pos) or begins_damaged(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:
         """Classify a closing tag that others follow, up to markup: it closes what is quoted, or it is doubled."""

@@ -19,6 +19,8 @@ _MAX_SPELLING = 400
 """Characters of one opening tag in another spelling."""
 _KEY = r"[^\s<>/=\"']{1,256}"
 _WORDS = "parameter|param|argument|arg|arg_key|param_key"
+_ATTRIBUTE = re.compile(r"[\"'\s]\w{1,64}\s?=?[\"']")
+_TAG_CHARACTERS = "=<>|/\"' "
 _CHILD = re.compile(rf"<({_KEY})\s{{0,4}}(/?)>")
 _WORD_TAG = re.compile(rf"<({_WORDS})(?=[\s=])")
 _NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?P<name>{_KEY})\s{{0,4}}</(?P<word>{_WORDS})>")
@@ -52,7 +54,7 @@ class CallMarkup:
         if kind == "parameter" and self._has_own_head(text, pos):
             return "parameter"
         if kind == "parameter":
-            own = self.compiled.read_parameter(text, pos)
+            own = self._read_own(text, pos)
             if own is not False:
                 return None if own is None else "parameter"
         return self._other_kind(text, pos)
@@ -75,10 +77,18 @@ class CallMarkup:
 
     def read_parameter(self, text: str, pos: int) -> TagMatch:
         """Read a parameter's opening in any spelling, up to its value."""
-        own = self.compiled.read_parameter(text, pos)
+        own = self._read_own(text, pos)
         if own and self._own_close:
             return own._replace(close=self._own_close)
         return own if own is not False else self._read_spelling(text, pos)
+
+    def _read_own(self, text: str, pos: int) -> TagMatch:
+        """Read the dialect's own opening; its name may not hold a piece of the markup around it."""
+        own = self.compiled.read_parameter(text, pos)
+        return False if own and own.name not in self.keys and self._holds_markup(own.name) else own
+
+    def _holds_markup(self, name: str) -> bool:
+        return name.strip(_TAG_CHARACTERS) in self.keys or _ATTRIBUTE.search(name) is not None
 
     def end_of_markup(self, text: str, pos: int) -> int | None:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none, None where more text is needed."""
@@ -144,8 +154,12 @@ class CallMarkup:
         for opening, close in _VALUE_OPENINGS.items():
             if text.startswith(opening, at):
                 return NamedTag(found["name"], "", at + len(opening), close=close)
-        partial = any(opening.startswith(text[at:]) for opening in _VALUE_OPENINGS)
-        return None if partial else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
+        damaged = [self.compiled.is_opening_damaged(text, at, opening) for opening in _VALUE_OPENINGS]
+        if True in damaged:
+            return False
+        return (
+            None if None in damaged else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
+        )
 
     # Values.
 

@@ -126,6 +126,7 @@ class NestedValue:
         if found is None and len(text) - after < _MAX_TAG_LENGTH and _PARTIAL_TAG.match(text, after):
             return None
         if found is None or not (self._close_element(found[2]) if found[1] else self._open_element(found[2])):
+            self._open_elements[-1].quotes_tags |= found is None
             self._add_text(text[at:after])
             return after
         return found.end()
@@ -157,9 +158,10 @@ class NestedValue:
         return at
 
     def _check_unclosed_leaf(self) -> None:
-        """Fail where a leaf without closing tag has tags in it, which may be its siblings, or nothing at all."""
-        leaf = self._open_elements[-1]
-        if leaf.quotes_tags:
+        """Fail where an element without closing tag has tags in it, which may be its siblings, or nothing at all."""
+        leaf, names = self._open_elements[-1], [element.name for element in self._open_elements]
+        is_doubled = any(name != _ITEM and names.count(name) > 1 for name in names)  # rather its closing tag
+        if leaf.quotes_tags or is_doubled:
             self._fail(AmbiguousValueError())
         elif not (leaf.kind or leaf.is_leaf):
             self._fail(MissingValueError())

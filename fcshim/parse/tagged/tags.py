@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.parse.markers import MarkerSet
+from fcshim.parse.markers import MarkerSet, begins_damaged
 
 _MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
@@ -30,6 +30,7 @@ _MAX_ELEMENT_END = 6
 _ELEMENT_END = re.compile(r"[ \t]{0,4}(/?)>")
 _EQUALS = re.compile(r"[ \tĠ]{0,4}=[ \t]{0,4}")
 _WORD = re.compile(r"[^\s<]*+")
+_TYPE = re.compile(r"[\w.|?\[\] -]{0,64}")
 _UNQUOTED_VALUE = re.compile(r"[^\s\"'<>]{1,256}")
 
 _TYPE_NAMES: dict[type, str] = {
@@ -60,6 +61,11 @@ class Tag:
     """The attribute for a value's type, where the format has one."""
     name: str = ""
     """The name, where it is part of `head`."""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the name."""
+        return f'{self.head} {self.attribute}="' if self.attribute else self.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +320,19 @@ class CompiledTags:
             kind, at = typed.name, self.skip_space(text, typed.end)
         if text.startswith(tags.value_open, at):
             return NamedTag(found.name, kind, at + len(tags.value_open))
-        partial = any(mark.startswith(text[at:]) for mark in (tags.value_open, tags.type_open) if mark)
+        damaged = self.is_opening_damaged(text, at, tags.value_open) if tags.value_open else False
+        if damaged:
+            return False
+        partial = damaged is None or bool(tags.type_open and tags.type_open.startswith(text[at:]))
         return None if partial else NamedTag(found.name, kind, at)  # the tag that opens the value is missing
+
+    def is_opening_damaged(self, text: str, pos: int, opening: str) -> bool | None:
+        """Say whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""
+        after = self.skip_space(text, pos + 1)
+        if text.startswith(opening, after):
+            return True
+        damaged = begins_damaged(text, pos, opening)
+        return None if not damaged and opening.startswith(text[after:]) else damaged
 
     def _decode(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self.tags.entities else name
@@ -399,6 +416,8 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
         if attribute is None or value is None:
             return False if newline or len(line) == _MAX_TAG_LENGTH else None
         found[attribute[1]], pos = value
+        if tag.head in value[0] or (attribute[1] == tag.type_attribute and not _TYPE.fullmatch(value[0])):
+            return False  # its closing quotation mark is missing
     return False
 
 

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
+from fcshim.parse.tagged.damage import has_damaged_close
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
@@ -45,6 +46,10 @@ class TaggedValue:
         self._may_skip_line_break = compiled.tags.lines
         self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
+        self._has_markers = False
+        """True where a marker is content, but no call is quoted."""
+        self.is_unclosed = False
+        """True where the value ended without its closing tag."""
         self._is_empty = self._is_blank = True
         self._pending: list[str] | None = None
         """The text from a marker on that may have ended the body; None while there is no such marker."""
@@ -60,6 +65,15 @@ class TaggedValue:
             and self._pending is None
             and not (self._is_empty or self.ended)
         )
+
+    def is_damaged(self, content: str) -> bool:
+        """Say whether the content of the value, which has ended, contains its closing tag with a wrong character."""
+        return self.may_be_damaged and has_damaged_close(content, self._compiled, unclosed=self.is_unclosed)
+
+    @property
+    def may_be_damaged(self) -> bool:
+        """True where the value ran over a marker that it does not quote with a call, or has no closing tag."""
+        return self.is_unclosed or (self._has_markers and not self.roles.quotes_call)
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
@@ -133,6 +147,8 @@ class TaggedValue:
             return None
         found = self._compiled.value_markers.match(tail)
         if found is not None and not self.roles.quoted_depth:
+            if self._compiled.kind_after_space(tail, found.end()) == "parameter":
+                return None  # its opening is not complete
             next_kind = self._markup.kind_after_space(tail, found.end())
             kind = self._compiled.value_marker_kinds[found[0]]
             unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self.roles.quotes_call)
@@ -160,6 +176,7 @@ class TaggedValue:
                 self._fail(AmbiguousValueError())
             case "pause" if self._may_pause and self._pending is None:
                 self._pending = []
+        self._has_markers = True
         self._add_text(marker)
         return end
 
@@ -199,6 +216,7 @@ class TaggedValue:
 
     def _end_value(self, *, unclosed: bool = False) -> None:
         """End the value; `unclosed` says that its closing tag is missing."""
+        self.is_unclosed = unclosed
         if unclosed and self._pending is not None:
             self._end_at_pause(self._pending)
         self._flush()
