@@ -18,12 +18,15 @@ from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.tagged.syntax import SuffixedCalls, TaggedCalls
+from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
 from tests.reading.seeds import Call, Seed
 from tests.reading.styles import JSON_STYLES, PYTHON_STYLES
 
 JSON = Any
+_SHORTEST_TAG = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,26 @@ def _double_end_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Ran
     return text + rng.choice(("", "\n")) + end if end and not dialect.fenced and text.endswith(end) else None
 
 
+def _damage_tag(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Drop, replace or double one character inside a tag of a dialect that has them; its ends may be a value's text."""
+    tags = _tags_of(dialect.body)
+    parts = [part for part in tags.markers() if len(part) > _SHORTEST_TAG] if tags else []
+    places = [found.start(1) + at for part in parts for found in _tags_in(text, part) for at in range(len(part) - 2)]
+    if not places:
+        return None
+    at = rng.choice(places)
+    return text[:at] + rng.choice(("", "x" if text[at] != "x" else "y", 2 * text[at])) + text[at + 1 :]
+
+
+def _tags_in(text: str, tag: str) -> list[re.Match[str]]:
+    return list(re.finditer(f"{re.escape(tag[0])}({re.escape(tag[1:-1])}){re.escape(tag[-1])}", text))
+
+
+def _tags_of(body: object) -> Tags | None:
+    bodies = body.bodies if isinstance(body, UnionBody) else (body,)
+    return next((each.tags for each in bodies if isinstance(each, (TaggedCalls, SuffixedCalls))), None)
+
+
 _TRANSLATED_KEYS = (
     ("nombre", "argumentos"),
     ("tool_name", "kwargs"),
@@ -271,6 +294,7 @@ MUTATIONS: dict[str, Mutation] = {
     "start marker dropped": _on_text(_drop_start_marker),
     "start marker doubled": _on_text(_double_start_marker),
     "end marker doubled": _on_text(_double_end_marker),
+    "tag damaged": _on_text(_damage_tag),
     "translated keys": _on_text(_translate_keys),
     "code fence around": _on_text(_fence),
     "prose before": _on_text(_prose_before),

@@ -178,7 +178,12 @@ _BEFORE_VALUE = re.compile(
 """The text before a quote that may begin an item or a key, or a value after the key `word`."""
 _COLON = re.compile(r"\s{0,64}[:：]")
 _NEXT_MEMBER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?:[\"']|[\w$][\w$.-]{0,127}(?:[\"']|[\"']?\s{0,64}[:：=]))")
-_BEFORE_PARAMETER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?=[\"']|(?P<word>[\w$][\w$.-]{0,127})[\"'])")
+_BEFORE_PARAMETER = re.compile(
+    r"[\s\]})]{0,64}(?:\w(?=[,，]))?[,，]?\s{0,64}[^\s\w\"']?\s{0,64}\w?\s{0,64}"
+    r"(?=[\"']|(?<![\w\"'])(?P<word>[\w$][\w$.-]{0,127})[\"'={\[])"
+)
+_UNCERTAIN_KEY = re.compile(r"[\"'](?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}\w?\s{0,64}[\"'\d{\[-]")
+"""A key whose colon is missing or wrong."""
 _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
 """What follows a quote before a key or an item, one of whose own quotes may be missing."""
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
@@ -474,7 +479,8 @@ class QuoteEscaper:
         if found is None:
             return False
         key = KEY.match(self._text, found.end())
-        written = written_key(key) if key is not None else found["word"]
+        uncertain = _UNCERTAIN_KEY.match(self._text, found.end())
+        written = written_key(key) if key else uncertain["word"] if uncertain else found["word"]
         return any(
             scope.keyed and written not in scope.keys and scope.members.lists_member(written) for scope in self._scopes
         )

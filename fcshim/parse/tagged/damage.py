@@ -43,7 +43,7 @@ def holds_damaged_tag(text: str, head: str) -> bool:
     """Say whether a tag whose head begins with a reserved token is damaged in it, or lacks its bracket."""
     token = head[:-1]
     return len(token) >= _SHORTEST_TOKEN and (
-        _holds_damaged(text, token) or re.search(rf"{re.escape(token)}(?!<).?/?[^<>\s/]{{1,256}}>", text) is not None
+        _holds_damaged(text, token) or re.search(rf"{re.escape(token)}(?!<).?<?/?[^<>\s/]{{1,256}}>", text) is not None
     )
 
 

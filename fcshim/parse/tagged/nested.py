@@ -214,6 +214,8 @@ class NestedValue:
         if element.kind:
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
+            if element.quotes_tags and not element.expected.admits("string", "<"):
+                self._fail(AmbiguousValueError())
             self._write_leaf(element, "", last=True)
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
