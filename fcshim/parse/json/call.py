@@ -7,6 +7,7 @@ object count; `TypedArguments` handles the values inside the arguments.
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
@@ -49,6 +50,8 @@ class JsonCalls:
         self._buffer.target = None
         self.name: str | None = None
         self.has_arguments = False
+        self.lacks_brackets = False
+        """True if closing brackets are missing at the end of the body."""
         self.unknown_keys: set[str] = set()
         """Keys of members that are neither the name nor the arguments nor known: the arguments may stand in them."""
         self._started = False
@@ -181,7 +184,19 @@ class JsonCalls:
                 return
             self._send_whole(arguments)
         self.arguments.flush()
+        if self.lacks_brackets and self._may_lack_inner_bracket(self._sink.parameter_names(self.name)):
+            self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
+            return
         self._sink.mark_complete()
+
+    def _may_lack_inner_bracket(self, parameters: Collection[str]) -> bool:
+        """Say whether the last value, or the last value in it, has a member that is rather a parameter of the tool."""
+        arguments = value = json.loads(self._sink.arguments())
+        while isinstance(value, dict) and value:
+            if value is not arguments and any(key in parameters and key not in arguments for key in value):
+                return True
+            value = value[next(reversed(value))]
+        return False
 
     def _decode_arguments(self, encoded: str) -> str | None:
         """Return the arguments that were written as a JSON string; None if they are not an object.

@@ -143,6 +143,7 @@ class JsonRepair:
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
         self._calls.repairing = True
+        self._calls.lacks_brackets = not repaired.complete
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:

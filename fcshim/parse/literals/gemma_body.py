@@ -24,6 +24,8 @@ _FIRST_CALL = re.compile(r"[ \t\r\n]{0,64}(?:call[ \t]{0,16})?:")
 _NAME_AND_BRACE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+\{")
 """After the word as start marker."""
 _PARTIAL_NAME = re.compile(r"[ \t]{0,4}+(?:[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+)?\Z")
+_MEMBER = re.compile(r",\s{0,64}(?!call\s{0,16}:)[\w-]{1,64}\s{0,16}:")
+_PARTIAL_MEMBER = re.compile(r",\s{0,64}[\w-]{0,64}\s{0,16}\Z")
 _NAME = re.compile(r"[^{<\n]*+")
 
 
@@ -74,6 +76,11 @@ class GemmaBody(LiteralBody):
         """Between two calls or after the last one; surplus closing braces are skipped."""
         pos = self._values.skip_space(text, pos)
         if pos == len(text):
+            return pos
+        if _MEMBER.match(text, pos) and self._sink.is_open:
+            self._sink.fail("malformed", "a member after the end of the call")
+        elif _PARTIAL_MEMBER.match(text, pos) and not self._progress.final:
+            self._progress.wait = True
             return pos
         if text[pos] in ",;}":
             return self._trailer.skip_to(pos + 1)
