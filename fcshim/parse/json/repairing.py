@@ -143,7 +143,8 @@ class JsonRepair:
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
         self._calls.repairing = True
-        self._calls.lacks_brackets = not repaired.complete
+        braces = sum(part.count("}") + part.count("｝") for part in self._parts)
+        self._calls.lacks_brackets = not repaired.complete or repaired.text.count("}") > braces
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
