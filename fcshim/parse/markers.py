@@ -97,6 +97,8 @@ def compile_end_markers(markers: tuple[str, ...]) -> EndMarkers:
 
 def is_damaged(text: str, marker: str) -> bool:
     """Say whether `text` is a marker with one character deleted, inserted or replaced."""
+    if text == escaped_once(marker):
+        return False
     at = _common_length(text, marker)
     rest, expected = text[at:], marker[at:]
     return text != marker and (rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
@@ -107,11 +109,18 @@ def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
     found = text[pos : pos + len(marker) + 1]
     if marker.startswith(found) or found.startswith(marker):
         return False if found.startswith(marker) else None
+    if found == escaped_once(marker):
+        return False
     at = _common_length(found, marker)
     wanted = ((found[at:], marker[at + 1 :]), (found[at + 1 :], marker[at:]), (found[at + 1 :], marker[at + 1 :]))
     if any(rest.startswith(expected) for rest, expected in wanted):
         return True
     return None if any(expected.startswith(rest) for rest, expected in wanted) else False
+
+
+def escaped_once(marker: str) -> str:
+    """Return a marker as prompts escape it (`prompt/escape.py`), which the model may repeat in a value."""
+    return f"{marker[0]}_{marker[1:]}"
 
 
 def _common_length(text: str, marker: str) -> int:

@@ -119,16 +119,18 @@ _MAX_NAME = 128
 
 def _render_around(text: str, variable: str, dialect: Dialect, template: str, *, name: str, **values: JSON) -> str:
     """Render a template; where it only prints `variable`, from memory of what it writes around it for this name."""
-    around = _around(dialect, template, variable, name, tuple(values.items())) if len(name) <= _MAX_NAME else ()
+    around: tuple[str, ...] = ()
+    if len(name) <= _MAX_NAME:
+        around = _around(resource_dir("templates"), dialect, template, variable, name, tuple(values.items()))
     return text.join(around) if around else _render(dialect, template, name=name, **{variable: text}, **values)
 
 
 @functools.lru_cache(maxsize=1_024)  # a conversation has a few names, a hundred times each
 def _around(
-    dialect: Dialect, template: str, variable: str, name: str, values: tuple[tuple[str, JSON], ...]
+    templates: Path, dialect: Dialect, template: str, variable: str, name: str, values: tuple[tuple[str, JSON], ...]
 ) -> tuple[str, ...]:
     """Return the texts before and after `variable`; nothing where they may depend on it."""
-    if not _only_prints(resource_dir("templates"), _folder(dialect), template, variable):
+    if not _only_prints(templates, _folder(dialect), template, variable):
         return ()
     around = tuple(_render(dialect, template, name=name, **{variable: _MARK}, **dict(values)).split(_MARK))
     return around if len(around) == 2 else ()

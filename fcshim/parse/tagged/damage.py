@@ -10,18 +10,18 @@ opening after a closing tag.
 import re
 from collections.abc import Iterator
 
-from fcshim.parse.markers import begins_damaged, is_damaged
+from fcshim.parse.markers import begins_damaged, escaped_once, is_damaged
 from fcshim.parse.tagged.tags import CompiledTags
 
 _SPACE = " \t\r\n"
 _SHORTEST_TOKEN = 4
-"""A shorter token (of a custom dialect) is content of many texts."""
+"""A shorter token or closing tag (of a custom dialect) is content of many texts with a character more or less."""
 
 
 def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> bool:
     """Say whether a value contains its closing tag damaged, before a marker or, where it is `unclosed`, at its end."""
     close = compiled.tags.parameter_close
-    return any(
+    return len(close) >= _SHORTEST_TOKEN and any(
         is_damaged(value[max(0, end - size) : end], close)
         for end in _tag_ends(value, compiled, unclosed=unclosed)
         if not value.endswith(close, 0, end)
@@ -49,7 +49,7 @@ def holds_damaged_tag(text: str, head: str) -> bool:
 
 def _holds_damaged(text: str, marker: str) -> bool:
     """Say whether a damaged marker is anywhere in a text: one half of it is whole."""
-    text, half = text.replace(marker, "\0"), len(marker) // 2
+    text, half = text.replace(marker, "\0").replace(escaped_once(marker), "\0"), len(marker) // 2
     starts = [found - shift for shift in (-1, 0, 1) for found in _find_all(text, marker[half:], half)]
     starts += _find_all(text, marker[:half], 0)
     return any(begins_damaged(text, start, marker) for start in starts if start >= 0)
