@@ -20,7 +20,7 @@ from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import LOCAL_PATHS, RequestGuard, header_names
+from fcshim.server.guard import RequestGuard, header_names, is_about_proxy
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observers import Observers, load_observers
@@ -150,7 +150,7 @@ class App:
             header_names(connection),
             model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self.config.aliases),
         )
-        if connection.path not in LOCAL_PATHS:
+        if not is_about_proxy(connection.path):
             self._observers.begin(logged.id, route, connection)
         try:
             await self._route(connection, route)

@@ -197,6 +197,14 @@ def _host_name(header: bytes) -> str:
     return name if colon and port.isdigit() else text
 
 
+def is_about_proxy(path: str) -> bool:
+    """Tell whether a path belongs to no client API: probes, figures, the status page, and all below `/fcshim`.
+
+    They are not observed: the probes of an orchestrator would be most of the requests that metrics count.
+    """
+    return path in _OPEN_PATHS or path in LOCAL_PATHS or path == "/fcshim" or path.startswith("/fcshim/")
+
+
 def _is_inspector(path: str) -> bool:
     return path.startswith("/fcshim/") and path != "/fcshim/models"
 

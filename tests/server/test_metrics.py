@@ -133,6 +133,21 @@ async def test_live_requests_are_0_before_there_are_any():
     assert {("fcshim_live_requests", api): 0 for api in CODECS} == found
 
 
+async def test_only_requests_to_a_clients_api_are_counted():
+    about_proxy = ("/", "/health", "/metrics", "/fcshim/", "/fcshim/api/requests")
+    async with (
+        raw_upstream(stream_texts("hi")) as upstream,
+        running_proxy(upstream.url, metrics=True, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        answers = [(await client.get(path)).status_code for path in about_proxy]
+        await post_chat(url)
+        _, found = await figures(url)
+
+    assert [200] * 5 == answers
+    assert {("m", "200"): 1} == {key[2:4]: count for key, count in found.items() if key[0] == "fcshim_requests_total"}
+
+
 async def test_failures_of_the_upstream_are_counted():
     play = stream_then(ROLE, text_chunk("Once"), then=raw_reply(b""))
     async with (
