@@ -107,6 +107,14 @@ async def test_a_password_and_a_user_have_their_settings(server):
     assert not any("her-password" in problem for problem in problems)
 
 
+async def test_a_server_that_wants_a_password_says_which_setting_has_it(server):
+    server.configure("requirepass", "its-password")
+    problems = [await use(server.url), await use(server.url, "wrong")]
+
+    assert all("expected the server's password in store_key (FCSHIM_STORE_KEY)" in problem for problem in problems)
+    assert "" == await use(server.url, "its-password")
+
+
 async def test_a_connection_is_encrypted_and_the_server_is_who_it_says(server, certificate, monkeypatch):
     key, public = certificate
     port = free_port()

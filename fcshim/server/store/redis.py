@@ -18,12 +18,13 @@ with naming_extra():
     from redis.asyncio.connection import Connection
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError
+    from redis.exceptions import AuthenticationError, RedisError
 
 _TIMEOUT = 1.5
 """Seconds for connecting and for an answer: below the limit for the whole operation."""
 _MAX_CONNECTIONS = 32
 """Connections of one process; an operation takes less than a millisecond of one."""
+_HINT = "; expected the server's password in store_key (FCSHIM_STORE_KEY), and its user, if any, in the address"
 PREFIX = "fcshim:1"
 """Before all keys; the number is the form of what they hold."""
 
@@ -188,7 +189,13 @@ def _store_errors() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        raise StoreError(str(error) or type(error).__name__) from error
+        reason = str(error) or type(error).__name__
+        raise StoreError(f"{reason}{_HINT}" if _is_refused(error) else reason) from error
+
+
+def _is_refused(error: Exception) -> bool:
+    """Tell whether the server wants another user or password; before one is sent, it takes no long command."""
+    return isinstance(error, AuthenticationError) or "unauthenticated" in str(error)
 
 
 def _key(owner: str, kind: str, name: str) -> bytes:
