@@ -1,6 +1,6 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
-from fcshim.config.check import check_file
+from fcshim.config.check import check_file, check_worker_settings
 from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, load_config
 from fcshim.config.schema import config_schema
 from fcshim.config.scoped import ScopedConfig, scoped_config
@@ -33,6 +33,7 @@ __all__ = [
     "UpstreamConfig",
     "check_file",
     "check_name",
+    "check_worker_settings",
     "config_schema",
     "load_config",
     "parse_store_address",

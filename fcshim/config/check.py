@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fcshim.config.load import load_document, parse_toml, read_file
+from fcshim.config.values import Config
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 
@@ -32,6 +33,21 @@ def check_file(file: Path, env: Mapping[str, str]) -> list[str]:
         return [f"{file}: {message}"] if message else []
     lines = _lines(text)
     return [f"{file}:{lines.get(key, 1)}: {message}" for key, message in mistakes]
+
+
+def check_worker_settings(config: Config) -> None:
+    """Raise `ConfigError` if several processes cannot serve these settings."""
+    if config.workers == 1:
+        return
+    if config.inspect:
+        raise ConfigError(
+            f"inspect shows the requests of one process: expected workers = 1 beside it, got {config.workers}"
+        )
+    for name, section in config.upstreams.items():
+        if 0 < section.max_concurrent < config.workers:
+            raise ConfigError(
+                f"[upstreams.{name}]: max_concurrent: expected at least one for each of the {config.workers} workers"
+            )
 
 
 def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
@@ -62,7 +78,7 @@ def _named_upstreams(document: Mapping[str, JSON]) -> dict[str, JSON]:
 def _mistake(key: _Key, part: dict[str, JSON], env: Mapping[str, str]) -> str:
     """Return what is wrong with the one setting of a document, with its name; empty if nothing is."""
     try:
-        load_document(part, env)
+        check_worker_settings(load_document(part, env))
     except ConfigError as error:
         if not key or key[0] == "upstreams":
             return error.message

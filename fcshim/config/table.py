@@ -84,4 +84,4 @@ def _expected(bare: JSON, metas: Sequence[msgspec.Meta]) -> str:
 
 def _bounds(meta: msgspec.Meta) -> str:
     words = {"gt": "above", "ge": "from", "le": "up to"}
-    return "".join(f" {word} {getattr(meta, key):g}" for key, word in words.items() if getattr(meta, key) is not None)
+    return "".join(f" {word} {getattr(meta, key)}" for key, word in words.items() if getattr(meta, key) is not None)

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.config import Config
+from fcshim.config import Config, check_worker_settings
 from fcshim.errors import ConfigError, FcshimError
 from fcshim.server.guard import check_exposure
 from fcshim.server.reload import WatchedFile, keep_what_needs_restart
@@ -52,11 +52,7 @@ def check_workers(config: Config) -> None:
         return
     if not hasattr(os, "fork"):
         raise ConfigError("workers: expected 1 on a system whose processes cannot fork")
-    if config.inspect:
-        raise ConfigError("--inspect shows the requests of one process: expected it without --workers")
-    for name, section in config.upstreams.items():
-        if 0 < section.max_concurrent < config.workers:
-            raise ConfigError(f"[upstreams.{name}]: max_concurrent: expected at least one for each of the workers")
+    check_worker_settings(config)
 
 
 def share_of_worker(config: Config, index: int) -> Config:

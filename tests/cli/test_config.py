@@ -26,6 +26,18 @@ def test_check_of_a_valid_file_exits_with_0(tmp_path):
     assert (0, f"{file}: valid\n", "") == (outcome.code, outcome.out, outcome.err)
 
 
+def test_check_finds_settings_that_exclude_each_other(tmp_path):
+    file = tmp_path / "fcshim.toml"
+    file.write_text("inspect = true\nworkers = 2\n", "utf-8")
+    outcome = fcshim("config", "check", file)
+    file.write_text('workers = 2\n[upstreams.a]\nurl = "http://127.0.0.1"\nmax_concurrent = 1\n', "utf-8")
+    divided = fcshim("config", "check", file)
+
+    assert f"{file}: inspect shows the requests of one process: expected workers = 1 beside it, got 2\n" == outcome.out
+    assert f"{file}: [upstreams.a]: max_concurrent: expected at least one for each of the 2 workers\n" == divided.out
+    assert (1, 1) == (outcome.code, divided.code)
+
+
 def test_a_missing_file_is_a_mistake_of_the_caller(tmp_path):
     assert 2 == fcshim("config", "check", tmp_path / "none.toml").code
 

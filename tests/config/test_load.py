@@ -62,6 +62,7 @@ def test_the_variable_that_names_the_file_is_not_a_setting():
     ("flags", "message"),
     [
         ({"prt": "1"}, "flags: there is no setting 'prt', did you mean 'port'?"),
+        ({"memory_lifetime": "1d"}, "--memory-lifetime: expected a whole number above 0 up to 315360000, got '1d'"),
         ({"port": "x"}, "--port: expected a whole number from 0 up to 65535, got 'x'"),
         ({"port": "70000"}, "--port: expected a whole number from 0 up to 65535, got '70000'"),
         ({"ping": "-1"}, "--ping: expected a number from 0 up to 86400, got '-1'"),

@@ -301,7 +301,7 @@ async def respond(url, previous):
     ("options", "message"),
     [
         (("--store", "sqlite:/nowhere/store.db"), "/nowhere"),
-        (("--inspect",), "--inspect shows the requests of one process"),
+        (("--inspect",), "inspect shows the requests of one process: expected workers = 1 beside it, got 2"),
         (("--workers", "0"), "--workers: expected a whole number from 1 up to 64, got '0'"),
         (("--mcp", "missing.json"), "missing.json"),
     ],
