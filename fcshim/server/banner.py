@@ -9,6 +9,7 @@ import contextlib
 import logging
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 from fcshim.config import Config
 from fcshim.config.store_address import MEMORY
@@ -45,7 +46,8 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
         logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
         lines = []
     if logger.isEnabledFor(logging.INFO):
-        text = "\n".join([*lines, *_describe_store(config), *_client_table(url, "KEY" if config.api_keys else "none")])
+        lines += [*_describe_store(config), *_describe_observers(config, url)]
+        text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
         with contextlib.suppress(OSError, ValueError):  # nobody reads stderr, which is no reason to stop serving
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
@@ -63,6 +65,17 @@ async def _describe_upstream(config: Config, capabilities: Capabilities, reports
 
 def _describe_store(config: Config) -> list[str]:
     return [] if config.store == MEMORY else [f"replies and turns are remembered in {config.store}"]
+
+
+def _describe_observers(config: Config, url: str) -> list[str]:
+    """Return a line for each place where requests can be looked at, so that nobody has to search for its address."""
+    folder = Path(config.record or "")
+    places = {
+        f"requests are shown at {url}/fcshim/": config.inspect,
+        f"figures for Prometheus are at {url}/metrics": config.metrics,
+        f"requests are recorded in {folder.parent if config.workers > 1 else folder}": config.record is not None,
+    }
+    return [line for line, is_on in places.items() if is_on]
 
 
 def _client_table(url: str, key: str) -> list[str]:

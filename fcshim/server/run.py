@@ -209,7 +209,8 @@ async def _serve(
     freeze_start()
     if link is None or link.is_first:
         host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
-        logger.info("serving http://%s:%d/v1 for %s", host, port, ", ".join(config.upstreams) or config.upstream)
+        upstreams, workers = ", ".join(config.upstreams) or config.upstream, f" with {config.workers} workers"
+        logger.info("serving http://%s:%d/v1 for %s%s", host, port, upstreams, workers if link is not None else "")
         if link is not None and parse_store_address(config.store).kind == "memory":
             logger.warning(
                 "each worker remembers replies and turns for itself: a follow-up (previous_response_id) that reaches "

@@ -93,6 +93,18 @@ async def test_keys_are_not_shown(banner_of):
     assert "secret-key" not in text + warned
 
 
+async def test_it_tells_where_requests_can_be_looked_at(banner_of):
+    everything = {"inspect": True, "metrics": True, "record": "records"}
+    text, _ = await banner_of("http://127.0.0.1:9", **everything)
+    of_worker, _ = await banner_of("http://127.0.0.1:9", workers=2, record="records/worker-0")
+    nothing, _ = await banner_of("http://127.0.0.1:9")
+
+    assert f"requests are shown at {URL}/fcshim/\nfigures for Prometheus are at {URL}/metrics\n" in text
+    assert "requests are recorded in records\n" in text
+    assert "requests are recorded in records\n" in of_worker
+    assert not any(word in nothing for word in ("shown", "Prometheus", "recorded"))
+
+
 @pytest.mark.parametrize(("level", "banner"), [(logging.WARNING, False), (logging.INFO, True)])
 async def test_the_level_of_the_log_decides_whether_it_is_written(level, banner, banner_of, caplog):
     caplog.set_level(level, "fcshim.server")
