@@ -1,5 +1,6 @@
 """The examples of the README and of docs/ run, with the embedded model behind the addresses that they name."""
 
+import argparse
 import asyncio
 import json
 import os
@@ -13,7 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fcshim.config import load_config, parse_store_address
+from fcshim.cli.flags import read_settings
+from fcshim.cli.serve import configure_parser
+from fcshim.config import check_worker_settings, load_config, parse_store_address
 from fcshim.mcp.config_file import read_servers
 from tests.demo.served import Addresses, served_demo
 from tests.server.test_run import serving
@@ -190,9 +193,24 @@ def test_the_command_line_parses_a_text() -> None:
     assert [{"a": 1}] == [json.loads(event["tool_call_arguments_complete"]) for event in ends]
 
 
+def test_each_example_of_fcshim_serve_has_options_that_exist_and_settings_that_fit() -> None:
+    """Their values are checked too, and whether the settings exclude each other; files are not read."""
+    lines = [line for kind, text in BLOCKS if kind in {"console", "sh"} for line in text.splitlines()]
+    examples = [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith("fcshim serve")]
+    parser = argparse.ArgumentParser()
+    configure_parser(parser)
+    for example in examples:
+        arguments = parser.parse_args(shlex.split(example, comments=True)[2:])
+        arguments.config = None
+        vars(arguments).pop("dialect", None)
+        check_worker_settings(read_settings(arguments))
+
+    assert len(examples) > 5
+
+
 async def test_a_conversation_goes_on_after_a_restart_with_a_file(addresses: Addresses, tmp_path: Path) -> None:
     """The command of the example serves, and what it stored is found by the next process."""
-    line = _blocks("console", "--store sqlite:").strip().replace("sqlite:", f"sqlite:{tmp_path}/")
+    line = _blocks("console", "8080 --store sqlite:").strip().replace("sqlite:", f"sqlite:{tmp_path}/")
     _, _, _, *options = shlex.split(line.removeprefix("$ "))
     answers = []
     name = None

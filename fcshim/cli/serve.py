@@ -29,6 +29,8 @@ examples:
   fcshim serve http://127.0.0.1:8080 --mcp servers.json --allow 'files:write_*'
   FCSHIM_UPSTREAM=http://127.0.0.1:8080 fcshim serve
   fcshim serve --config fcshim.toml
+  fcshim serve --inspect                        each prompt, reply and call, in a browser at /fcshim/
+  fcshim serve --workers 4 --store sqlite:state.db
 
 Then point OpenAI clients at http://127.0.0.1:8181/v1, others at http://127.0.0.1:8181.
 
