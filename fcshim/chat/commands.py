@@ -25,6 +25,7 @@ COMMANDS = {
     "model": "[NAME]: list the models, or use this one from now on",
     "plan": "only read and plan; once more to act again",
     "mode": "[ask | accept_edits | read_only | allow]: which calls need approval",
+    "call": "[NUMBER]: show a call whole, by default the last one",
     "result": "[NUMBER]: show a tool's whole result, by default the last one",
     "undo": "take the last turn back; files that it changed can be put back, too",
     "compact": "[TURNS]: have the model sum up all but the last turns, by default 2",
@@ -68,6 +69,7 @@ class SlashCommands:
             "model": self._model,
             "plan": self._plan,
             "mode": self._mode,
+            "call": self._call,
             "result": self._result,
             "undo": self._undo,
             "compact": self._compact,
@@ -137,14 +139,11 @@ class SlashCommands:
         mode = self._conversation.permissions.mode
         self._view.note(f"Mode {mode}: {_MODES[mode]}.")
 
+    async def _call(self, number: str) -> None:
+        self._view.show_full_call(_chosen("call", number, len(self._view.calls)))
+
     async def _result(self, number: str) -> None:
-        count = len(self._view.results)
-        wanted = int(number) if number.isdecimal() else 0 if number else count
-        if not count:
-            raise ConfigError("there is no result yet; no tool has run")
-        if not 0 < wanted <= count:
-            raise ConfigError(f"there is no result {number}: expected a number from 1 to {count}")
-        self._view.show_full_result(wanted)
+        self._view.show_full_result(_chosen("result", number, len(self._view.results)))
 
     async def _undo(self, _: str) -> None:
         undone = self._conversation.undo()
@@ -192,6 +191,16 @@ class SlashCommands:
         self._view.note(
             f"Saved. To continue it: fcshim chat --resume {shlex.quote(str(saved)) if file else session.id}"
         )
+
+
+def _chosen(thing: str, number: str, count: int) -> int:
+    """Return which call or result is wanted, by default the last one. Raises `ConfigError`."""
+    wanted = int(number) if number.isdecimal() else 0 if number else count
+    if not count:
+        raise ConfigError(f"there is no {thing} yet; no tool has run")
+    if not 0 < wanted <= count:
+        raise ConfigError(f"there is no {thing} {number}: expected a number from 1 to {count}")
+    return wanted
 
 
 def _permission_label(permissions: Permissions, tool: AnyTool) -> str:

@@ -35,6 +35,9 @@ class Row(msgspec.Struct, frozen=True):
     style: str = ""
 
 
+_NO_ARGUMENTS = Row(f"{_BAR}(no arguments)")
+
+
 class CallDescription(msgspec.Struct, frozen=True):
     """The rows that describe a call; `folded`: some values are not shown whole."""
 
@@ -61,10 +64,28 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
         folded |= shown is not lines
         rows += [title, *shown]
     if not request.arguments:
-        rows.append(Row(f"{_BAR}(no arguments)"))
+        rows.append(_NO_ARGUMENTS)
     for warning in request.warnings:
         rows += (Row(each, "yellow") for each in _warning_rows(warning, width))
     return CallDescription(rows, folded)
+
+
+def describe_arguments(name: str, arguments: str, width: int) -> list[Row]:
+    """Describe a call that is not asked about, whole; what is no object is quoted."""
+    values = read_object(arguments)
+    if values is None:
+        return [Row(f"  {visible(name)}"), *(Row(_BAR + row) for row in _rows(arguments, width - len(_BAR)))]
+    rows = [Row(row) for each, value in values.items() for row in _argument_rows(each, value, width)]
+    return [Row(f"  {visible(name)}"), *(rows or [_NO_ARGUMENTS])]
+
+
+def read_object(arguments: str) -> dict[str, JSON] | None:
+    """Return the arguments of a call; None for those of a call with an error."""
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
 
 
 def quote(text: str, width: int) -> list[Row]:

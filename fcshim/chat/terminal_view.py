@@ -13,8 +13,9 @@ from rich.text import Text as Styled
 
 from fcshim.agent import RoundEnded
 from fcshim.chat.call_markup import MarkupSetAside
+from fcshim.chat.call_row import CallRow
 from fcshim.chat.conversation import ChatEvent
-from fcshim.chat.question import Row
+from fcshim.chat.question import Row, describe_arguments
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, ToolMessage
 from fcshim.sanitize import sanitize, sanitize_line
@@ -49,6 +50,8 @@ class TerminalView:
     def __init__(self, console: Console, *, show_text: bool = True) -> None:
         self.results: list[ToolMessage] = []
         """Every result so far, for `show_full_result`."""
+        self.calls: list[ToolCallEnd] = []
+        """Every call so far, for `show_full_call`."""
         self._console = console
         self._show_text = show_text
         self._line_open = False  # the current line is not ended
@@ -56,6 +59,7 @@ class TerminalView:
         self._transient = False  # the current line is replaced by the next output
         self._set_aside = False  # in this round
         self._markdown: MarkdownStream | None = None  # the text that is being shown
+        self._call: CallRow | None = None  # the call that arrives
 
     def show(self, event: ChatEvent) -> None:
         """Show one event."""
@@ -120,6 +124,11 @@ class TerminalView:
         for part in self.results[number - 1].content:
             self._print_line(f"[{part.media_type}]" if isinstance(part, MediaPart) else part.text)
 
+    def show_full_call(self, number: int) -> None:
+        """Print a whole call, by its number from 1, with every character shown or named."""
+        call = self.calls[number - 1]
+        self.write_rows(describe_arguments(call.tool_call_name, call.tool_call_arguments_complete, self.width))
+
     def _print_wrapped(self, text: str, style: str) -> None:
         """Print a message on lines of its own; on a terminal it is wrapped between words."""
         self._end_line()
@@ -161,14 +170,46 @@ class TerminalView:
             case ToolCallStart():
                 self._round_calls += 1
                 self._end_line()
-                self._print("● ", "cyan")
-                self._print(event.tool_call_name + " ", "bold")
+                self._begin_call(event.tool_call_name)
             case ToolCallChunk():
-                self._print(event.tool_call_arguments_chunk, "dim")
+                self._show_arguments(event.tool_call_arguments_chunk)
             case ToolCallEnd():
-                if event.error is not None:
-                    self._print(f" {event.error.kind}, so it does not run: {event.error.message}", "red")
-                self._end_line()
+                self._end_call(event)
+
+    def _begin_call(self, name: str) -> None:
+        """Begin the row of a call; scripts and files get all of it, as there is no `/call`."""
+        folds = self._show_text and self._console.is_terminal and not self._console.is_dumb_terminal
+        self._call = CallRow(name, self.width) if folds else None
+        if self._call is not None and not self._call.fits:
+            self._show_call_row(self._call.growing())
+        else:
+            self._print("● ", "cyan")
+            self._print(name + " ", "bold")
+
+    def _show_arguments(self, chunk: str) -> None:
+        if self._call is not None:
+            self._call.add(chunk)
+        if self._call is None or self._call.fits:
+            self._print(chunk, "dim")
+        else:
+            self._show_call_row(self._call.growing())
+
+    def _end_call(self, event: ToolCallEnd) -> None:
+        self.calls.append(event)
+        if self._call is not None and not self._call.fits:
+            hint = f"/call {len(self.calls)}"
+            self._show_call_row(self._call.ended(event.tool_call_arguments_complete, hint))
+        if event.error is not None:
+            self._print(f" {event.error.kind}, so it does not run: {event.error.message}", "red")
+        self._end_line()
+        self._call = None
+
+    def _show_call_row(self, row: Styled) -> None:
+        """Show the row of a call in the place of the one before; without more output it stays."""
+        self._clear_transient()
+        self._console.control(_CLEAR_LINE)
+        self._console.print(row, end="", no_wrap=True)
+        self._line_open = True
 
     def _show_progress(self, progress: ToolProgress) -> None:
         total = "" if progress.total is None else f"/{progress.total:g}"

@@ -5,9 +5,10 @@ import contextlib
 
 import pytest
 
-from tests.chat.pseudo_terminal import ENTER
+from tests.chat.pseudo_terminal import CTRL_C, ENTER
 from tests.chat.test_terminal import chatting
-from tests.mcp.server_programs import serve_over_http
+from tests.mcp.server_programs import eventually, serve_over_http
+from tests.scripted import HANG, ROLE, Script, text_chunk
 from tests.server.mcp_proxy import call_text, prompts, stdio_server
 
 pytestmark = pytest.mark.security
@@ -65,7 +66,7 @@ async def test_no_line_of_a_value_looks_like_ours(tmp_path):
         rows = [row for row in screen.rows if "run it?" in row or row.strip() == "Read"]
 
     assert 1 == sum(row.startswith("  run it?") for row in rows)
-    assert all(row.startswith(("  │ ", "  run it?", "●")) or '"content"' in row for row in rows)
+    assert all(row.startswith(("  │ ", "  run it?", "●")) for row in rows)
 
 
 async def test_a_long_value_is_folded_with_its_length_and_a_key_shows_it(tmp_path):
@@ -203,3 +204,53 @@ async def test_what_an_edit_will_come_to_is_said_before_the_answer(call, warning
         rows = shown_call(screen)
 
     assert any(row.startswith(f"  ⚠ {warning}") for row in rows)
+
+
+LONG = "".join(f"line {number}\x1b[2K\u202e\n" for number in range(500))
+
+
+def rows_before_the_question(screen):
+    """Return the rows between the user's line and the question."""
+    rows = screen.rows
+    typed = next(at for at, row in enumerate(rows) if row.startswith("› Go"))
+    asked = next((at for at, row in enumerate(rows) if row == "  Write"), len(rows))
+    return [row for row in rows[typed + 1 : asked] if row]
+
+
+@pytest.mark.parametrize("width", [40, 100])
+async def test_a_call_takes_one_row_while_its_arguments_arrive_however_long_they_are(width, tmp_path):
+    whole = call_text("Write", path="notes/a.txt", content="世界 " + LONG)
+    parts = [whole[at : at + 97] for at in range(0, len(whole) - 200, 97)]
+    arriving = Script((ROLE, *map(text_chunk, parts), HANG))
+    async with chatting(tmp_path, arriving, options=["--root", str(tmp_path)], width=width) as (screen, upstream):
+        screen.enter("Go")
+        await upstream.hanging.wait()
+        await screen.expect("… 10,")
+        await eventually(lambda: "characters" in screen.rows[-1] or screen.output.endswith("characters"))
+        arrived = rows_before_the_question(screen)
+        screen.type(CTRL_C)
+        await screen.expect("(interrupted)")
+        left = rows_before_the_question(screen)
+
+    assert 1 == len(arrived)
+    assert arrived[0].startswith("● Write notes/a.txt… ")
+    assert arrived[0].endswith("characters")
+    assert arrived[0] == left[0]
+
+
+async def test_a_long_call_is_one_row_above_its_question_and_can_be_seen_whole(tmp_path):
+    call = call_text("Write", content=LONG, path="a.txt")
+    async with asked_about(tmp_path, call, width=100) as (screen, _):
+        above = rows_before_the_question(screen)
+        screen.enter("y")
+        await screen.expect("Well.")
+        screen.enter("/call")
+        await screen.expect("path: a.txt")
+        await screen.expect("›")
+        rows = screen.rows
+
+    assert 1 == len(above)
+    assert above[0].startswith("● Write a.txt ")
+    assert above[0].endswith(" characters: /call 1")
+    assert all(f"  │   line {number}<U+001B>[2K<U+202E>" in rows for number in range(500))
+    assert LONG == (tmp_path / "a.txt").read_text()

@@ -16,6 +16,7 @@ from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.reply import Reply
 from fcshim.sanitize import sanitize
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
+from tests.chat.pseudo_terminal import emulate
 
 
 class RecordingView:
@@ -60,6 +61,29 @@ def test_reasoning_and_call_errors_are_shown():
     recording = RecordingView().show(Reasoning("Hm."), *call(error=error))
 
     assert 'Hm.\n● f {"a": 1} malformed, so it does not run: two keys\n' == recording.text
+
+
+def test_a_long_call_with_an_error_is_one_row_and_can_be_seen_whole():
+    arguments = '{"path": "a.txt", "content": "' + "x\u202ey" * 100
+    error = CallError("truncated", "it was cut off", "{")
+    recording = RecordingView(terminal=True).show(*call(arguments=arguments, error=error))
+    rows = [row.rstrip() for row in emulate(recording.text.replace("\n", "\r\n").encode(), 60, 20).display]
+    recording.view.show_full_call(1)
+
+    assert [
+        '● f {"path": "a.txt", "content": "… 330 characters: /call 1',
+        "truncated, so it does not run: it was cut off",
+        "",
+    ] == rows[:3]
+    assert "x<U+202E>y" * 3 in recording.text
+
+
+def test_a_script_and_a_file_get_the_whole_call():
+    long = '{"a": "' + "x" * 500 + '"}'
+    shown = RecordingView(show_text=False, terminal=True).show(*call(arguments=long)).text
+
+    assert f"● f {long}\n" == RecordingView().show(*call(arguments=long)).text
+    assert f"● f {long}\n" == re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
 @pytest.mark.parametrize(
