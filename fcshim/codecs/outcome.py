@@ -143,7 +143,7 @@ UNFINISHED = Error("upstream_error", "the reply broke off before it was finished
 FAILED = Error("upstream_error", "the upstream ended the reply with an error")
 
 COMPLETE_REASONS = frozenset[StopReason | None](["complete", "stop_sequence"])
-_WHOLE_REASONS = frozenset[StopReason | None]([*COMPLETE_REASONS, "tool_use"])
+WHOLE_REASONS = frozenset[StopReason | None]([*COMPLETE_REASONS, "tool_use"])
 """Reasons after which nothing but its calls can be wrong with a reply."""
 
 
@@ -171,7 +171,7 @@ class CallOutcomes:
         if reason == "error":
             return FAILED
         error = self.call_error
-        if error is None or self.valid_calls or error.kind == "truncated" or reason not in _WHOLE_REASONS:
+        if error is None or self.valid_calls or error.kind == "truncated" or reason not in WHOLE_REASONS:
             return None
         return Error("model_output_error", f"the model wrote a tool call that cannot be used: {error.message}")
 
@@ -182,7 +182,7 @@ def call_failure(reply: Reply) -> Error | None:
     for call in reply.tool_calls:
         outcomes.record(call)
     reason = reply.stop_reason
-    return outcomes.end_error(reason) if reason is not None and reason in _WHOLE_REASONS else None
+    return outcomes.end_error(reason) if reason is not None and reason in WHOLE_REASONS else None
 
 
 def raise_error(reply: Reply) -> None:

@@ -220,23 +220,44 @@ async def test_a_call_that_max_tokens_cuts_off_ends_the_stream_and_cannot_run(en
 @pytest.mark.parametrize("eagerly", [True, False])
 async def test_the_tool_runner_does_not_run_a_call_that_max_tokens_cuts_off(eagerly):
     ran = []
+    script = text_reply(*cut(CALL[:-20]), reason="length")
+    last = await run_tools(script, ran, eagerly=eagerly)
+
+    assert ("max_tokens", []) == (last.stop_reason, ran)
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+@pytest.mark.parametrize("eagerly", [True, False])
+async def test_the_tool_runner_does_not_run_a_call_that_breaks_off_after_a_valid_one(eagerly, reason):
+    ran = []
+    script = text_reply(*cut(CALL + "\n" + CALL[:-20]), reason=reason)
+    last = await run_tools(script, ran, eagerly=eagerly)
+
+    assert ("max_tokens", [(1, 2)] if eagerly else []) == (last.stop_reason, ran)
+    assert [{"a": 1, "b": 2}, None] == [block.input if block.input.get("a") else None for block in last.content]
+
+
+async def run_tools(script, ran, *, eagerly):
+    """Have the SDK run a tool that takes anything, and that notes its calls in `ran`; return the last message."""
 
     @anthropic.beta_async_tool
-    async def add(a: int = 0, b: int = 0) -> str:
+    async def add(a: int | None = 0, b: int | None = 0, _truncated: str = "") -> str:
         """Add two numbers."""
         ran.append((a, b))
-        return str(a + b)
+        return "0"
 
-    script = text_reply(*cut(CALL[:-20]), reason="length")
-    async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url, sdk(url) as client:
+    async with (
+        scripted_upstream(script) as upstream,
+        running_proxy(upstream.url, max_retries=0) as url,
+        sdk(url) as client,
+    ):
         fields = {"run_tools_eagerly": True} if eagerly else {}
         runner = client.beta.messages.tool_runner(
             model="m", max_tokens=99, messages=HI, tools=[add], stream=True, **fields
         )
         async for turn in runner:
             last = await turn.get_final_message()
-
-    assert ("max_tokens", []) == (last.stop_reason, ran)
+    return last
 
 
 async def test_a_call_that_is_cut_off_is_left_out_of_a_whole_reply():

@@ -5,8 +5,10 @@ Rule: stateless; `ANTHROPIC` serves every exchange.
 What a client gets for a call that ends with an error after its start was sent: never a finished tool use.
 
 - Streamed and truncated, the block ends as the API's own does, with the stop reason `max_tokens`, for which the SDKs'
-  tool runners run nothing. Other clients run every block that ends, so its arguments are completed to an object that no
-  tool accepts: the keys that were sent are null, and `_truncated` says why. (SDKs raise on invalid JSON.)
+  tool runners run nothing, not even the valid calls before it. Other clients run every block that ends, so its
+  arguments are completed to an object that no tool accepts: the keys that were sent are null, and `_truncated` says
+  why. (SDKs raise on invalid JSON.) No block follows it, as some runners run a call once another block opens: what the
+  limit of tokens cut off is left out, and a reply that went on ends with an error as below.
 - Streamed and failed otherwise, the stream ends with an `error` event, which every SDK raises, without
   `content_block_stop`, stop reason or `message_stop`.
 - Not streamed, the call is left out; if it was truncated, the stop reason is `max_tokens`. If nothing else is left, the

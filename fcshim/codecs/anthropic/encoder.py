@@ -23,6 +23,7 @@ from fcshim.codecs.outcome import (
     COMPLETE_REASONS,
     FAILED,
     UNFINISHED,
+    WHOLE_REASONS,
     BufferedArguments,
     CallOutcomes,
     is_truncated,
@@ -142,6 +143,8 @@ class MessagesEncoder:
         self._started = False
         self._arguments = BufferedArguments()  # of the open tool use
         self._outcomes = CallOutcomes()
+        self._voided = False  # the open block is that of a truncated call, and no other one may open
+        self._followed = False  # the reply went on after it; that is left out
         self._web_tool_uses: list[WebToolUse] = []
         self._stopped = False
         self._done = False
@@ -157,6 +160,8 @@ class MessagesEncoder:
             # Fast path for nearly every event of a live stream.
             if type(event) is Text and self._block_kind == "text":
                 out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
+            elif self._voided and not isinstance(event, Usage | Stop | Error):
+                self._followed = True
             else:
                 final_error = self._write(event, out)
                 if final_error is not None:
@@ -278,7 +283,9 @@ class MessagesEncoder:
         if rest is None and event.error is not None:
             return Error("model_output_error", call_error_message(event.error))
         self._write_arguments(rest or "", out)
-        self._close_block(out)
+        self._voided = event.error is not None
+        if not self._voided:  # else nothing may follow: eager runners run a call once another block opens
+            self._close_block(out)
         return None
 
     def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
@@ -288,8 +295,10 @@ class MessagesEncoder:
         failed = self._outcomes.call_error
         if failed is not None and failed.kind != "truncated" and not self._outcomes.valid_calls:
             return Error("model_output_error", call_error_message(failed))
-        if reason in COMPLETE_REASONS and self._outcomes.truncated:
-            reason = "max_tokens"
+        if reason in WHOLE_REASONS and self._followed:
+            return Error("model_output_error", "a tool call of the reply is incomplete, and the reply went on after it")
+        if reason in WHOLE_REASONS and (self._voided or self._outcomes.truncated):
+            reason = "max_tokens"  # also after valid calls: for any other reason, tool runners run every block
         self._close_block(out)
         self._stopped = True
         delta = stop_fields(reason, self._request)

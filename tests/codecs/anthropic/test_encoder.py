@@ -180,6 +180,24 @@ def test_a_truncated_call_is_closed_with_arguments_that_no_tool_can_use(sent, ke
     assert ("max_tokens", "message_stop") == (events[-2]["delta"]["stop_reason"], events[-1]["type"])
 
 
+@pytest.mark.parametrize("reason", ["tool_use", "complete", "stop_sequence", "max_tokens"])
+def test_a_call_that_breaks_off_after_a_valid_one_ends_the_reply_as_cut_off(reason):
+    events = stream(*call(), *bad("truncated", ['{"a"'], index=1), Stop(reason), reads=8)
+
+    assert ("max_tokens", "message_stop") == (events[-2]["delta"]["stop_reason"], events[-1]["type"])
+
+
+@pytest.mark.parametrize("after", [[Text("b")], [Reasoning("b")], call()])
+def test_no_block_follows_a_call_that_broke_off(after):
+    cut_off = stream(*bad("truncated", ['{"a"']), *after, Stop("max_tokens"), reads=4)
+    went_on = stream(*bad("truncated", ['{"a"']), *after, Stop("complete"), reads=4)
+
+    assert 1 == types(cut_off).count("content_block_start") == types(cut_off).count("content_block_stop")
+    assert "max_tokens" == cut_off[-2]["delta"]["stop_reason"]
+    assert "the reply went on after it" in went_on[-1]["error"]["message"]
+    assert not {"content_block_stop", "message_delta", "message_stop"} & set(types(went_on))
+
+
 def test_a_truncated_call_in_one_batch_is_left_out():
     events = stream(Text("a"), *bad("truncated", ['{"a"']), Stop("max_tokens"))
 
