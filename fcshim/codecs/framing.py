@@ -128,7 +128,9 @@ class SSESplitter:
 
 _STRUCTURE = re.compile(rb'\\.|\\\Z|["{}\[\]]', re.DOTALL)
 _LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_REASON = re.compile(rb'"(?:finish_?reason|stop_?reason|stop_type|status)"\s*:\s*"|"error"\s*:\s*[{"]', re.IGNORECASE)
+_REASON = re.compile(
+    rb'"(?:finish_?reason|stop_?reason|stop_type|status)"\s*:\s*"|"error"\s*:\s*[{"]|"done"\s*:\s*true', re.IGNORECASE
+)
 """How a whole reply of any API says why it ended; quotes in the model's text are escaped."""
 _REASON_BYTES = 64
 

@@ -55,6 +55,11 @@ class NDJSONSplitter:
             raise UpstreamError(f"the upstream sent a line of more than {self._limit} bytes")
         return lines
 
+    @property
+    def pending(self) -> bytes:
+        """The bytes of the last line so far."""
+        return b"".join(self._pending)
+
     def close(self) -> list[bytes]:
         """Handle the end of the body; return a last line that has no line end."""
         return self.feed(b"\n")

@@ -73,7 +73,6 @@ async def test_the_last_event_ends_the_reply(kind, size, usage, stream, client, 
 
 
 JSON_HEAD = SSE_HEAD.replace(b"text/event-stream", b"application/json")
-WHOLE_KINDS = [kind for kind in KINDS if kind.name != "ollama"]  # whose reply ends with its line
 
 
 def whole_body(kind) -> bytes:
@@ -94,7 +93,7 @@ def whole_left_open(kind, size: int):
     return play
 
 
-@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=[kind.name for kind in WHOLE_KINDS])
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 @pytest.mark.parametrize(("tools", "size", "stream"), [(TOOLS, 100_000, True), (TOOLS, 7, False), ((), 7, True)])
 async def test_the_end_of_the_json_ends_a_whole_reply(kind, tools, size, stream):
     request = Request(model="m", messages=REQUEST.messages, stream=True, tools=tools)
@@ -108,7 +107,7 @@ async def test_the_end_of_the_json_ends_a_whole_reply(kind, tools, size, stream)
     assert "it." in answer.text
 
 
-@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=[kind.name for kind in WHOLE_KINDS])
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_a_whole_reply_ends_with_its_last_byte(kind):
     body = whole_body(kind)
     for size in range(1, 20):

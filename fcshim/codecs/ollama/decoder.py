@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from fcshim.codecs.framing import WholeReplyEnd
 from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.ndjson import NDJSONSplitter
 from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
@@ -38,6 +39,8 @@ class OllamaDecoder:
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
         self._lines = NDJSONSplitter(line_bytes=limits.line_bytes)
+        self._line_end = WholeReplyEnd()
+        self._line_read = False  # the line without an end was parsed
         self._ids: set[str] = set()
         self._call_count = 0
         self._valid_calls = 0
@@ -55,6 +58,7 @@ class OllamaDecoder:
         if not self._done:
             try:
                 self._read_lines(self._lines.feed(data), out)
+                self._read_whole_reply(data, out)
             except UpstreamError as error:
                 self._fail(error, out)
         return [(0, event) for event in out]
@@ -68,6 +72,21 @@ class OllamaDecoder:
             except UpstreamError as error:
                 self._fail(error, out)
         return [(0, event) for event in out]
+
+    def _read_whole_reply(self, data: bytes, out: list[Event]) -> None:
+        """Read a last line that is complete without a line end: some servers send none, and leave the body open.
+
+        A line is parsed for this once at most, when its last bracket has come and it says that the reply ends.
+        """
+        *ended, rest = data.rsplit(b"\n", 1)
+        if ended:
+            self._line_end, self._line_read = WholeReplyEnd(), False
+        if not rest or self._done or self._line_read or not self._line_end.feed(rest):
+            return
+        self._line_read = True
+        line = read_line(self._lines.pending)
+        if line is not None and (line.done or line.error is not None):
+            self._read_lines(self._lines.close(), out)
 
     def _read_last_line(self, out: list[Event]) -> None:
         """Read a last line without its line end. If it is incomplete, the reply broke off."""

@@ -10,6 +10,7 @@ from fcshim.codecs.json_text import DecoderLimits
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.events import Error, Stop, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector
+from tests.steps import steps
 
 CASES = json.loads((Path(__file__).parent / "vectors/documented.json").read_text(encoding="utf-8"))["cases"]
 
@@ -28,6 +29,37 @@ def test_events_are_emitted_as_soon_as_their_line_is_complete():
     assert [(0, Text("a"))] == decoder.feed(b'{"message":{"content":"a"}}\n')
     assert [] == decoder.feed(b'{"message":{"content":"b"}}')
     assert [(0, Text("b"))] == decoder.feed(b"\n")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "last", [b'{"message":{"content":"a }\\"done\\": true}"},"done" : true}', b'{"error":"no {such} model"}']
+)
+def test_a_last_line_without_its_end_ends_the_reply_when_its_last_bracket_comes(size, last):
+    decoder = OLLAMA.decoder()
+    events = [event for at in range(0, len(last), size) for event in decoder.feed(last[at : at + size])]
+
+    assert decoder.ended
+    assert isinstance(events[-1][1], Stop | Error)
+    assert [] == decoder.feed(b"\n") + decoder.close()
+
+
+def test_a_line_that_only_mentions_an_end_is_parsed_once_and_waits_for_its_end():
+    call = b'{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"done":true}}}]},"done":false}'
+    decoder = OLLAMA.decoder()
+
+    assert [] == [event for at in range(len(call)) for event in decoder.feed(call[at : at + 1])]
+    assert not decoder.ended
+    assert "f" == decoder.feed(b"\n")[0][1].tool_call_name
+
+
+def test_the_work_for_a_line_without_its_end_grows_with_its_length_only():
+    def work(count):
+        pieces = [b'{"done":true,"a":[', *([b'{"done":true},'] * count), b"{}]", *([b"}"] * count)]
+        decoder = OLLAMA.decoder()
+        return steps(lambda: [decoder.feed(piece) for piece in pieces])
+
+    assert work(400) < 5 * work(100)
 
 
 def test_bytes_after_the_end_are_ignored():
