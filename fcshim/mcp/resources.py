@@ -6,7 +6,7 @@ its bytes and its type.
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -50,10 +50,14 @@ class ServerPrompt(msgspec.Struct, frozen=True):
 
 
 class ServerOffers:
-    """The resources and prompts of a manager's servers. Every method raises `ToolError` that names the server."""
+    """The resources and prompts of a manager's servers. Every method raises `ToolError` that names the server.
 
-    def __init__(self, manager: "Manager") -> None:
+    `selected` are the servers that it reaches; None for all.
+    """
+
+    def __init__(self, manager: "Manager", selected: Collection[str] | None = None) -> None:
         self._manager = manager
+        self._selected = selected
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools by which the model reads resources; none if no server has any."""
@@ -144,7 +148,10 @@ class ServerOffers:
         return list((await self._request(server, lambda client: client.complete(ref, wanted))).completion.values)
 
     def _servers(self, capability: str) -> list[str]:
-        return self._manager.servers_with(capability)
+        return [name for name in self._manager.servers_with(capability) if self._reaches(name)]
+
+    def _reaches(self, server: str) -> bool:
+        return self._selected is None or server in self._selected
 
     async def _items(self, server: str, list_page: _ListPage, field: str) -> AsyncIterator[Any]:
         cursor: str | None = None
@@ -161,6 +168,8 @@ class ServerOffers:
                 return
 
     async def _request(self, server: str, send: Callable[[Client], Awaitable[Any]]) -> Any:
+        if not self._reaches(server):
+            raise ToolError(f"There is no MCP server {server}. There are: {', '.join(self._selected or ()) or 'none'}.")
         try:
             return await self._manager.connection(server).request(send)
         except MCPError as error:

@@ -137,14 +137,13 @@ class ServerTools:
             return None
         if self._starting is not None:
             await asyncio.wait([self._starting])
-        offered: list[AnyTool] = [
-            *manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected)
-        ]
-        if selection.mode == "auto":  # they reach every server
-            from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK, which the manager has imported
+        from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK, which the manager has imported
 
-            offered += ServerOffers(manager).tools()
-        return offered
+        reached = selection.selected if selection.mode == "manual" else None
+        return [
+            *manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected),
+            *ServerOffers(manager, reached).tools(),
+        ]
 
     def _executed_provider_tools(self, request: Request) -> list[ProviderTool]:
         """Return the provider's tools that run here; a function of the client takes the place of one of its name."""

@@ -416,15 +416,23 @@ async def test_shutdown_ends_a_reply_whose_tool_is_running(tmp_path):
     assert "the proxy is shutting down" == last["error"]["message"]
 
 
-async def test_the_model_reads_the_resources_of_servers(tmp_path):
-    call = call_text("ReadMcpResource", server="l", uri="book://one")
-    servers = {"l": stdio_server("library")}
-    async with proxy_with_servers(tmp_path, servers, call, "Read.", "Hello.") as (url, upstream):
-        await post_chat(url, stream=False, tools=False)
-        await post_chat(url, stream=False, tools=False, headers={"x-fcshim-mcp": "l"})
+async def test_the_model_reads_the_resources_of_servers(friendly, tmp_path):
+    """A request that selects servers gets the resources of these, and of no others."""
+    read, refused = (call_text("ReadMcpResource", server=name, uri="book://one") for name in "lm")
+    servers = {"l": stdio_server("library"), "m": stdio_server("library"), **friendly}
+    replies = (read, "Read.", read + "\n" + refused + "\n" + call_text("ListMcpResources"), "Read.", "Hello.")
+    async with proxy_with_servers(tmp_path, servers, *replies) as (url, upstream):
+        for headers in ({}, {"x-fcshim-mcp": "l, f"}, {"x-fcshim-mcp": "f"}):
+            await post_chat(url, stream=False, tools=False, headers=headers)
+    _, all_servers, _, two_servers, none = prompts(upstream)
+    results = two_servers.rpartition("</function_call>")[2]
 
-    assert "Once upon a time" in prompts(upstream)[1]
-    assert "ReadMcpResource" not in prompts(upstream)[2]
+    assert "Once upon a time" in all_servers
+    assert 1 == results.count("Once upon a time")
+    assert "There is no MCP server m. There are: l, f." in results
+    assert "l book://one" in results
+    assert "m book://one" not in results
+    assert "ReadMcpResource" not in none
 
 
 async def test_a_tool_that_ran_is_not_run_again_by_another_upstream(friendly, tmp_path):
