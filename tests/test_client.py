@@ -507,7 +507,7 @@ async def test_a_call_that_stays_invalid_is_an_error_with_the_text(written):
         scripted_upstream(*[text_reply(written)] * 2) as upstream,
         client_of(upstream, constrain="off") as client,
     ):
-        with pytest.raises(ModelOutputError, match="stayed invalid") as caught:
+        with pytest.raises(ModelOutputError, match="cannot run, and retries did not help: ") as caught:
             await client.run("1 - 2?", [add])
 
     assert ("invalid_call", written) == (caught.value.kind, caught.value.raw)
@@ -553,7 +553,7 @@ async def test_an_agent_does_not_answer_with_a_call_that_stayed_invalid():
     invalid = '<function_call>\n{"name": "subtract", "arguments": {"a": 1}}\n</function_call>'
     scripts = [text_reply(invalid)] * 2
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
-        with pytest.raises(ModelOutputError, match="stayed invalid") as caught:
+        with pytest.raises(ModelOutputError, match="cannot run, and retries did not help: ") as caught:
             await Agent(client.stream, [add]).answer("1 - 2?")
 
     assert ("invalid_call", invalid) == (caught.value.kind, caught.value.raw)

@@ -43,10 +43,12 @@ def check_max_rounds(max_rounds: int) -> None:
 
 
 def check_mended(reply: Reply, unmended: str) -> None:
-    """Raise `ModelOutputError` for a reply whose text is a call that stayed invalid; `unmended` says what is wrong."""
+    """Raise `ModelOutputError` for a reply whose call no retry mended; `unmended` says what is wrong."""
     if unmended and not reply.tool_calls:
         raise ModelOutputError(
-            f"the reply has a call that stayed invalid: {unmended}", kind="invalid_call", raw=reply.text
+            f"the model wrote a call that cannot run, and retries did not help: {unmended}",
+            kind="invalid_call",
+            raw=reply.text,
         )
 
 
@@ -110,7 +112,9 @@ class AgentLoop:
     def _check_rounds(self, *, may_end: bool = False) -> None:
         """Raise `ModelOutputError` if the model would have to be asked once more than is allowed."""
         if not (self._rounds_left or self.finished or may_end):
-            message = f"the model still calls tools in reply {self._max_rounds}, the last one"
+            message = (
+                f"the model did not answer: it called tools in every reply, and max_rounds allows {self._max_rounds}"
+            )
             raise ModelOutputError(message, kind="max_rounds")
 
     def _is_own(self, call: ToolCallEnd) -> bool:

@@ -47,13 +47,13 @@ class Prompter:
         reason = "" if request.traits.reads_only else "There is nobody to ask; --allow NAME lets it run."
         return PermissionDecision(allowed=request.traits.reads_only, reason=reason)
 
-    async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
+    async def sample(self, messages: tuple[Message, ...], max_tokens: int, server: str) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
         question = text_of(messages[-1].content) if messages else ""
         if self.user is None:
-            raise ToolError("there is no user here to ask whether a server may ask the model")
-        if not await self.user.confirm(f"a server asks the model: {question}"):
-            raise ToolError("the user does not let servers ask the model")
+            raise ToolError(f"there is no user here to ask whether the server {server} may ask the model")
+        if not await self.user.confirm(f"the server {server} asks the model: {question}"):
+            raise ToolError(f"the user does not let the server {server} ask the model")
         return await self._client.complete(messages, max_tokens=max_tokens, model=self._session.model)
 
     async def summarise(self, question: str, text: str) -> str:

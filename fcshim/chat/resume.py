@@ -97,7 +97,7 @@ def _short(path: str) -> str:
     return f"~/{shlex.quote(path.removeprefix(home))}" if path.startswith(home) else shlex.quote(path)
 
 
-def _listed(options: SessionOptions) -> Iterator[tuple[str, str]]:
+def _listed(options: SessionOptions) -> Iterator[tuple[str, str | bool]]:
     """Yield the options that are set."""
     for name in options.__struct_fields__:
         if value := getattr(options, name):

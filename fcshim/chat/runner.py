@@ -97,7 +97,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
-        if settings.agents or profiles:
+        if options.agents or profiles:
             others = register_agents(
                 client,
                 tools.registry,

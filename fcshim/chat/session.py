@@ -37,6 +37,7 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     skills: str | None = None
     commands: str | None = None
     profiles: str | None = None
+    agents: bool = False
 
     @property
     def paths(self) -> dict[str, str]:

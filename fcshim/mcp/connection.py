@@ -37,7 +37,7 @@ from fcshim.mcp.http_client import track_send
 from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import Pins, ToolChange
-from fcshim.mcp.server_requests import ElicitationCallback
+from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport, UnusableTransport
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
@@ -155,7 +155,8 @@ class Connection:
         self.has_resources = False
         self.cache = ResultCache(server.cache, time.monotonic)
         self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
-        self._sampling, self._logins, self._roots = sampling, logins, roots
+        self._logins, self._roots = logins, roots
+        self._sampling = sampling.for_server(server.name) if isinstance(sampling, SamplingCallback) else sampling
         self._elicitation = (
             elicitation.for_server(server.name) if isinstance(elicitation, ElicitationCallback) else elicitation
         )

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
-from mcp.client.session import ClientRequestContext, SamplingFnT
+from mcp.client.session import ClientRequestContext
 from mcp.types import (
     INVALID_REQUEST,
     CreateMessageRequestParams,
@@ -30,8 +30,8 @@ from fcshim.reply import Reply
 MAX_SAMPLING_TOKENS = 4_096
 """Tokens of one reply to a server: the user pays for them."""
 
-AskModel: TypeAlias = Callable[[tuple[Message, ...], int], Awaitable[Reply]]
-"""Asks the model on behalf of a server: (messages, maximum tokens)."""
+AskModel: TypeAlias = Callable[[tuple[Message, ...], int, str], Awaitable[Reply]]
+"""Asks the model on behalf of a server: (messages, maximum tokens, the server's configured name)."""
 
 
 class ElicitationForm(msgspec.Struct, frozen=True):
@@ -48,28 +48,42 @@ AskUser: TypeAlias = Callable[[ElicitationForm], Awaitable[Mapping[str, JSON] | 
 _STOP_REASONS = {"max_tokens": "maxTokens", "stop_sequence": "stopSequence"}
 
 
-def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
-    """Return the SDK callback through which servers ask the model."""
+class SamplingCallback:
+    """The SDK's callback for questions to the model; `for_server` makes one that names the server to who answers."""
 
-    async def handle(
-        context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name
+    def __init__(self, ask: AskModel, model: str, server: str = "") -> None:
+        self._ask = ask
+        self._model = model
+        self._server = server
+
+    def for_server(self, name: str) -> "SamplingCallback":
+        """Return the callback of one server."""
+        return SamplingCallback(self._ask, self._model, name)
+
+    async def __call__(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by this name
         params: CreateMessageRequestParams,
     ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
+        """Answer a server's request."""
         messages = tuple(_message(each) for each in params.messages)
         if params.system_prompt:
             messages = (SystemMessage((TextPart(params.system_prompt),)), *messages)
         try:
-            reply = await ask(messages, min(params.max_tokens, MAX_SAMPLING_TOKENS))
+            reply = await self._ask(messages, min(params.max_tokens, MAX_SAMPLING_TOKENS), self._server)
         except FcshimError as error:
             return ErrorData(code=INVALID_REQUEST, message=error.message)
         return CreateMessageResult(
             role="assistant",
             content=TextContent(type="text", text=reply.text),
-            model=model,
+            model=self._model,
             stop_reason=_STOP_REASONS.get(reply.stop_reason or "", "endTurn"),
         )
 
-    return handle
+
+def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingCallback:
+    """Return the SDK callback through which servers ask the model."""
+    return SamplingCallback(ask, model)
 
 
 class ElicitationCallback:

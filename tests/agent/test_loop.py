@@ -94,7 +94,9 @@ async def test_calls_of_a_truncated_reply_are_not_executed(stop_reason):
 
 
 async def test_a_model_that_never_answers_is_stopped():
-    with pytest.raises(ModelOutputError, match="still calls tools in reply 3") as caught:
+    with pytest.raises(
+        ModelOutputError, match="did not answer: it called tools in every reply, and max_rounds allows 3"
+    ) as caught:
         await run(Script(*[calling()] * 4), max_rounds=3)
 
     assert "max_rounds" == caught.value.kind
@@ -168,7 +170,9 @@ async def test_a_call_that_may_end_the_loop_is_executed_in_the_last_reply():
 
 
 async def test_a_call_in_the_last_reply_that_did_not_end_the_loop_is_an_error():
-    with pytest.raises(ModelOutputError, match="still calls tools in reply 1"):
+    with pytest.raises(
+        ModelOutputError, match="did not answer: it called tools in every reply, and max_rounds allows 1"
+    ):
         [each async for each in rounds(Script(calling()), [QUESTION], Executor([add]), max_rounds=1, final_tool="add")]
 
     assert [(1, 2)] == executed

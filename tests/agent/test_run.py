@@ -112,7 +112,9 @@ async def test_tools_may_change_between_rounds():
 
 async def test_a_model_that_never_answers_is_stopped():
     model = ScriptedModel(*[call_reply(("add", {"a": 1, "b": 2}))] * 5)
-    with pytest.raises(ModelOutputError, match="still calls tools in reply 3"):
+    with pytest.raises(
+        ModelOutputError, match="did not answer: it called tools in every reply, and max_rounds allows 3"
+    ):
         await run(model, [add], max_rounds=3)
 
     assert 3 == len(model.conversations)

@@ -97,7 +97,9 @@ async def test_a_failure_is_an_error_for_the_parent():
     _, tools = agents(model)
 
     assert "The sub-agent failed: it broke" == await error_text(tools, "spawn_agent", prompt="x")
-    assert "still calls tools in reply 1" in await error_text(tools, "spawn_agent", prompt="x", maxIterations=1)
+    assert "did not answer: it called tools in every reply, and max_rounds allows 1" in await error_text(
+        tools, "spawn_agent", prompt="x", maxIterations=1
+    )
 
 
 async def test_the_user_describes_kinds_of_agents():

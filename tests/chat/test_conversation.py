@@ -80,7 +80,7 @@ async def test_complete_rounds_stay_when_a_later_one_fails():
 
 async def test_a_model_that_never_stops_calling_is_stopped():
     async with talking(text_reply(SHOUT), text_reply(SHOUT), max_rounds=2) as (conversation, _):
-        with pytest.raises(ModelOutputError, match="still calls tools"):
+        with pytest.raises(ModelOutputError, match="did not answer: it called tools"):
             await turn_events(conversation, "Hi")
 
     assert [UserMessage, AssistantMessage, ToolMessage] == kinds(conversation)

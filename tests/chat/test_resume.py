@@ -47,7 +47,7 @@ def saved(store, tmp_path, **options):
 
 
 def test_a_session_has_its_options_again(store, tmp_path, answers):
-    before = saved(store, tmp_path, api="anthropic", dialect="hermes", skills=str(tmp_path))
+    before = saved(store, tmp_path, api="anthropic", dialect="hermes", skills=str(tmp_path), agents=True)
     answers("y")
     session, said = resumed(store)
 

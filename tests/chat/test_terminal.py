@@ -182,7 +182,7 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
             "accept Bob",
         ),
         ("ask_user", [("answer it?", "n")], "decline"),
-        ("ask_model", [("let it?", "n")], "the user does not let servers ask the model"),
+        ("ask_model", [("let it?", "n")], "the user does not let the server f ask the model"),
     ],
 )
 async def test_a_server_may_ask_the_user(name, typed, learned, tmp_path):
@@ -205,7 +205,7 @@ async def test_a_server_may_ask_the_model_if_the_user_agrees(tmp_path):
     call = call_text("mcp__f__ask_model", question="Who?")
     async with chatting(tmp_path, call, "It is me.", "So.", servers=servers) as (screen, upstream):
         screen.enter("Go")
-        await screen.expect("a server asks the model: Who?")
+        await screen.expect("the server f asks the model: Who?")
         await screen.expect("let it?")
         screen.enter("y")
         await screen.expect("So.")
@@ -266,7 +266,8 @@ async def test_the_commands(friendly, tmp_path):
 
 async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
     file = tmp_path / "kept.json"
-    async with chatting(tmp_path, ADD, "It is 3.", servers=friendly, options=["--mode", "allow"]) as (screen, _):
+    given = ["--mode", "allow", "--agents"]
+    async with chatting(tmp_path, ADD, "It is 3.", servers=friendly, options=given) as (screen, _):
         screen.enter("How much?")
         await screen.expect("It is 3.")
         screen.enter(f"/save {file}")
@@ -278,6 +279,7 @@ async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
         await screen.expect("Yes.")
 
     assert "user: How much?" in prompts(upstream)[0]
+    assert "spawn_agent" in prompts(upstream)[0]
     assert ADD in prompts(upstream)[0]
     assert prompts(upstream)[0].endswith("assistant: It is 3.\nuser: Sure?")
     assert 0o600 == file.stat().st_mode & 0o777

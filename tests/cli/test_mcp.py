@@ -213,7 +213,7 @@ async def test_servers_behind_it_ask_the_client_s_model_and_user(tmp_path):
     settings = {"command": transport.command, "args": list(transport.args), "handshake": True, "allow": ["ask_*"]}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"f": settings}}))
 
-    async def answer(messages, max_tokens):
+    async def answer(messages, max_tokens, server):
         return Reply(text="It is me.", stop_reason="complete")
 
     async def fill(form):

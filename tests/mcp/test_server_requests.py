@@ -17,19 +17,19 @@ async def asked_model(answer, **settings):
 async def test_a_server_asks_the_model():
     received = []
 
-    async def ask(messages, most):
-        received.append((messages, most))
+    async def ask(messages, most, server):
+        received.append((messages, most, server))
         return Reply(text="3", stop_reason="max_tokens")
 
     result = await asked_model(ask)
     messages = (SystemMessage((TextPart("Be brief."),)), UserMessage((TextPart("What is 1 + 2?"),)))
 
-    assert [(messages, MAX_SAMPLING_TOKENS)] == received
+    assert [(messages, MAX_SAMPLING_TOKENS, "f")] == received
     assert "3 (maxTokens)" == result.text
 
 
 async def test_a_model_failure_is_an_error_for_the_server():
-    async def ask(messages, most):
+    async def ask(messages, most, server):
         raise UpstreamError("it broke")
 
     result = await asked_model(ask)

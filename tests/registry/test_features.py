@@ -77,7 +77,7 @@ async def test_prompts_are_filled_and_completed(everything):
 
 
 async def test_a_server_asks_the_model_the_user_and_for_the_roots(everything, tmp_path):
-    async def answer(messages, max_tokens):
+    async def answer(messages, max_tokens, server):
         return Reply(text="It is me.", stop_reason="complete")
 
     async def fill(form):

@@ -265,7 +265,7 @@ async def test_a_model_that_keeps_calling_is_stopped(stream, friendly, tmp_path)
     error = stream_documents(response)[-1]["error"] if stream else response.json()["error"]
 
     assert (200 if stream else 502) == response.status_code
-    assert "the model still calls tools in reply 2, the last one" == error["message"]
+    assert "the model did not answer: it called tools in every reply, and max_rounds allows 2" == error["message"]
     assert 2 == len(upstream.requests)
 
 

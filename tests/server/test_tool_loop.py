@@ -87,7 +87,9 @@ async def test_a_required_tool_choice_stays_required():
 async def test_the_last_round_may_not_call_server_tools_only():
     loop, _ = new(max_rounds=1)
     loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
-    with pytest.raises(ModelOutputError, match="still calls tools in reply 1"):
+    with pytest.raises(
+        ModelOutputError, match="did not answer: it called tools in every reply, and max_rounds allows 1"
+    ):
         await loop.run_tools()
     loop, _ = new(max_rounds=1)
     loop.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
