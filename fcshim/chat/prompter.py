@@ -49,7 +49,7 @@ class Prompter:
 
     async def sample(self, messages: tuple[Message, ...], max_tokens: int, server: str) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
-        question = text_of(messages[-1].content) if messages else ""
+        question = "\n".join(text_of(each.content) for each in messages)  # a system message, too: nothing is hidden
         if self.user is None:
             raise ToolError(f"there is no user here to ask whether the server {server} may ask the model")
         if not await self.user.confirm(f"the server {server} asks the model: {question}"):

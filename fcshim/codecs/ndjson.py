@@ -32,7 +32,8 @@ class NDJSONSplitter:
     def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
         self._limit = line_bytes
         self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self.pending_bytes = 0
+        """The size of the last line so far."""
         self._overflow = False
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -55,9 +56,8 @@ class NDJSONSplitter:
             raise UpstreamError(f"the upstream sent a line of more than {self._limit} bytes")
         return lines
 
-    @property
     def pending(self) -> bytes:
-        """The bytes of the last line so far."""
+        """Return the bytes of the last line so far."""
         return b"".join(self._pending)
 
     def close(self) -> list[bytes]:
@@ -68,11 +68,11 @@ class NDJSONSplitter:
         self._append(end)
         line = b"".join(self._pending)
         self._pending.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         return line
 
     def _append(self, part: bytes) -> None:
-        self._pending_bytes += len(part)
-        self._overflow = self._overflow or self._pending_bytes > self._limit
+        self.pending_bytes += len(part)
+        self._overflow = self._overflow or self.pending_bytes > self._limit
         if part and not self._overflow:
             self._pending.append(part)

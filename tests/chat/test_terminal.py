@@ -205,7 +205,7 @@ async def test_a_server_may_ask_the_model_if_the_user_agrees(tmp_path):
     call = call_text("mcp__f__ask_model", question="Who?")
     async with chatting(tmp_path, call, "It is me.", "So.", servers=servers) as (screen, upstream):
         screen.enter("Go")
-        await screen.expect("the server f asks the model: Who?")
+        await screen.expect("the server f asks the model: Be brief.\n  │ Who?")
         await screen.expect("let it?")
         screen.enter("y")
         await screen.expect("So.")

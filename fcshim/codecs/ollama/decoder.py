@@ -58,7 +58,8 @@ class OllamaDecoder:
         if not self._done:
             try:
                 self._read_lines(self._lines.feed(data), out)
-                self._read_whole_reply(data, out)
+                if data[-1:] != b"\n":
+                    self._read_unended_line(data, out)
             except UpstreamError as error:
                 self._fail(error, out)
         return [(0, event) for event in out]
@@ -73,18 +74,18 @@ class OllamaDecoder:
                 self._fail(error, out)
         return [(0, event) for event in out]
 
-    def _read_whole_reply(self, data: bytes, out: list[Event]) -> None:
+    def _read_unended_line(self, data: bytes, out: list[Event]) -> None:
         """Read a last line that is complete without a line end: some servers send none, and leave the body open.
 
         A line is parsed for this once at most, when its last bracket has come and it says that the reply ends.
         """
-        *ended, rest = data.rsplit(b"\n", 1)
-        if ended:
+        part = data[data.rfind(b"\n") + 1 :]
+        if len(part) == self._lines.pending_bytes:  # it begins the line
             self._line_end, self._line_read = WholeReplyEnd(), False
-        if not rest or self._done or self._line_read or not self._line_end.feed(rest):
+        if self._done or self._line_read or not self._line_end.feed(part):
             return
         self._line_read = True
-        line = read_line(self._lines.pending)
+        line = read_line(self._lines.pending())
         if line is not None and (line.done or line.error is not None):
             self._read_lines(self._lines.close(), out)
 
