@@ -330,7 +330,7 @@ async def test_a_required_call_is_required_in_the_first_round_only():
 
 async def test_a_model_that_calls_for_ever_is_stopped():
     async with scripted_upstream(*[text_reply(CALL)] * 3) as upstream, client_of(upstream) as client:
-        with pytest.raises(ModelOutputError, match="reply 2"):
+        with pytest.raises(ModelOutputError, match="max_rounds allows 2"):
             await client.run("1 + 2?", [add], max_rounds=2)
 
     assert 2 == len(upstream.requests)
