@@ -62,7 +62,7 @@ ENGINE_TESTS = (
     "tools/test_process_guard.py",
 )
 """Tests that run for long because they start llama-server, the embedded model, MCP servers, commands or terminals:
-`make test-engine` runs them, `make test` leaves them out."""
+`make test-engine` runs them, and single tests with its marker; `make test` leaves them out."""
 
 # No deadline: how long one example takes says more about the machine than about the code; benchmarks/ measures speed.
 # `make test` tries the same examples each time, so that it fails for a change and not by luck. `make fuzz` explores.

@@ -380,6 +380,7 @@ async def late_refusal(peer):
     await fixed_reply(500, b'{"error":{"message":"out of memory"}}')(peer)
 
 
+@pytest.mark.engine
 async def test_a_real_model_is_called_and_answered():
     tool = {"name": "add_numbers", "input_schema": {"type": "object", "properties": {"first": {}, "second": {}}}}
     asked = {"role": "user", "content": "call add_numbers with first=19, second=23"}

@@ -350,6 +350,7 @@ async def late_refusal(peer):
     await answer(500, b'{"error":{"message":"out of memory"}}')(peer)
 
 
+@pytest.mark.engine
 async def test_a_real_model_is_called_and_answered():
     tool = {
         "name": "add_numbers",

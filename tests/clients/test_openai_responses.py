@@ -332,6 +332,7 @@ async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
     assert not any("previous_response_id" in request.json_body for request in upstream.requests)
 
 
+@pytest.mark.engine
 @STREAMS
 async def test_a_real_model_is_called_and_answered(stream):
     tool = {"type": "function", "name": "add_numbers", "parameters": NUMBERS, "strict": False}

@@ -169,7 +169,7 @@ def test_in_every_dialect_the_parsed_argument_matches(name: str) -> None:
     "text", ["(" * 250 + "a" * 250, "a|" * 250, "[" + "a-b" * 160 + "]", "(a?){9}" * 70, "^(a|b|ab)*" * 40]
 )
 def test_no_pattern_takes_much_work(text: str) -> None:
-    assert steps(lambda: read_pattern.__wrapped__(text)) < 5_000_000
+    assert steps(lambda: read_pattern.__wrapped__(text), "line") < 1_250_000
 
 
 def test_a_sampler_keeps_few_states() -> None:

@@ -54,7 +54,7 @@ def long_results(count: int) -> list[Message]:
 def work(messages: list[Message], budget: PromptBudget) -> int:
     tools = tuple(Tool(f"tool_{at}") for at in range(20))
     request = Request(model="m", messages=tuple(messages), tools=tools)
-    return steps(lambda: prepare_shim(request, budget=budget))
+    return steps(lambda: prepare_shim(request, budget=budget), "line")
 
 
 @pytest.mark.parametrize(

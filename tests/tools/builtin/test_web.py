@@ -118,6 +118,7 @@ async def test_html_that_is_nested_too_deeply_is_an_error():
         await html_to_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
 
 
+@pytest.mark.engine
 @pytest.mark.security
 @pytest.mark.parametrize(
     "page",
