@@ -135,7 +135,7 @@ def test_every_package_that_is_imported_is_declared(contents: zipfile.ZipFile) -
     declared = {normalise(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
     distributions = packages_distributions()
     imported = {
-        normalise(distributions[top][0])
+        normalise(distributions.get(top, [top])[0])  # Ray is too large to be installed for the tests
         for name in contents.namelist()
         if name.endswith(".py")
         for top in top_level_imports(contents.read(name))
