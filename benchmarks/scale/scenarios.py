@@ -33,6 +33,10 @@ async def throughput(ports: Sequence[int], seconds: float) -> float:
     return result.completed / (time.monotonic() - started)
 
 
+_CALM = 1.0
+"""Seconds between two kills: longer than a reply takes, or on a quick machine hardly one would come to its end."""
+
+
 @dataclass(frozen=True)
 class KillResult:
     """What became of conversations while replicas were killed."""
@@ -57,6 +61,7 @@ async def converse_while_replicas_are_killed(
             await replica.kill()
             kills += 1
             await replica.start()
+            await asyncio.sleep(_CALM)
 
     async with Balancer([replica.port for replica in replicas]).running() as balancer:
         killer = asyncio.create_task(kill_in_turn())
