@@ -79,6 +79,7 @@ class Upstream:
         self._mask = KeyMask(([] if key is None else [key]) + egress.secrets())
         self.timeouts = timeouts
         self._egress = egress
+        self._own_headers = [(name.encode(), value.reveal().encode()) for name, value in egress.headers]
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -206,7 +207,7 @@ class Upstream:
     def _build_request(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
-        own = [(name.encode(), value.reveal().encode()) for name, value in self._egress.headers]
+        own = self._own_headers
         if own:
             replaced = {name for name, _ in own}
             headers = [*(pair for pair in headers if pair[0].lower() not in replaced), *own]
