@@ -24,14 +24,14 @@ from tests.codecs.test_pairs import reply_summary
 from tests.engine.process import free_port
 from tests.integrations.ray_cluster import ADDRESS
 from tests.integrations.ray_environment import BIN, ROOT, missing
-from tests.scripted import ROLE, end_chunks, event, text_chunk
+from tests.scripted import ROLE, event, text_chunk
 from tests.server.mcp_proxy import ADD, stdio_server
 from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection
 from tests.server.raw_upstream import (
     LAST_CHUNK,
-    SSE_HEAD,
     fixed_reply,
     hang,
+    paused_stream,
     raw_reply,
     raw_upstream,
     stream_chunks,
@@ -236,7 +236,7 @@ async def test_a_killed_replica_costs_its_streams_and_nothing_else(stage):
     async with http_client(stage.url) as client:
         first = [(await client.post(RESPONSES, json=response_body("1"))).json() for _ in range(STREAMS)]
     go_on = asyncio.Event()
-    stage.play = patient(go_on)
+    stage.play = paused_stream(go_on)
     async with contextlib.AsyncExitStack() as stack:
         streams = await open_streams(stack, stage.url)
         victim, _ = stage.replicas
@@ -261,7 +261,7 @@ async def test_a_killed_replica_costs_its_streams_and_nothing_else(stage):
 
 async def test_a_new_deployment_ends_old_replicas_when_their_streams_have_ended(stage):
     go_on = asyncio.Event()
-    stage.play = patient(go_on)
+    stage.play = paused_stream(go_on)
     old = set(stage.replicas)
     async with contextlib.AsyncExitStack() as stack:
         streams = await open_streams(stack, stage.url)
@@ -280,7 +280,7 @@ async def test_a_new_deployment_ends_old_replicas_when_their_streams_have_ended(
 
 async def test_replicas_follow_the_requests_that_run(stage):
     go_on = asyncio.Event()
-    stage.play = patient(go_on)
+    stage.play = paused_stream(go_on)
     await deploy(stage, "num_replicas=1")  # Serve would keep those that there are for 10 minutes
     await deploy(stage, "min_replicas=1", "max_replicas=2", "target_ongoing_requests=2")
     await until(lambda: len(stage.replicas) == 1)
@@ -327,17 +327,6 @@ def events_of(codec, content):
 
 def response_body(text, **fields):
     return {"model": "m", "input": text, **fields}
-
-
-def patient(go_on):
-    async def play(peer):
-        await peer.send(SSE_HEAD)
-        await peer.chunk(ROLE, text_chunk("Once"))
-        await go_on.wait()
-        await peer.chunk(text_chunk(" upon"), end_chunks())
-        await peer.send(LAST_CHUNK)
-
-    return play
 
 
 async def open_streams(stack, url):

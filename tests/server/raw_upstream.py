@@ -158,6 +158,19 @@ def fixed_reply(status: int, body: bytes, *headers: str, kind: str = "applicatio
     return play
 
 
+def paused_stream(go_on: asyncio.Event) -> Handler:
+    """Stream "Once", and " upon" and the end when `go_on` is set."""
+
+    async def play(peer: Peer) -> None:
+        await peer.send(SSE_HEAD)
+        await peer.chunk(ROLE, text_chunk("Once"))
+        await go_on.wait()
+        await peer.chunk(text_chunk(" upon"), end_chunks())
+        await peer.send(LAST_CHUNK)
+
+    return play
+
+
 def stream_then(*pieces: bytes, then: Handler) -> Handler:
     """Start an event stream with these pieces, and continue with `then`."""
 

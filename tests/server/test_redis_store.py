@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import random
-import shutil
 import ssl
-import subprocess
 
 import pytest
 
@@ -14,6 +12,7 @@ from fcshim.errors import StoreError
 from fcshim.server.store import StoredDocument, StoreLimits, owner_of
 from fcshim.server.store.open import open_store
 from fcshim.server.store.redis import RedisStore
+from tests.certificates import self_signed_certificate
 from tests.engine.process import free_port
 from tests.server.redis_server import running_redis
 
@@ -23,14 +22,7 @@ ME, YOU = owner_of(b"me"), owner_of(b"you")
 @pytest.fixture
 def certificate(tmp_path):
     """The key and the certificate of localhost, which signs itself."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    command = ["openssl", "req", *kind, "-keyout", key, "-out", certificate, *subject]
-    subprocess.run(command, check=True, capture_output=True)
-    return str(key), str(certificate)
+    return self_signed_certificate(tmp_path)
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from fcshim.server.run import listen
 from fcshim.server.workers import Supervisor, check_workers, listen_for_workers, share_of_worker
 from tests.cli.command import fcshim
 from tests.engine.process import free_port
-from tests.scripted import ROLE, end_chunks, text_chunk
+from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_request, raw_connection
-from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
+from tests.server.raw_upstream import LAST_CHUNK, hang, paused_stream, raw_upstream, stream_texts, stream_then
 from tests.server.test_metrics import figures
 from tests.server.test_run import refused
 
@@ -92,17 +92,6 @@ async def open_streams(stack, url, count=STREAMS):
     return streams
 
 
-def patient(go_on):
-    async def play(peer):
-        await peer.send(SSE_HEAD)
-        await peer.chunk(ROLE, text_chunk("Once"))
-        await go_on.wait()
-        await peer.chunk(text_chunk(" upon"), end_chunks())
-        await peer.send(LAST_CHUNK)
-
-    return play
-
-
 async def test_figures_are_those_of_all_workers_and_stay_when_one_crashes(tmp_path):
     def requests(found):
         return sum(value for key, value in found.items() if key[0] == "fcshim_requests_total")
@@ -114,7 +103,7 @@ async def test_figures_are_those_of_all_workers_and_stay_when_one_crashes(tmp_pa
                 await asyncio.sleep(0.02)
 
     go_on = asyncio.Event()
-    plays = [stream_texts(CALL)] * STREAMS + [patient(go_on)] * STREAMS + [stream_texts(CALL)] * STREAMS
+    plays = [stream_texts(CALL)] * STREAMS + [paused_stream(go_on)] * STREAMS + [stream_texts(CALL)] * STREAMS
     async with (
         raw_upstream(*plays) as upstream,
         serving(tmp_path, upstream.url, "--metrics", "--log-level", "error") as (process, url, pids),
@@ -149,7 +138,7 @@ async def test_figures_are_those_of_all_workers_and_stay_when_one_crashes(tmp_pa
 async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_path):
     go_on = asyncio.Event()
     async with (
-        raw_upstream(patient(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on)) as upstream,
         serving(tmp_path, upstream.url) as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -172,7 +161,7 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
 async def test_a_signal_to_all_processes_lets_the_streams_of_every_worker_finish(tmp_path, number):
     go_on = asyncio.Event()
     async with (
-        raw_upstream(patient(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on)) as upstream,
         serving(tmp_path, upstream.url) as (process, url, _),
         contextlib.AsyncExitStack() as stack,
     ):

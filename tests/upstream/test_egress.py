@@ -3,9 +3,7 @@
 import asyncio
 import base64
 import contextlib
-import shutil
 import ssl
-import subprocess
 
 import pytest
 
@@ -13,6 +11,7 @@ from fcshim.config import Config, Secret, UpstreamConfig, scoped_config
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.upstream.egress import egress_for
 from fcshim.upstream.health import Health, measured_upstream_for
+from tests.certificates import self_signed_certificate
 
 PROXY = "http://user:secret-pass@127.0.0.1:3128"
 
@@ -141,16 +140,10 @@ async def test_only_the_authorities_of_the_file_may_sign(own_authority):
 @pytest.fixture
 def own_authority(tmp_path):
     """A certificate for localhost that signs itself, and the server's context with it."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    command = ["openssl", "req", *kind, "-keyout", key, "-out", certificate, *subject]
-    subprocess.run(command, check=True, capture_output=True)
+    key, certificate = self_signed_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    return str(certificate), context
+    return certificate, context
 
 
 class Clock:
