@@ -10,11 +10,11 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -31,9 +31,6 @@ SEED = 20_260_801
 """The training does not use this seed, so the model has not seen these commands."""
 PASS_SHARE = 0.95
 """The share of one-call commands that must be exact."""
-
-MakeRequest: TypeAlias = Callable[[Scenario, SyntheticExchange], tuple[list[JSON], JSON]]
-"""Makes the messages to send and the expected result."""
 
 
 @dataclass(slots=True)

@@ -107,10 +107,6 @@ class ModelDirectory:
             for name in self._lists[upstream].names
         }
 
-    def error_of(self, upstream: str) -> str:
-        """Return why the upstream's list could not be had last time; empty if it could."""
-        return self._lists[upstream].error
-
     def _owner(self, model: str) -> str | None:
         for name, known in self._lists.items():
             if model in known.names or model + _LATEST in known.names:
