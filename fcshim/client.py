@@ -450,7 +450,7 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
 
 
 def _check_calls(request: Request, reply: Reply, unmended: str) -> None:
-    """Raise `ModelOutputError` for a reply that is no answer although it has no calls."""
+    """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
     if request.tool_choice.mode == "required" and not reply.tool_calls:
         message = unmended or "no call came although one was demanded"
         raise ModelOutputError(message, kind="missing_call", raw=reply.text)

@@ -281,7 +281,7 @@ class RequestAttempts:
         return "" if self._exchange is None else self._exchange.unmended
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the reply failed with `error`; return its last events."""
+        """Handle the failure `error` of the reply; return its last events."""
         batch = [] if self._exchange is None else self._exchange.fail(error)
         if self._observer is not None:
             self._observer.end_attempt(batch)

@@ -177,7 +177,7 @@ def text_of(content: Content) -> str:
 def document_texts(messages: Iterable[Message]) -> Iterator[str]:
     """Yield the texts that neither the user nor the model wrote: tool results, and documents in messages of the user.
 
-    What the user typed is no document: who pastes a call and asks to run it wants it to run.
+    What the user typed is not a document: a user who pastes a call may want it to run.
     """
     for message in messages:
         if isinstance(message, ToolMessage):

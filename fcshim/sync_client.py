@@ -118,7 +118,7 @@ class SyncEventStream:
     def __next__(self) -> Event:
         if not self._taken:
             self._taken += self._thread.wait(self._take())
-        if isinstance(self._taken[0], BaseException):  # it stays: the stream has ended for good
+        if isinstance(self._taken[0], BaseException):  # final: the stream has ended
             raise self._taken[0]
         return self._taken.popleft()  # type: ignore[return-value] # an exception has been raised
 

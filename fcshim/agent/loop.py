@@ -43,7 +43,7 @@ def check_max_rounds(max_rounds: int) -> None:
 
 
 def check_mended(reply: Reply, unmended: str) -> None:
-    """Raise `ModelOutputError` for a reply whose call no retry mended; `unmended` says what is wrong."""
+    """Raise `ModelOutputError` for a reply with a call that stayed invalid after all retries; `unmended` says why."""
     if unmended and not reply.tool_calls:
         raise ModelOutputError(
             f"the model wrote a call that cannot run, and retries did not help: {unmended}",

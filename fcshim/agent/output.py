@@ -1,7 +1,7 @@
 """The final answer as a tool, whose arguments are a value of the type that the caller wants.
 
 Rule: a call is what models write most reliably, and what is repaired, constrained and asked for again; a value of
-another type is a result that the model reads and mends.
+another type is an error result, which the model reads and corrects.
 """
 
 import json
@@ -18,7 +18,7 @@ from fcshim.tools.value_type import MistakesError, converter, schemas_of
 FINAL_ANSWER = "final_answer"
 _DESCRIPTION = "Give the final answer. Call it when you know the answer; it ends the task."
 _VALUE = "value"
-"""The parameter that holds an answer which is no object."""
+"""The parameter that holds an answer that is not an object."""
 
 
 class OutputTool:

@@ -46,7 +46,7 @@ AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], ReplyStr
 class Agent:
     """A model with tools. The tools may change between rounds; each request offers the current ones.
 
-    `instructions` are sent before every conversation, as a system message that is no part of its messages.
+    `instructions` are sent before every conversation, as a system message outside its messages.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Agent:
 
         Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError`: kind `max_rounds` if the last
         allowed reply still has calls, which are not executed; `invalid_call` if a call stayed invalid after all
-        retries, as far as the stream of a reply tells it (`EventStream.unmended`).
+        retries, as far as the stream of a reply reports it (`EventStream.unmended`).
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
         loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)

@@ -49,7 +49,7 @@ class SubAgentProfile(msgspec.Struct, frozen=True):
 def load_profiles(folder: Path) -> dict[str, SubAgentProfile]:
     """Read the profiles of a folder: `NAME.md` with the system message, `tools` and `model` in its front matter.
 
-    Raises `ConfigError` if it is no folder.
+    Raises `ConfigError` if it is not a folder.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: not a folder; expected one with NAME.md files that describe agents")

@@ -1,6 +1,6 @@
 """What to do after a turn has failed, for each kind of failure.
 
-Rule: a message says what happened, then what to do; whoever cannot do anything about it is not told to.
+Rule: a message says what happened, then what to do; advice goes only to users who can follow it.
 """
 
 from typing import NamedTuple

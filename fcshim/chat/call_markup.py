@@ -1,7 +1,7 @@
 """The markup of calls in a reply's text: calls that could not run.
 
-Rule: nobody takes markup for the answer. From the first tag of a call on, outside code, a reply's text is set aside;
-what is set aside can be read (`/raw`, `--json`).
+Rule: markup is never shown as an answer. From the first tag of a call on, outside code, a reply's text is set
+aside; what is set aside can be read (`/raw`, `--json`).
 """
 
 import functools
@@ -25,7 +25,7 @@ class MarkupSetAside(msgspec.Struct, frozen=True, tag="markup_set_aside", tag_fi
 
 
 class ReplyText:
-    """The text of one reply while it streams; `set_aside` tells whether a part of it is not for show."""
+    """The text of one reply while it streams; `set_aside` is true once a part of it is not shown."""
 
     def __init__(self) -> None:
         self.set_aside = False
@@ -86,7 +86,7 @@ def without_markup(text: str) -> str:
 
 @functools.cache
 def _call_tags() -> MarkerSet:
-    """Return the tags of all dialects, those that end a call too: a stray one is no answer either."""
+    """Return the tags of all dialects, including end tags, since a stray one is not an answer."""
     markers = (
         marker.strip()
         for dialect in DIALECTS.values()

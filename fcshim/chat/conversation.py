@@ -169,7 +169,7 @@ def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:
 
 
 def _check_answer(ended: RoundEnded, reply: ReplyText) -> None:
-    """Raise `ModelOutputError` if the answer is the markup of a call: where no tools are offered, nobody looked."""
+    """Raise `ModelOutputError` if the answer is the markup of a call, which is not parsed when no tools are offered."""
     if ended.answer is not None and reply.set_aside and ended.reply.stop_reason == "max_tokens":
         raise ModelOutputError("the reply was cut off in a call", kind="truncated", raw=ended.reply.text)
     if ended.answer is not None and reply.set_aside:

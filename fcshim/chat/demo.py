@@ -1,7 +1,7 @@
 """The chat with the embedded demo model: its tool, what it can do, and what it is not asked.
 
-Rule: nobody mistakes the tiny model for a bad one. It copies from commands of a few forms; anything else is not sent to
-it, and the answer says what to type instead.
+Rule: the tiny model must not look like a bad one. It copies from commands of a few forms; anything else is not sent
+to it, and the answer says what to type instead.
 """
 
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """What the calls of each turn changed in files, so that `/undo` can put it back.
 
-Rule: only what a tool wrote is put back, and only if nobody has changed it since. What commands and servers did is not
-known here. The former contents have a limit; the oldest are forgotten first.
+Rule: only what a tool wrote is put back, and only if it has not changed since. Changes by commands and servers are
+not recorded. The former contents have a limit; the oldest are forgotten first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ class EditJournal:
         self._turns: list[dict[Path, FileEdit]] = []
 
     def begin_turn(self) -> None:
-        """Take note that a turn begins."""
+        """Begin a turn."""
         self._turns.append({})
 
     def drop_turn(self) -> list[FileEdit]:
@@ -58,7 +58,7 @@ class EditJournal:
         self._turns = [{}, *self._turns[len(self._turns) - min(count, len(self._turns)) :]]
 
     def add(self, path: Path, before: bytes | None, after: bytes, name: str = "") -> None:
-        """Take note of a change in the current turn; several of one file are one."""
+        """Record a change of the current turn; several of one file are one."""
         if not self._turns:
             self.begin_turn()
         edits = self._turns[-1]

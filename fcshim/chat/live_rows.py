@@ -43,7 +43,7 @@ class LiveRows:
         return [row for part in parts for row in self._console.render_lines(part, options, pad=False)]
 
     def show(self, new: list[list[Segment]]) -> bool:
-        """Show these in the place of the rows that were shown; false, and no change, if those have scrolled away."""
+        """Replace the rows that are shown; return false, and change nothing, if those have scrolled away."""
         self._forget_if_resized()
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._rows, new, strict=False)))
         painted = same == max(len(new), len(self._rows)) or self._repaint(new, same)
@@ -51,7 +51,7 @@ class LiveRows:
         return painted
 
     def finish(self, *parts: RenderableType) -> bool:
-        """Show these for good, so that the next rows begin on a new line; false as `show` says."""
+        """Show the final rows, so that the next ones begin on a new line; return false as `show` does."""
         painted = self.show(self.render(*parts))
         if painted:
             self.leave()
@@ -68,7 +68,7 @@ class LiveRows:
         self._rows = []
 
     def _forget_if_resized(self) -> None:
-        """Begin anew where the terminal has another width: it has moved the rows, nobody knows where to."""
+        """Forget the rows if the terminal's width has changed: where it has moved them is unknown."""
         if self._rows and self._width != self.width:
             self.leave()
         self._width = self.width

@@ -1,7 +1,7 @@
 """Markdown that is rendered while its text streams: headings, lists, quotes, code, tables, emphasis, links.
 
-Rule: each line is rendered by itself, so that it is final when it ends; only a table's first rows wait for one another.
-A link shows its address, and what is no Markdown stays as it is. Text comes in sanitized and goes out so.
+Rule: each line is rendered by itself, so that it is final when it ends; only a table's first rows wait for each
+other. A link shows its address, and other text stays as it is. The text must have been sanitized.
 """
 
 import re
@@ -175,7 +175,7 @@ class MarkdownStream:
             self._in_list = is_item(line) or (self._in_list and line[:1] in ("", " ", "\t"))
 
     def _finish(self, line: str) -> None:
-        """Show a line for good; one whose beginning has scrolled away goes on as it is."""
+        """Show a finished line; one whose beginning has scrolled away is completed without rendering."""
         if not self._rows.finish(self._render(line)):
             self._write_raw(line)
             self._end_raw_line()
@@ -347,7 +347,7 @@ class StreamedTable:
 
 
 class _Hanging:
-    """A text whose rows begin under one another, after a mark."""
+    """A text whose rows are aligned after a mark."""
 
     def __init__(self, mark: Styled, text: Styled, repeated: str = "") -> None:
         self._mark = mark

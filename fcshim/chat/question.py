@@ -1,7 +1,8 @@
 """What the user reads before a decision: the whole call, its risks, a server's words.
 
-Rule: nobody can agree to what is hidden. Every character is shown or named, each row of other people's text stands
-behind a bar, so that none looks like ours; only a long value is folded, with its length, and never the call's subject.
+Rule: nothing is hidden from a user who must agree. Every character is shown or named, each row of other people's
+text stands behind a bar, so that none looks like ours; only a long value is folded, with its length, and never the
+call's subject.
 """
 
 import json
@@ -71,7 +72,7 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
 
 
 def describe_arguments(name: str, arguments: str, width: int) -> list[Row]:
-    """Describe a call that is not asked about, whole; what is no object is quoted."""
+    """Describe a call that is not asked about, whole; arguments that are not an object are quoted."""
     values = read_object(arguments)
     if values is None:
         return [Row(f"  {visible(name)}"), *(Row(_BAR + row) for row in _rows(arguments, width - len(_BAR)))]

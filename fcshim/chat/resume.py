@@ -1,7 +1,8 @@
 """Continues a saved session: with what it used, what is given anew, and what the user confirms.
 
-Rule: what is given anew wins, and is said. A file can be made by somebody else: the address in it gets neither the
-conversation nor a key, and its folders and servers are not used, before the user has agreed; a script must name them.
+Rule: options given now win, and a line says so. A file may come from someone else: the address in it gets neither
+the conversation nor a key, and its folders and servers are not used, before the user has agreed; a script must name
+them.
 """
 
 import shlex

@@ -1,6 +1,6 @@
 """How the MCP servers of a chat are doing: which are connecting, connected, lost, or do not start.
 
-Rule: a change is said once, in one line, which also says what to do; nobody waits for a slow server at the prompt.
+Rule: a change is said once, in one line, which also says what to do; the prompt does not wait for a slow server.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _CONNECTED, _LOST = "connected", "lost"
 _LOST_CONNECTION = "ConnectionError: the connection was lost"
 """What the connection says of each loss, before what it knows of the reason."""
 _READY, _CLOSED = "ready", "closed"
-"""Values of `ConnectionState`, whose module needs the SDK; a chat without servers does without it."""
+"""Values of `ConnectionState`, whose module needs the SDK; a chat without servers does not import it."""
 
 
 class Report(NamedTuple):

@@ -54,7 +54,7 @@ _PATH_OPTIONS = ("root", "mcp", "custom", "skills", "commands", "profiles")
 class ChatSession(msgspec.Struct):
     """A conversation. `url` None: with the embedded model; `model` empty: the endpoint's own choice.
 
-    Raises `ValueError` if its id is no id: it becomes the name of a file.
+    Raises `ValueError` for an invalid id, because the id becomes a file name.
     """
 
     id: str

@@ -153,7 +153,7 @@ class Terminal:
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
-        """Ask the user whether a call may run, with all of it before their eyes; ctrl-C ends the turn."""
+        """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
         async with self._output_lock:
             call = describe_call(request, self._view.width)
             while True:
@@ -210,7 +210,7 @@ class Terminal:
             self._question_session.output.bell()
 
     def _discard_typed(self) -> None:
-        """Forget what was typed before the question was there: nobody agrees to what they have not seen."""
+        """Discard what was typed before the question appeared: it cannot be an answer to it."""
         clear_typeahead(self._question_session.input)
         if sys.platform != "win32":
             with contextlib.suppress(termios.error, OSError, ValueError):

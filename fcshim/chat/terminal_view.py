@@ -106,7 +106,7 @@ class TerminalView:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks at it, in place of a file or a pipe."""
+        """Whether the output is a terminal, not a file or a pipe."""
         return self._console.is_terminal
 
     @property
@@ -205,7 +205,7 @@ class TerminalView:
         self._call = None
 
     def _show_call_row(self, row: Styled) -> None:
-        """Show the row of a call in the place of the one before; without more output it stays."""
+        """Replace the row of the call; the last one stays on the screen."""
         self._clear_transient()
         self._console.control(_CLEAR_LINE)
         self._console.print(row, end="", no_wrap=True)

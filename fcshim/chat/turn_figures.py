@@ -1,6 +1,6 @@
 """What a turn took: tokens in and out, time, speed, and how much of the model's context is in use.
 
-Rule: only what the upstream counts is told as a count. The time in which the user is asked does not count.
+Rule: token counts come from the upstream only. Time spent on questions to the user is excluded.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from fcshim.chat.conversation import ChatEvent
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallStart, Usage, total_usage
 
 _MIN_WRITING = 0.1
-"""Seconds of writing from which a speed is told: a reply that comes in one piece says nothing about it."""
+"""Seconds of writing from which a speed is shown: a reply in one piece has no measurable speed."""
 
 
 class TurnFigures:

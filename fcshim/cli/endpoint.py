@@ -25,7 +25,7 @@ OWN_SERVER = "fcshim"
 _PROBE_TIMEOUT = 0.5
 """Seconds for all pages of one port: a list of models comes from memory."""
 _DETECTION_TIMEOUT = 2.0
-"""Seconds to find out what kind of server it is, which is only told to the user."""
+"""Seconds to find out what kind of server it is, which is only shown to the user."""
 _SHOWN_MODELS = 3
 
 

@@ -181,7 +181,7 @@ def _allows(rule: PermissionRule) -> bool:
 
 
 async def _decide(request: "PermissionRequest") -> "PermissionDecision":
-    """Let tools run whose server declares that they only read, as `serve` does; there is nobody to ask."""
+    """Let tools run whose server declares that they only read, as `serve` does; there is no user to ask."""
     from fcshim.tools import PermissionDecision  # noqa: PLC0415
 
     reads = request.traits.reads_only

@@ -150,7 +150,7 @@ class Codec(ABC):
     decode_error: Callable[[int, Mapping[str, str], bytes], FcshimError] = staticmethod(read_error)
     """Reads an upstream's error response, whatever its body is (this API's form, HTML, nothing)."""
     decode_models: Callable[[bytes], list[str]]
-    """Reads the names in an upstream's list of models; empty where the body is no such list."""
+    """Reads the names in an upstream's list of models; empty if the body is not such a list."""
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ def invalidating_suffix(arguments: str) -> str:
     if not in_string and arguments.rstrip()[-1] in "[{":
         return "null}" if opened[-1:] == ["["] else '"":null]'
     ending = next((ending for ending, _ in _completions(arguments)), None)
-    if ending is None:  # what was sent is no prefix of JSON; the first quote may be an escaped character
+    if ending is None:  # what was sent is not a prefix of JSON; the first quote may be an escaped character
         ending = ('"' if escaped else "") + '"' if in_string else ""
     return ending + ("}" if opened[-1:] == ["["] else "]")
 

@@ -1,7 +1,7 @@
 """What codecs use of stored replies, for the APIs whose clients refer to earlier replies by id.
 
-Rule: no I/O. Reading a request yields a `Lookup` for what it refers to and goes on with its result, so that
-whoever has the documents may fetch them from anywhere. Only the codec that wrote a document knows its format.
+Rule: no I/O. Reading a request yields a `Lookup` for what it refers to and continues with its result, so that the
+caller may fetch the documents from anywhere. Only the codec that wrote a document knows its format.
 """
 
 from collections.abc import Generator, Iterable

@@ -22,7 +22,7 @@ _NAME = re.compile(
     r"|deploy|storage)keys?"
     r"|(?<!eos)(?<!bos)(?<!pad)(?<!page)(?<!stop)token$"
 )
-"""A name's letters, in lower case. `max_tokens` and `next_page_token` are no credentials."""
+"""A name's letters, in lower case. `max_tokens` and `next_page_token` are not credentials."""
 _PARAMETER = re.compile(r"^(?:sig|code)$|signature|key(?:id)?$")
 """Further names that hold credentials in a query or a header."""
 _PARAMETERS = re.compile(r"headers?$|^(?:env|environment|query|queryparams)$")

@@ -148,7 +148,7 @@ class ElementSyntax(TaggedSyntax):
 
     @property
     def union_syntax(self) -> ValueSyntax:
-        """JSON: the parser needs to know the schema of an element while it reads it, which a union does not tell."""
+        """JSON: the parser needs the schema of an element while it reads it, and a union does not determine it."""
         return self._json
 
     def any_value(self, rules: Rules) -> Expression:

@@ -1,8 +1,8 @@
 """Compares the calls of a reply with the expected ones and gives a verdict.
 
-Rule: names and arguments are equal or not, there is no partial credit. The order of calls does not count, their number
-does. Numbers are equal by value, objects in any order and with the defaults of a schema filled in; strings exactly, and
-1 equals 1.0, but not true.
+Rule: names and arguments are equal or not; there is no partial credit. The order of calls does not count, their
+number does. Numbers are equal by value, objects in any order and with the defaults of a schema filled in; strings
+exactly, and 1 equals 1.0, but not true.
 """
 
 import json

@@ -495,7 +495,7 @@ async def _lists_resources(client: Client) -> bool:
 
 
 def _roots_callback(roots: Sequence[Path]) -> "ListRootsFnT":
-    """Return the SDK callback that tells servers in which folders the user works."""
+    """Return the SDK callback that lists the folders in which the user works."""
     listed = [Root(uri=FileUrl(folder.resolve().as_uri()), name=folder.name or str(folder)) for folder in roots]
 
     async def handle(context: "ClientRequestContext") -> ListRootsResult:  # noqa: ARG001 - the SDK passes it by this name

@@ -56,7 +56,7 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
 
 
 def repair_tool_list(result: dict[str, JSON], left_out: dict[str, str] | None = None) -> None:
-    """Repair a `tools/list` result in place, so that the SDK accepts it; tell in `left_out` why a tool is not in it.
+    """Repair a `tools/list` result in place, so that the SDK accepts it; `left_out` gets why each tool was removed.
 
     Some servers send a schema without a type (zod 4 behind an older converter writes `{"$schema": ...}` alone), for
     which the SDK rejects the whole list.

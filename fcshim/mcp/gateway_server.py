@@ -94,7 +94,7 @@ def _own_origins(port: int | None) -> list[str]:
 
 
 class _HeaderTrimmer:
-    """Removes white space around the values of headers, which is no part of them (RFC 9110, 5.5).
+    """Removes white space around the values of headers, which is not part of them (RFC 9110, 5.5).
 
     uvicorn's parsers keep it behind a value, and the SDK compares values with the body as they are.
     """

@@ -138,7 +138,7 @@ async def _read_stdout(
 
 
 def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
-    """Parse a line; return None if it is no message, such as the output of a stray `print`."""
+    """Parse a line; return None if it is not a message, such as the output of a stray `print`."""
     if isinstance(line, OversizedLine):
         return _oversized_error(line, limit)
     try:

@@ -30,12 +30,12 @@ class UnionBody:
         return self.bodies[0].grammar
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether one of the syntaxes can begin at `pos`; None if more text is needed to tell."""
+        """Return whether one of the syntaxes can begin at `pos`; None if more text is needed to decide."""
         selected = self.select(text, pos)
         return None if selected is None else bool(selected)
 
     def select(self, text: str, pos: int) -> Body | bool | None:
-        """Return the syntax that begins at `pos`, False for none, None if more text is needed to tell."""
+        """Return the syntax that begins at `pos`, False for none, None if more text is needed to decide."""
         for body in self.bodies:
             begins = body.begins(text, pos)
             if begins is not False:
@@ -110,7 +110,7 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None
 
 
 def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
-    """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to tell."""
+    """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to decide."""
     named = select_named_body(sink, text, pos)
     if named:
         return named

@@ -21,7 +21,7 @@ class Body(Protocol):
         """Name of the file under `grammars/` that defines the syntax, without its extension."""
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether a body can begin at `text[pos:]`, after a start marker; None if more text is needed to tell.
+        """Return whether a body can begin at `text[pos:]`, after a start marker; None if more text is needed to decide.
 
         Needed where several dialects share a start marker. It looks at a bounded number of characters.
         """

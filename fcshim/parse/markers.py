@@ -27,7 +27,7 @@ class MarkerSet:
         self._search_first_char = re.compile(f"[{re.escape(first_chars)}]" if first_chars else _NO_MATCH).search
 
     def is_partial(self, text: str, pos: int) -> bool:
-        """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to tell."""
+        """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to decide."""
         return len(text) - pos < self.max_length and text[pos:] in self._prefixes
 
     def partial_start(self, text: str, pos: int) -> int:
@@ -76,7 +76,7 @@ class EndMarkers(MarkerSet):
         return found[0] if found else ""
 
     def end_of_marker(self, text: str, pos: int) -> int | None:
-        """Return the end of the marker at `pos`: `pos` if there is none, None if more text is needed to tell."""
+        """Return the end of the marker at `pos`: `pos` if there is none, None if more text is needed to decide."""
         found = self.match(text, pos)
         if found is not None:
             return found.end()

@@ -1,7 +1,7 @@
 """What became of each call that a model tried to make, for statistics.
 
-Rule: judged after the fact, from the model's text, the event and the defects: the parser does no work for it. A repair
-can be told from a transcription only where the dialect has JSON; elsewhere a repaired call counts as clean.
+Rule: the outcome is derived afterwards from the model's text, the event and the defects, at no cost to the parser.
+Repairs are recognised only in dialects with JSON; elsewhere a repaired call counts as clean.
 """
 
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ CallOutcome = Literal[
 """Of the calls that may run: `rescued` was written in another dialect, `mended` came in a retry. The others may not."""
 
 _OF_DEFECTS: dict[str, CallOutcome] = {"unoffered": "not_offered", "unreadable": "malformed"}
-"""Defects for which no call is reported; of every other one, the call's end tells."""
+"""Defects without a reported call; every other defect is reported at the call's end."""
 
 
 class ReplyReading(NamedTuple):
@@ -35,7 +35,7 @@ class ReplyReading(NamedTuple):
 def outcome_of(
     call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, unmended: bool = False
 ) -> CallOutcome:
-    """Return what became of a call that has ended. `unmended`: it stands with its defect, which no retry mended."""
+    """Return the outcome of a call that has ended. `unmended`: it has a defect that no retry corrected."""
     if call.error is not None:
         return call.error.kind
     if unmended:

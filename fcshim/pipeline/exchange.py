@@ -91,14 +91,14 @@ class AnyExchange(Protocol):
         ...
 
     def close(self) -> Batch:
-        """Take note that the body has ended, or that the caller stopped reading since the exchange was finished.
+        """Handle the end of the body, or of the caller's reading, since the exchange was finished.
 
         If `wants_retry` is true and the retry cannot be made, a second call ends the reply.
         """
         ...
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the upstream failed. A reply that was already complete stays complete."""
+        """Handle a failure of the upstream. A reply that was already complete stays complete."""
         ...
 
 
@@ -169,14 +169,14 @@ class Exchange:
         return self._process(decoded)
 
     def close(self) -> Batch:
-        """Take note that the body has ended, or that the caller stopped reading since the exchange was finished."""
+        """Handle the end of the body, or of the caller's reading, since the exchange was finished."""
         if self._ended:
             return []
         events = [] if self.finished else self._process(self._decoder.close())
         return events if self._ended else events + self._end()
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the upstream failed. A reply that was already complete stays complete."""
+        """Handle a failure of the upstream. A reply that was already complete stays complete."""
         if self._ended:
             return []
         if self._choices and all(choice.stopped for choice in self._choices.values()):

@@ -104,7 +104,7 @@ class NativeStream:
         return [Text(text)] if self._stops is None else self._search_stops(self._stops, text)
 
     def close(self) -> list[Event]:
-        """Take note that the upstream has ended; return the text that was held back."""
+        """Handle the end of the upstream's reply; return the text that was held back."""
         held, self._ended = self._held_text(), True
         return held
 

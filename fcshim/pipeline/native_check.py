@@ -75,7 +75,7 @@ class CheckedNativeStream:
         return self._stream.feed_text(text)
 
     def close(self) -> list[Event]:
-        """Take note that the upstream has ended; return the events that were held back."""
+        """Handle the end of the upstream's reply; return the events that were held back."""
         return self._stream.close()
 
     def _check(self, events: Iterable[Event]) -> None:

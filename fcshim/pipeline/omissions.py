@@ -1,7 +1,7 @@
 """The table of what an upstream may refuse in a request, by the words of its refusal, and the request without it.
 
-Rule: only what can be left out without changing what the client asked for, or what the model is told of in its place.
-The words must say that something is unsupported: an image that is damaged or too large is the client's own error.
+Rule: only what can be left out without changing what the client asked for, or what the model is told instead. The
+words must say that something is unsupported: an image that is damaged or too large is the client's own error.
 """
 
 import itertools

@@ -351,7 +351,7 @@ class ShimStream:
                 return self._transform([event])
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
-        """Take note that the upstream has ended; `stop_reason` applies if no `Stop` came. Return the last events."""
+        """Handle the end of the upstream's reply; `stop_reason` applies if no `Stop` came. Return the last events."""
         return [] if self._ended else self._end(stop_reason)
 
     def feed_text(self, text: str) -> list[Event]:

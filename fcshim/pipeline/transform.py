@@ -27,7 +27,7 @@ class TransformStream(Protocol):
         ...
 
     def close(self) -> list[Event]:
-        """Take note that the upstream has ended; return the events that were held back."""
+        """Handle the end of the upstream's reply; return the events that were held back."""
         ...
 
 

@@ -135,7 +135,7 @@ class ResultMatcher:
         return [*slots.matched(), *map(self._unmatched, others)]
 
     def record(self, calls: Iterable[ToolCall]) -> None:
-        """Take note of the calls of a step: a later one may have a result of theirs."""
+        """Record the calls of a step: a later one may have a result of theirs."""
         for call in calls:
             self._names_by_id[call.id] = call.name
 

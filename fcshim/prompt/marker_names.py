@@ -83,7 +83,7 @@ class MarkerNames:
 
 
 class OrdinaryNames:
-    """Names that are no marker's, as far as they were asked for; `may_be_marker` judges a new one."""
+    """Names that are known not to be markers; `may_be_marker` judges a new one."""
 
     def __init__(self, may_be_marker: Callable[[str], bool]) -> None:
         self._may_be_marker = may_be_marker

@@ -37,7 +37,7 @@ class ValueIdentity:
             else:
                 names = sorted(value)
                 content = ("object", *names, *self.keys([value[name] for name in names]))
-            # A number, because the hash of a nested tuple is computed anew each time.
+            # A number, because the hash of a nested tuple is computed each time.
             found = ("container", self._numbers.setdefault(content, len(self._numbers)))
             self._containers[id(value)] = found
         return found

@@ -48,7 +48,7 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
     if logger.isEnabledFor(logging.INFO):
         lines += [*_describe_store(config), *_describe_observers(config, url)]
         text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
-        with contextlib.suppress(OSError, ValueError):  # nobody reads stderr, which is no reason to stop serving
+        with contextlib.suppress(OSError, ValueError):  # stderr is closed, which is no reason to stop serving
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
 
@@ -68,7 +68,7 @@ def _describe_store(config: Config) -> list[str]:
 
 
 def _describe_observers(config: Config, url: str) -> list[str]:
-    """Return a line for each place where requests can be looked at, so that nobody has to search for its address."""
+    """Return a line for each place where requests can be inspected, with its address."""
     folder = Path(config.record or "")
     places = {
         f"requests are shown at {url}/fcshim/": config.inspect,

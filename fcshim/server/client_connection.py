@@ -98,7 +98,7 @@ def _path_below_root(scope: Scope) -> bytes:
 
 
 class ClientGone(Exception):  # noqa: N818 - not an error
-    """The client has disconnected; nobody can receive a response."""
+    """The client has disconnected; no response can be delivered."""
 
 
 class PingSchedule:
@@ -143,7 +143,7 @@ class ClientConnection:
         self.query: bytes = scope.get("query_string", b"")
         self.headers: Headers = scope["headers"]
         self.own_address: str = (scope.get("server") or ("",))[0] or ""
-        """The address at which the client has reached us; empty if the server does not tell."""
+        """The address at which the client has reached us; empty if the server does not report it."""
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive

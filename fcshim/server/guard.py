@@ -16,7 +16,7 @@ from fcshim.server.client_connection import ClientConnection, Headers
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN_PATHS = frozenset({"/health"})
-"""Paths that need neither a key nor a known host name: orchestrators ask by address. They tell nothing."""
+"""Paths that need neither a key nor a known host name: orchestrators ask by address. They reveal nothing."""
 LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
 """Paths about the process, beside `/health`; on a loopback address they need no key either."""
 _PROBED_METHODS = frozenset({"GET", "HEAD"})
@@ -68,7 +68,7 @@ class RequestGuard:
     def is_known(self, connection: ClientConnection) -> bool:
         """Tell whether the client sent one of the configured keys, or needs none.
 
-        Every key is compared, in constant time, so timing tells nothing about them.
+        Every key is compared, in constant time, so timing reveals nothing about them.
         """
         if not self._keys or (self._is_local and connection.path in LOCAL_PATHS):
             return True
@@ -125,7 +125,7 @@ class RequestGuard:
             )
 
     def _check_upgrade(self, connection: ClientConnection) -> None:
-        """Reject WebSockets, whose clients cannot go on without them; other offers to upgrade are ignored."""
+        """Reject WebSockets, whose clients cannot continue without them; other offers to upgrade are ignored."""
         if b"websocket" in connection.header(b"upgrade").lower():
             raise RequestError("WebSockets are not served here; expected an HTTP request, whose reply can be a stream")
 
@@ -161,7 +161,7 @@ def client_key(headers: Headers, query: bytes = b"") -> bytes:
 
 
 def header_names(connection: ClientConnection) -> set[bytes]:
-    """Return the names of the request's headers, which tell which API the client speaks.
+    """Return the names of the request's headers, which show which API the client speaks.
 
     A key in the query counts as its header.
     """

@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable
 
 _QUIET_CHECKS = 2
-"""Checks in a row without a request before memory is returned: a pause between two requests is no end of the load."""
+"""Checks in a row without a request before memory is returned: a pause between two requests does not end the load."""
 
 
 class MemoryTrimmer:

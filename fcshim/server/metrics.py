@@ -39,8 +39,8 @@ _OWN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 def share_figures(folder: Path, worker: int) -> None:
     """Keep the figures of this process in `folder`. Call this before there are any.
 
-    Files belong to the number of the worker, not to its process: its successor goes on counting, and crashes leave no
-    files behind.
+    Files belong to the number of the worker, not to its process: its successor continues the counts, and crashes
+    leave no files behind.
     """
     os.environ[_FOLDER_VARIABLE] = str(folder)
     values.ValueClass = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
 """The models of several upstreams: which upstream has a model, and one list of all.
 
 Rule: an upstream is asked for its list at most every few seconds, and its last list counts while it is away. A name
-that two upstreams have, or that begins like the name of an upstream, is listed as `upstream/name`. Nothing is known of
-an upstream that was never reached, so a name that nobody else has may be its own.
+that two upstreams have, or that begins like the name of an upstream, is listed as `upstream/name`. The models of an
+upstream that was never reached are unknown, so a name that no other upstream has may be its own.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class ModelDirectory:
         wanted = self._config.for_model(model).upstream_model or model
         found = self._owner(wanted)
         if found is not None:
-            self._start_asking(_FRESH)  # nobody waits for lists that a known model does not need
+            self._start_asking(_FRESH)  # a known model does not need the lists
             return found
         await self._refresh(_RECHECK)
         found = self._owner(wanted)

@@ -32,4 +32,4 @@ def read_model_name(body: bytes, content_type: bytes = b"application/json") -> s
     try:
         return _decoder.decode(body).model[:_MAX_NAME]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""  # whoever decodes all of it says what is wrong
+        return ""  # the decoder of the whole body reports what is wrong

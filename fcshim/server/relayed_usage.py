@@ -1,7 +1,7 @@
 """The tokens of a reply that is relayed, read when it has ended.
 
-Rule: nothing is decoded while it passes. The usage stands at the end of a stream, and some APIs tell the tokens of the
-prompt at its start; so these two parts are kept, or the whole of a short reply.
+Rule: nothing is decoded while it passes. The usage stands at the end of a stream, and some APIs report the tokens
+of the prompt at its start; so these two parts are kept, or the whole of a short reply.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ class RelayedUsage:
             self._is_whole = False
 
     def read(self, decoder: Decoder) -> Usage | None:
-        """Return the usage, None if the reply tells none or is not one."""
+        """Return the usage; None if the reply reports none or cannot be read."""
         tail = b"".join(self._tail)
         if not self._is_whole:
             tail = _up_to_last_event(self._head) + _from_next_event(tail)

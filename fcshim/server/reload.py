@@ -133,7 +133,7 @@ class ReloadableApp:
 
 
 class WatchedFile:
-    """Tells when a file has changed; None never does."""
+    """Detects changes of a file; without a file there are none."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file

@@ -139,7 +139,7 @@ def request_of(recorded: RecordedRequest) -> Request:
 
 
 def _last_chain(attempts: Sequence[RecordedAttempt]) -> Sequence[RecordedAttempt]:
-    """Return the attempts after the last that failed: a fallback starts the reply anew."""
+    """Return the attempts after the last that failed: a fallback restarts the reply."""
     start = max((at + 1 for at, attempt in enumerate(attempts) if attempt.error), default=0)
     return attempts[start:]
 

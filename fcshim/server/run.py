@@ -66,7 +66,7 @@ class ProxyServer(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve, and tell so."""
+        """Start to serve, and report it."""
         await super().startup(sockets)
         if self._on_start is not None:
             self._on_start()

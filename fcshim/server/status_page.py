@@ -75,7 +75,7 @@ class ServerDescription(NamedTuple):
 async def serve_status_page(
     connection: ClientConnection, config: Config, capabilities: Capabilities, reports: Reports
 ) -> None:
-    """Answer with the page; an upstream that cannot be reached is told on it."""
+    """Answer with the page; the page says if an upstream cannot be reached."""
     server = await describe_server(config, capabilities.upstream)
     models: list[ModelReport] = []
     problem = ""

@@ -1,9 +1,9 @@
 """The web tools of one request: a provider's tools for the web, which the proxy runs instead.
 
-Rule: the client's limits hold (hosts, calls per reply). Search goes to the operator's service, pages come through the
-guard of addresses. A page is loaded only if the user, a result or another page named it: no user approves these calls,
-and an address that the model composes can carry what it has read to somebody else. What a call did is kept until the
-client is told of it.
+Rule: the client's limits hold (hosts, calls per reply). Search goes to the operator's service, pages come through
+the guard of addresses. A page is loaded only if the user, a result or another page named it: no user approves these
+calls, and an address that the model composes can leak what it has read. The record of a call is kept until the
+client gets it.
 """
 
 from collections.abc import Mapping

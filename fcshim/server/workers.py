@@ -90,18 +90,18 @@ class WorkerLink:
 
     index: int
     is_first: bool
-    """Whether it is the one that tells the user what is served."""
+    """Whether this worker prints the banner."""
     lifeline: int
     metrics_folder: Path | None
     """Where the workers keep their figures; None without metrics."""
     _report: "Connection[str | None, None]"
 
     def tell_ready(self) -> None:
-        """Tell the supervisor that requests are served."""
+        """Report to the supervisor that requests are served."""
         self._report.send(None)
 
     def tell_problem(self, message: str) -> None:
-        """Tell the supervisor why this worker cannot start."""
+        """Report to the supervisor why this worker cannot start."""
         self._report.send(message)
 
     @staticmethod
@@ -124,7 +124,7 @@ class WorkerSlot:
     problem: str = ""
 
     def read_report(self) -> bool:
-        """Take what the worker has told; return whether it is ready."""
+        """Read the worker's reports; return whether it is ready."""
         with contextlib.suppress(EOFError, OSError):
             if self.report is not None and self.report.poll():
                 message = self.report.recv()
@@ -265,9 +265,9 @@ class Supervisor:
         self._send_signal(signal.SIGHUP)
 
     def _handle_end(self, slot: WorkerSlot, code: int) -> None:
-        """Take note of a worker that has ended. Raises `FcshimError` if none has ever served."""
+        """Handle the end of a worker. Raises `FcshimError` if none has ever served."""
         assert slot.process is not None
-        self._was_ready |= slot.read_report()  # what it told just before
+        self._was_ready |= slot.read_report()  # its last report
         slot.process.close()
         slot.process = None
         if slot.report is not None:

@@ -24,7 +24,7 @@ SubjectKind: TypeAlias = Literal["text", "command", "path", "url"]
 class FileChange(msgspec.Struct, frozen=True):
     """What a call would make of an existing file: its whole text, `before` and `after`.
 
-    `before` is None if that is no text. `arguments`: the parameters that `after` shows completely.
+    `before` is None if that is not text. `arguments`: the parameters that `after` shows completely.
     """
 
     path: str
@@ -37,12 +37,12 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
     `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
-    `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result take
-    the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
-    match, read as `subject_kind` says, a path from the
-    folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold for this tool too. `parallel` false:
-    it never runs beside another tool that is not parallel. `warnings`: what every call risks, as verb phrases.
-    `change` tells what a call would make of an existing file, and raises `ToolError` if the call would fail.
+    `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result
+    take the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission
+    rules match, read as `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask
+    rules with a pattern hold for this tool too. `parallel` false: it never runs beside another tool that is not
+    parallel. `warnings`: what every call risks, as verb phrases. `change` returns what a call would make of an
+    existing file, and raises `ToolError` if the call would fail.
     """
 
     sensitivity: Sensitivity = "ask"

@@ -1,6 +1,6 @@
 """The head of an operator's text file: fields between lines of `---`, as skills, commands and agents have them.
 
-Rule: a field is `name: value` on one line; what is no such head is text.
+Rule: a field is `name: value` on one line; a head of another form is text.
 """
 
 

@@ -115,7 +115,7 @@ class Permissions:
         return None if answer.allowed else answer.reason or _USER_REFUSAL
 
     def forbids_reading(self, file: Path, root: Path) -> bool:
-        """Return whether a deny rule keeps a file from being read, whoever names it."""
+        """Return whether a deny rule forbids reading a file, whichever tool names it."""
         return judge(self._rules, ("Read",), PathSubject(str(file), root)) == "deny"
 
     def may_open(self, tool: AnyTool) -> Callable[[Path], bool]:

@@ -20,13 +20,13 @@ _PREFIX = "#/$defs/"
 _DATA_KEYWORDS = frozenset({"default", "enum", "const", "examples", "required"})
 """Keywords whose values are data, not schemas."""
 _NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
-"""Keywords whose values have schemas by name; the names are no keywords."""
+"""Keywords whose values have schemas by name; the names are not keywords."""
 _DROPPED = frozenset({"title", "discriminator"})
 """Keywords that say nothing to a model; a discriminator refers to definitions that are inlined."""
 _ANNOTATIONS = frozenset({"description", "default", "examples", "deprecated"})
 """Keywords that stand beside a reference and then override those of its target."""
 _MAX_MISTAKES = 20
-"""Mistakes of one value that are named: a model mends a few at a time."""
+"""Mistakes of one value that are named: a model corrects a few at a time."""
 
 
 def schemas_of(types: Sequence[JSON]) -> tuple[list[dict[str, JSON]], dict[str, JSON]]:

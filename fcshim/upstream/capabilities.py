@@ -158,7 +158,7 @@ class Capabilities:
         return await self._server_of(request.model, backend) if backend.starts_servers else backend
 
     def is_refused(self, key: str) -> bool:
-        """Return whether the upstream refuses this constraint; false for the empty key, which is no constraint."""
+        """Return whether the upstream refuses this constraint; false for the empty key, which means no constraint."""
         return key in self._refused or (self._refuses_all and key not in _NOT_GRAMMARS)
 
     def record_refusal(self, key: str, *, stated: bool = True) -> None:

@@ -281,7 +281,7 @@ def root_url(url: str) -> str:
 def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     """Make the connection pool: unlimited, without cookies, through the proxy of `egress` or none.
 
-    With a limit, long streams would block one another.
+    With a limit, long streams would block each other.
     """
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_reuseconn.append(_on_connection_reuse)

@@ -1,7 +1,8 @@
 """Whether an upstream answers, learned from the requests that it gets, and how many it may have at once.
 
-Rule: nobody asks an upstream only to learn its health. After some failures in a row no request is sent for a while;
-then one request probes it, and its outcome decides. A refusal of one request (4xx, 500) says nothing about health.
+Rule: no request is sent only to learn an upstream's health. After some failures in a row no request is sent for a
+while; then one request probes it, and its outcome decides. A refusal of one request (4xx, 500) says nothing about
+health.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""What the upstream tells about one model beyond its list: LM Studio's, Ollama's and llama-server's own pages.
+"""What the upstream reports about one model beyond its list: LM Studio's, Ollama's and llama-server's own pages.
 
-Rule: a page that is missing, hangs or is something else tells nothing. The properties of llama-server are those of the
-model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.
+Rule: a page that is missing, hangs or has another format is ignored. The properties of llama-server are those of
+the model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _Page = tuple[str, str, bytes, Callable[[dict[str, JSON]], ModelInfo]]
 
 
 async def complete_model(upstream: Upstream, model: ModelInfo, name: str, *, alone: bool) -> ModelInfo:
-    """Return `model` with what the upstream's pages tell about it; it is called `name` there.
+    """Return `model`, completed from the upstream's pages, where its name is `name`.
 
     `alone`: the upstream has no other.
     """

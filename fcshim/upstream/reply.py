@@ -6,9 +6,9 @@ passes every callback on to aiohttp's protocol. Whatever aiohttp makes of a read
 taken from its stream reader at once. Waking a task for each read, through its chain of coroutines, would take longer
 than all other work on that read.
 
-Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError` whose message tells the operator what
-happened and with which endpoint. Every wait has a limit, and each kind of wait its own. Only public interfaces of
-aiohttp. Bytes that the sink does not want stay in the stream reader, which pauses the transport.
+Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError` whose message says what happened and
+with which endpoint. Every wait has a limit, and each kind of wait its own. Only public interfaces of aiohttp. Bytes
+that the sink does not want stay in the stream reader, which pauses the transport.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deadline:
-    """Cancels the task that created it when the time is up; whoever catches the cancellation calls `raise_if_expired`.
+    """Cancels the task that created it when the time is up; its handler calls `raise_if_expired`.
 
     Time counts from the start to the first `pause`, and after that only between `resume` and `pause`: time in which the
     client reads slowly is not the upstream's. Code with many waits in a row may move `expires_at` directly.

@@ -93,7 +93,7 @@ _LATER_FIELDS = {
 
 
 class _ClientTool(msgspec.Struct, frozen=True):
-    """A tool that the client runs: what the model is told of it."""
+    """A tool that the client runs, as it is described to the model."""
 
     description: str
     parameters: dict[str, JSON]

@@ -71,7 +71,7 @@ def write_result(message: ToolMessage) -> dict[str, JSON]:
 
 
 def grounding_fields(uses: Sequence[WebToolUse]) -> dict[str, JSON]:
-    """Return the fields of a candidate that tell what was searched, found and loaded; empty without web tools.
+    """Return the fields of a candidate that list what was searched, found and loaded; empty without web tools.
 
     Which passage of the text each page supports is not known here.
     """

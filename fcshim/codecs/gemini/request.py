@@ -1,10 +1,10 @@
 """The client's request: a JSON body and the request path become a `Request`.
 
-Rule: the path tells the model, and whether the reply is streamed. Both spellings of a field are equivalent. An unknown
-field or part is never an error. Contents keep their order. A call without an id gets one from its position; a response
-without an id answers the first open call of its function. A response to no call is rejected, as in the API itself.
-Function declarations become `Tool`s, tools that Google runs `ProviderTool`s. A declaration has its schema in one of two
-fields, as OpenAPI or as JSON Schema. A tool choice may only name offered functions.
+Rule: the path names the model, and says whether the reply is streamed. Both spellings of a field are equivalent. An
+unknown field or part is never an error. Contents keep their order. A call without an id gets one from its position;
+a response without an id answers the first open call of its function. A response to no call is rejected, as in the
+API itself. Function declarations become `Tool`s, tools that Google runs `ProviderTool`s. A declaration has its
+schema in one of two fields, as OpenAPI or as JSON Schema. A tool choice may only name offered functions.
 """
 
 from urllib.parse import parse_qs

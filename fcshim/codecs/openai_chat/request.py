@@ -314,7 +314,7 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
     """Whether the upstream is asked for the usage of a stream, which a few refuse."""
 
     def check(self, call: ToolCallEnd) -> ToolCallEnd:
-        """Return the call, with an error if it is of a custom tool and its arguments are no text."""
+        """Return the call, with an error if it is of a custom tool and its arguments are not text."""
         arguments = call.tool_call_arguments_complete
         if call.error is not None or call.tool_call_name not in self.custom or custom_text(arguments) is not None:
             return call

@@ -173,7 +173,7 @@ class ItemReader:
 
 
 def _describe_output(item: dict[str, JSON], content: Content, path: str) -> Content:
-    """Write an output that answers no call, in which Codex tells what it did itself, as a document of the client."""
+    """Convert an output without a call to a document of the client; Codex reports its own actions so."""
     name = flat_name(read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name"))
     parts = (TextPart(part.text, document=True) if isinstance(part, TextPart) else part for part in content)
     return (TextPart(f"Output of {name}:\n", document=True), *parts)

@@ -84,7 +84,7 @@ class ResponsesTools(msgspec.Struct):
         )
 
     def has(self, name: str) -> bool:
-        """Return whether a tool has this name, whoever runs it."""
+        """Return whether a tool of the client or the provider has this name."""
         return name in self.tools or any(name == tool.name for tool in self.provider_tools)
 
     def find_hosted(self, kind: str) -> str:

@@ -21,7 +21,7 @@ def escape_control(char: str) -> str:
 
 
 def read_escape(text: str, pos: int) -> tuple[int, str] | None:
-    """Return the end of the escape at `pos` and its strict spelling; None if more text is needed to tell."""
+    """Return the end of the escape at `pos` and its strict spelling; None if more text is needed to decide."""
     found = _ESCAPE.match(text, pos)
     if found is None:
         return None if PARTIAL_ESCAPE.match(text, pos) else _fix_escape(text, pos)

@@ -43,7 +43,7 @@ class JsonShape(JsonKeys):
     grammar: str = "json_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether JSON can begin at `pos`; None if more text is needed to tell."""
+        """Return whether JSON can begin at `pos`; None if more text is needed to decide."""
         return json_begins(text, pos, self.first_keys if self.keyed else frozenset())
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:

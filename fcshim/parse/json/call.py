@@ -76,7 +76,7 @@ class JsonCalls:
     # The parts of a call.
 
     def add_unknown_key(self, key: str) -> None:
-        """Record a member that is no part of a call."""
+        """Record a member that is not part of a call."""
         if len(self.unknown_keys) < _MAX_UNKNOWN_KEYS:
             self.unknown_keys.add(key)
 

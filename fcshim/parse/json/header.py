@@ -56,7 +56,7 @@ class HeaderShape:
     grammar: str = "json_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether a header, or a JSON body instead, begins at `pos`; None if more text is needed to tell."""
+        """Return whether a header, or a JSON body instead, begins at `pos`; None if more text is needed to decide."""
         plain = self.json.begins(text, pos) if self.json is not None else False
         return self.match_header(text, pos) is not None or self.may_still_match(text, pos) if plain is False else plain
 

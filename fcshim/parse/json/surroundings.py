@@ -1,8 +1,8 @@
 """What surrounds JSON in its body: a fence line or an introduction before it, further calls and trailing text after it.
 
-Rule: a bounded number of characters before the JSON is examined; None means that more text is needed to tell. Only
-short trailing text may stand between a complete call and the end marker; without an end marker after it, it is emitted
-as text.
+Rule: a bounded number of characters before the JSON is examined; None means that more text is needed to decide.
+Only short trailing text may stand between a complete call and the end marker; without an end marker after it, it is
+emitted as text.
 """
 
 import functools
@@ -41,7 +41,7 @@ def skip_space(text: str, pos: int) -> int:
 
 
 def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool | None:
-    """Return whether JSON begins at `pos`, possibly after a prefix; None if more text is needed to tell.
+    """Return whether JSON begins at `pos`, possibly after a prefix; None if more text is needed to decide.
 
     With `keys`, only an object whose first key is one of them counts.
     """

@@ -141,7 +141,7 @@ class PythonBody(LiteralBody):
         return self._after_separators(text, pos)
 
     def _after_separators(self, text: str, pos: int) -> int:
-        """Read the next name, or what is no call."""
+        """Read the next name, or text that is not a call."""
         if _NAME_START.match(text, pos):
             self._state = self._read_name
             return pos

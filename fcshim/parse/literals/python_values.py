@@ -119,7 +119,7 @@ class PythonValues(LiteralValues):
         return self._call.admits_object(names[bracket.count])
 
     def _read_star(self, text: str, pos: int) -> int:
-        """`**{...}`: arguments whose names are no identifiers."""
+        """`**{...}`: arguments whose names are not identifiers."""
         rest = text[pos : pos + 3]
         if rest == "**{" and self.brackets[-1].kind is ARGUMENTS and self._argument_name is None:
             return self._open_spread(pos + 3)

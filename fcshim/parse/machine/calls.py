@@ -461,7 +461,7 @@ class CallStates:
 
 
 def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:
-    """Return the section's start marker at `pos`, which is doubled; None if more text is needed to tell."""
+    """Return the section's start marker at `pos`, which is doubled; None if more text is needed to decide."""
     openers = [marker for marker in dialect.section_openers() if marker not in dialect.openers()]
     found = next((marker for marker in openers if text.startswith(marker, pos)), "")
     partial = any(marker.startswith(text[pos : pos + _MAX_MARKER]) for marker in openers)

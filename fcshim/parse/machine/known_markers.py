@@ -89,7 +89,7 @@ _MAX_END_OF_REPLY = 24
 
 
 def leftover_end(text: str, pos: int) -> int | None:
-    """Return the end of the leftover markup at `pos`: `pos` if there is none, None if more text is needed to tell."""
+    """Return the end of the leftover markup at `pos`: `pos` if there is none, None if more text is needed to decide."""
     found = _MARKERS.match(text, pos)
     if _MARKERS.is_partial(text, pos):
         return None
@@ -154,7 +154,7 @@ class Opening:
         return (self.starts_body or self.is_word or self.dialect.at_line_start) and not self.primary
 
     def begins(self, text: str, start: int, end: int) -> bool | None:
-        """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
+        """Return whether this opens at the marker `text[start:end]`; None if more text is needed to decide."""
         if not self.section:
             body_start = (
                 start if self.starts_body else end_of_doubled(text[max(0, start) : end].lstrip("\n"), text, end)
@@ -245,7 +245,7 @@ class StartMarkers:
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
 
     def marker_at(self, text: str, pos: int) -> str | None:
-        """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to tell."""
+        """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to decide."""
         line_start_marker = self.line_start_marker_at(text, pos)
         found = self.inline_marker_set.match(text, pos)
         ahead = text[pos : pos + self._longest_line_start_marker]
@@ -268,7 +268,7 @@ class StartMarkers:
         return next((marker for marker in self.line_start_markers if text.startswith(marker, pos)), "")
 
     def find_opening(self, marker: str, text: str, start: int) -> Opening | bool | None:
-        """Return what the marker at `start` opens: False for nothing, None if more text is needed to tell."""
+        """Return what the marker at `start` opens: False for nothing, None if more text is needed to decide."""
         openings = self.openings[marker]
         any_body = self._any_body and is_whole_tag(marker)
         needs_body = openings[0].section or openings[0].is_word or openings[0].dialect.bare
@@ -286,7 +286,7 @@ class StartMarkers:
 def end_of_doubled(marker: str, text: str, pos: int) -> int | None:
     """Return the end of the start marker that follows itself at `pos`, because a doubled one counts once; else `pos`.
 
-    None if more text is needed to tell.
+    None if more text is needed to decide.
     """
     found = _SPACE.match(text, pos, pos + _MAX_SPACE)
     assert found is not None

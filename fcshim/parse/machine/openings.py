@@ -26,7 +26,7 @@ from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrap
 from fcshim.parse.sink import CallSink
 
 FoundOpening: TypeAlias = tuple[Opening, str] | bool | None
-"""An opening with its marker, False for none, None if more text is needed to tell."""
+"""An opening with its marker, False for none, None if more text is needed to decide."""
 
 _MaybeOpening: TypeAlias = Opening | bool | None
 _SPACE = re.compile(r"[ \t\r\n]{0,64}+")

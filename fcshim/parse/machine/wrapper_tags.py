@@ -44,7 +44,7 @@ class WrapperTag:
 
 
 def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
-    """Return the tag at `pos`, False if there is none, None if more text is needed to tell."""
+    """Return the tag at `pos`, False if there is none, None if more text is needed to decide."""
     found = _TAG.match(text, pos)
     if found is None:
         partial = _PARTIAL_TAG.match(text, pos)

@@ -138,7 +138,7 @@ class TemplateCalls:
         return msgspec.json.decode(self.encoded, type=TemplateField)
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether the rest of the opening pattern matches; None if more text is needed to tell."""
+        """Return whether the rest of the opening pattern matches; None if more text is needed to decide."""
         found = self.opening.match(text, pos)
         return None if found is None else bool(found)
 

@@ -1,4 +1,4 @@
-"""Regular expressions of a `response_template`, matched in linear time: they come from somebody else's file.
+"""Regular expressions of a `response_template`, matched in linear time: they come from untrusted files.
 
 Theory of operation. An expression is parsed to a tree, and the tree compiled to instructions. The matcher tries them in
 Python's order, with a stack, but no instruction twice at one position: the cost is at most instructions times

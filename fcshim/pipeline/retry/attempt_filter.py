@@ -67,9 +67,9 @@ class ReportedDefects:
 class AttemptDefect:
     """One defect of an attempt.
 
-    `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`: text
-    that was meant as a call and does not even tell the tool. `bad`: a call with the error in `message`. `broken`: the
-    same, but the client already has its start.
+    `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`:
+    text that was meant as a call, without a readable tool name. `bad`: a call with the error in `message`.
+    `broken`: the same, but the client already has its start.
     """
 
     kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
@@ -213,7 +213,7 @@ class AttemptFilter:
         return passed
 
     def close(self, stop: Stop) -> None:
-        """Take note that the attempt has ended; a required call that did not come is a defect."""
+        """Handle the end of the attempt; a required call that did not come is a defect."""
         self.stop = stop
         if self._awaiting_call and not self.defects and stop.stop_reason in NORMAL_STOPS:
             self.defects.append(MISSING_CALL)

@@ -68,7 +68,7 @@ def prefill_to_resume(
         return _strip_prefill(
             reply_text[: positions.first_call] + calls, positions.first_call, before, calls[len(head) :]
         )
-    # The parser's events do not tell where in the text an invalid value began; they do if a member is missing at "}".
+    # The parser's events do not say where in the text an invalid value began; they do if a member is missing at "}".
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
         return None
     return _strip_prefill(reply_text[: positions.resume_at], positions.first_call, before, sent)
@@ -194,7 +194,7 @@ class PrefilledStream:
         return [] if is_undecided else self._feed_undecided()
 
     def close(self) -> list[Event]:
-        """Take note that the upstream has ended; return the last events."""
+        """Handle the end of the upstream's reply; return the last events."""
         events = self._feed_undecided()
         if self._discarding:
             return self._stream.close("error")  # not a complete reply: the first attempt's end stands

@@ -145,7 +145,7 @@ class RetryingExchange:
         return batch
 
     def close(self) -> Batch:
-        """Take note that the body of this attempt has ended, or that the caller stopped reading since it was finished.
+        """Handle the end of this attempt's body, or of the caller's reading, since it was finished.
 
         Call it again if `wants_retry` is true and the retry cannot be made: this ends the reply.
         """
@@ -156,7 +156,7 @@ class RetryingExchange:
         return self._end_attempt(self._exchange.close())
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the upstream failed."""
+        """Handle a failure of the upstream."""
         self.finished = True
         if self.wants_retry:
             return self.close()

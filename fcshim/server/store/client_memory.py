@@ -51,7 +51,7 @@ class ClientMemory:
         self._fetched.update((await self._look_up(Lookup(names=(name,)))).documents)
 
     async def find(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return documents that are no replies, as far as they exist. Raises `StoreError`."""
+        """Return the existing documents of these ids that are not replies. Raises `StoreError`."""
         return await self._store.find(self._owner, names)
 
     def add(self, document: StoredDocument) -> None:

@@ -1,8 +1,8 @@
 """A store that may be away: a file on a disk that hangs or is full, a server that is restarted.
 
-Rule: no operation waits longer than `timeout`. After a failure, further ones fail at once for `pause` seconds, then one
-at a time finds out whether the store is back. Reading and writing fail apart: a full disk can be read. An outage is
-logged once, and its end; clients are told no details.
+Rule: no operation waits longer than `timeout`. After a failure, further ones fail at once for `pause` seconds, then
+one at a time finds out whether the store is back. Reading and writing fail apart: a full disk can be read. An
+outage is logged once, and its end; clients get no details.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """The store in a Redis or Valkey server, which any number of hosts share.
 
-Rule: a document is written by one script, which the server runs as a whole or not at all. All that an owner has stands
-below the owner's own keys. Every key expires, so that the server forgets by itself, whoever is down then.
+Rule: a document is written by one script, which the server runs as a whole or not at all. All that an owner has
+stands below the owner's own keys. Every key expires, so that the server forgets by itself even if every proxy is
+down.
 """
 
 import time
@@ -119,7 +120,7 @@ def connect(address: StoreAddress, password: str) -> Redis:
         password=password or None,
         socket_timeout=_TIMEOUT,
         socket_connect_timeout=_TIMEOUT,
-        retry=Retry(NoBackoff(), 1),  # a connection that was idle may be closed, which is no outage
+        retry=Retry(NoBackoff(), 1),  # an idle connection may have been closed, which is not an outage
         protocol=2,
     )
     return Redis(connection_pool=pool)

@@ -1,8 +1,8 @@
 """The store in an SQLite file, which survives a restart, and which several processes of one host share.
 
-Rule: a document is written in one transaction of the write-ahead log, so that whoever is killed leaves nothing half
-written. All work happens in a thread, with one connection for each process. The file belongs to one user (0600), and
-says by its `application_id` and `user_version` that it is ours, and of which form.
+Rule: a document is written in one transaction of the write-ahead log, so that a killed process leaves nothing half
+written. All work happens in a thread, with one connection for each process. The file belongs to one user (0600),
+and says by its `application_id` and `user_version` that it is ours, and of which form.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ class SqliteStore:
         self._limits = limits
         self._clock = clock
         self._limiter = CapacityLimiter(1)
-        self._lock = threading.Lock()  # an operation that nobody waits for any more may still run
+        self._lock = threading.Lock()  # an operation whose caller has gone may still run
         self._connection: sqlite3.Connection | None = None
 
     async def keep(self, owner: str, document: StoredDocument) -> bool:

@@ -41,12 +41,12 @@ class SlashCommand(msgspec.Struct, frozen=True):
     allowed: str | None = None
 
     def fill(self, args: str) -> str:
-        """Return the text with the arguments in the place of `$ARGUMENTS`, else at its end."""
+        """Return the text with `$ARGUMENTS` replaced by the arguments, or with the arguments at its end."""
         return self.text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in self.text else f"{self.text}\n{args}".rstrip()
 
     @property
     def rules(self) -> tuple[PermissionRule, ...]:
-        """The rules of `allowed-tools`: `Read, Bash(git add:*)`. Raises `ToolError` for what is no rule."""
+        """The rules of `allowed-tools`: `Read, Bash(git add:*)`. Raises `ToolError` for an invalid rule."""
         listed = re.findall(r"[^\s,()]+(?:\([^)]*\))?", (self.allowed or "").strip("[]"))
         try:
             return parse_rules("allow", (each.replace(":*)", " *)") for each in listed))
@@ -57,7 +57,7 @@ class SlashCommand(msgspec.Struct, frozen=True):
 class Control:
     """Notify and slash_command; `notifier` defaults to the desktop's, `commands` is the folder of command texts.
 
-    With `restrict`, a command's `allowed-tools` are enforced, not only told to the model.
+    With `restrict`, a command's `allowed-tools` are enforced, not only shown to the model.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class _LoadedFile(msgspec.Struct):
 
 
 class CustomTools:
-    """The tools of a folder; `errors` has the files that failed to load. Raises `ConfigError` if it is no folder."""
+    """The tools of a folder; `errors` has the files that failed to load. Raises `ConfigError` if it is not a folder."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():

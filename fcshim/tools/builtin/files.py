@@ -82,7 +82,7 @@ class Files:
         return text
 
     def write(self, path: WorkspacePath, content: str) -> str:
-        """Write a file, new or in the place of the old one; folders are made as needed."""
+        """Create or replace a file; missing folders are created."""
         file = self._workspace.resolve(path)
         if file.is_dir():
             raise ToolError(f"{path} is a folder.")
@@ -178,7 +178,7 @@ def _text_to_edit(file: Path, path: str) -> str:
 
 
 def _decoded(data: bytes) -> str | None:
-    """Return a file's text; None if it is no text that can be compared."""
+    """Return a file's text; None if it is not text that can be compared."""
     try:
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
 """The tool Bash.
 
-Rule: every command needs approval; destructive commands that nobody can intend are refused even then.
+Rule: every command needs approval; destructive commands without a possible purpose are refused even then.
 """
 
 import os

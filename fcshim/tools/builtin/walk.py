@@ -1,8 +1,7 @@
 """Lists the files under a folder.
 
 Rule: sorted; without the files that `.gitignore` files exclude, without version control folders; symbolic links are
-skipped. The ignore files belong to whoever made the folder: their work is bounded, and what is over a limit does not
-count.
+skipped. The ignore files are untrusted: the work for them is bounded, and rules over a limit are ignored.
 """
 
 import importlib.util

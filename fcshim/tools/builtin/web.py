@@ -39,7 +39,7 @@ class Web:
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
-        # Without a summariser nobody answers a prompt, so the model is not offered one.
+        # Only a summariser can answer a prompt; without one the parameter is not offered.
         load = self.load if self._summarise is None else self.fetch
         return [
             FunctionTool(

@@ -1,7 +1,7 @@
 """Programs and options that execute other programs.
 
-Rule: a guard's tables: what is listed here is asked about. A program that is not listed can still run others (`make`,
-`npm test`): whoever allows such a program allows what it runs.
+Rule: a guard's tables: what is listed here is asked about. A program that is not listed can still run others
+(`make`, `npm test`): a rule that allows such a program allows what it runs.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Finds risks in a shell command, as far as its words show them.
 
-Rule: a guard rail, not a security boundary: a command can hide what it does, so the protection is the permission to run
-it. Destructive commands that nobody can intend are refused; risky ones get warnings, which the user reads first.
+Rule: a guard rail, not a security boundary: a command can hide what it does, so the protection is the permission to
+run it. Destructive commands without a possible purpose are refused; risky ones get warnings, which the user reads
+first.
 """
 
 import re
