@@ -255,8 +255,9 @@ _OPEN = (
     r"(?P<open>[<＜\[&\\](?:(?P<square>(?<=\[))|(?<=[<＜])|(?<=&)(?i:lt|\#0{0,4}60|\#x0{0,4}3c);|(?<=\\)(?i:u003c|x3c)))"
     r"(?P<under>_*+)"
 )
-# No marker begins at a bracket that only white space separates from another one: a million of them are one match.
-_RUN = rf"[<＜\[&\\][<＜\[&\\_\s{INVISIBLE}]*(?=[<＜\[&])"
+# No marker begins at a bracket that only white space separates from another one: a million of them are few matches.
+# Bounded, since each of a row of backslashes without a bracket behind it would be searched to the end.
+_RUN = rf"[<＜\[&\\][<＜\[&\\_\s{INVISIBLE}]{{0,64}}(?=[<＜\[&])"
 _END = r"(?:[>＞]|&(?i:gt|\#62|\#x3e);|\\(?i:u003e|x3e))"
 _NAME = rf"[\w:\-{INVISIBLE}]{{1,80}}+"
 _BARRED = r"[^\s<＜\[\]&\\>＞|｜]{1,64}+"
