@@ -71,7 +71,7 @@ _OAUTH_ALIASES = {
 """Names of other clients for the fields of `oauth`; other fields of it have no effect."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _EXACT_PACKAGE = re.compile(
-    r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
+    r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]++[0-9A-Za-z.+-]*"
 )
 """A package with its exact version: a later version may be hostile, as postmark-mcp 1.0.16 was."""
 _PACKAGE_RUNNERS = ("npx", "bunx", "uvx")
