@@ -4,7 +4,6 @@ Rule: only one call is open at a time. A call that the upstream interleaves with
 call, is queued until the open call is complete or the choice ends. Fragments after the end of a call are dropped.
 """
 
-from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -70,7 +69,7 @@ class ChoiceReader:
         self._ids: set[str] = set()
         self._last: _NativeCall | None = None
         self._open: _NativeCall | None = None
-        self._queue: deque[Text | Reasoning | _NativeCall] = deque()
+        self._queue: list[Text | Reasoning | _NativeCall] = []
         self._started_calls = 0
         self._valid_calls = 0
 

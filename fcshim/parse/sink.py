@@ -34,7 +34,8 @@ EXCERPT_SIZE = 200
 class CallSink:
     """Builds the events of one call after the other; `events` is the list they are appended to (it may be replaced).
 
-    Without `on_defect`, `checked` and `resumable` accept a schema violation.
+    Without `on_defect`, `checked` and `resumable` accept a schema violation. At most 29 attributes: with more, CPython
+    gives each object a table of names of its own, 1.3 KB.
     """
 
     def __init__(
@@ -57,9 +58,7 @@ class CallSink:
         """Compiled at the first name that is not exactly that of a tool."""
         self._beginnings: list[str] | None = None
         """What a call in Python's syntax may begin with, sorted, once it is needed."""
-        self._validates_all = arguments in {"validated", "checked"}
-        self._resumable = arguments == "resumable"
-        self._checked = arguments == "checked"
+        self._arguments = arguments
         self.schema_enforced = False
         """True if a grammar lets the model write only what the schema admits: strict tools need no validation then."""
         self._validates_call = False
@@ -202,9 +201,13 @@ class CallSink:
         return "".join(self._parts)
 
     @property
+    def _validates_all(self) -> bool:
+        return self._arguments in {"validated", "checked"}
+
+    @property
     def can_withhold(self) -> bool:
         """True if a schema violation should stop the sending of the open call's arguments."""
-        return self._resumable and not self._withheld
+        return self._arguments == "resumable" and not self._withheld
 
     def withhold_rest(self) -> None:
         """Stop sending the open call's arguments: a retry can then complete those that were sent in a valid way."""
@@ -248,11 +251,11 @@ class CallSink:
             fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
         except StepLimitError:
             # Unchecked arguments pass only where a violation would be no error.
-            if not (withheld or (self._checked and not self._validates_call)):
+            if not (withheld or (self._arguments == "checked" and not self._validates_call)):
                 self.fail("limit", f"arguments and schema of {self._name} are too large to be checked", arguments)
                 return
             fault = None
-        if fault is not None and not (withheld or (self._checked and not self._validates_call)):
+        if fault is not None and not (withheld or (self._arguments == "checked" and not self._validates_call)):
             self.fail("invalid", fault, arguments)
             return
         if fault is None or self._on_defect is None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import sys
 import tracemalloc
 
 import pytest
@@ -11,6 +12,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError, release_frames
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.parse.sink import CallSink
 from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.response import BufferedResponse, StreamedResponse
 from fcshim.server.client_connection import ClientConnection
@@ -119,6 +121,12 @@ def test_chunks_of_calls_are_not_kept_beside_the_call():
     response.feed([(0, ToolCallStart("c", "f", 0)), *chunks, (0, ToolCallEnd("c", "f", '{"a":1}', 0))])
 
     assert b'"arguments":"{\\"a\\":1}"' in response.close()
+
+
+def test_the_sinks_of_all_streams_share_the_names_of_their_attributes():
+    sinks = [CallSink(None, "stream", str, 1) for _ in range(2)]
+
+    assert sys.getsizeof(vars(sinks[1])) < 600
 
 
 def test_a_chain_of_errors_is_released_also_where_it_has_gaps():
