@@ -24,6 +24,8 @@ _RATES = {1_000: (5, 0.005), 4_000: (20, 0.005)}
 """Total chunks per second: the number of streams, and the seconds between the chunks of each. Streams are long, so that
 the cost of a request does not count as the cost of its chunks."""
 _LIVE_STREAMS = 1_000
+_RETURN_SECONDS = 5
+"""Seconds after a load until the memory is read: the proxy returns it after two seconds without a request."""
 _ROUNDS = 5
 
 
@@ -117,16 +119,20 @@ def _measure_streams(report: Report, upstream: Process, folder: Path, live: int)
         with proxy(name, upstream, folder) as process:
             _load(process.port, TEXT, 1_000, 0.2)
             base = process.memory()
-            grown, gone = uvloop.run(_measure_live_streams(process, upstream, live))
-            rows.append((name, base / 1e6, (grown - base) / live / 1024, gone))
-    report.table(f"{live:,} live streams", ("proxy", "base, MB", "KB a stream", "s until upstream is free"), rows)
-    (_, base_mb, stream_kb, gone) = next(row for row in rows if row[0] == "fcshim")
+            grown, gone = uvloop.run(measure_live_streams(process, upstream, live))
+            time.sleep(_RETURN_SECONDS)
+            kept = process.memory() / base
+            rows.append((name, base / 1e6, (grown - base) / live / 1024, gone, kept))
+    columns = ("proxy", "base, MB", "KB a stream", "s until upstream is free", f"x base {_RETURN_SECONDS} s later")
+    report.table(f"{live:,} live streams", columns, rows)
+    (_, base_mb, stream_kb, gone, kept) = next(row for row in rows if row[0] == "fcshim")
     report.bar("base memory", base_mb, 80, "MB")
     report.bar("memory of a live stream", stream_kb, 64, "KB")
+    report.bar("resident memory after a load, beside the base", kept, 1.2, "x")
     report.bar("upstream connections gone after the last client", gone, 1, "s")
 
 
-async def _measure_live_streams(process: Process, upstream: Process, count: int) -> tuple[int, float]:
+async def measure_live_streams(process: Process, upstream: Process, count: int) -> tuple[int, float]:
     """Open long streams, measure the memory, close them all, and wait until the upstream has no stream left."""
     ask = encode_request(f"{TEXT}:1200:0.5")
     connections = []
