@@ -10,6 +10,7 @@ from typing import Literal
 
 from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
+from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.schema.expect import ANY, Expectation, compile_schema
@@ -74,6 +75,7 @@ class CallSink:
         self._parts: list[str] = []
         self._coerced: list[Coercion] = []
         self._rejection = ""
+        self._escapes_doubtful = False
         """Why the open call must not run although it is complete."""
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
@@ -162,11 +164,15 @@ class CallSink:
         """Let the open call end with the error `invalid`: one of its values cannot be read with certainty."""
         self._rejection = self._rejection or reason
 
+    def doubt_escapes(self) -> None:
+        """Let the open call end with the error `malformed` if an escape in it may be two characters."""
+        self._escapes_doubtful = True
+
     def start(self, name: str) -> None:
         """Begin a call; the previous one ends first if it is complete."""
         self.finish()
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
-        self._coerced, self._rejection = [], ""
+        self._coerced, self._rejection, self._escapes_doubtful = [], "", False
         self._validates_call = not self.schema_enforced and self._is_strict(name)
         self._deferred = self._withheld = (
             self._validates_all or self._validates_call or self.buffered or self.takes_text(name)
@@ -245,6 +251,9 @@ class CallSink:
         arguments = "".join(self._parts)
         if self._rejection:
             self.fail("invalid", self._rejection)
+            return
+        if self._escapes_doubtful and mixes_escapes(json.loads(arguments)):
+            self.fail("malformed", "an escape may be a backslash and a letter: other backslashes are not escaped")
             return
         withheld = self._rest_withheld
         try:

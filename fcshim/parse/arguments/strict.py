@@ -62,6 +62,8 @@ class StrictJsonReader:
         """True after the last bracket of the value."""
         self.in_content = False
         """True inside a string value while nothing is buffered."""
+        self.has_backslash = False
+        """True if a string has a backslash that is no escape."""
         self.position = 0
         """The position at which the state began that raised an error."""
         self._state: State = self._read_value
@@ -99,7 +101,7 @@ class StrictJsonReader:
         """Drop what was read and begin another value."""
         self.buffer.reset()
         self._token_parts.clear()
-        self.in_content = False
+        self.in_content = self.has_backslash = False
         self.begin_value()
 
     def dispose(self) -> None:
@@ -174,6 +176,8 @@ class StrictJsonReader:
             self.stop = True
             return pos
         end, strict = found
+        if end == pos + 1:
+            self.has_backslash = True
         self.buffer.add_content(text[pos:end], strict)
         return end
 

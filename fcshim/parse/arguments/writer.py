@@ -96,6 +96,8 @@ class ArgumentWriter:
         """Mark the call as complete at the sink. Raises `NotStrictError` if the arguments are incomplete."""
         if not self.is_complete or self._unread:
             raise NotStrictError
+        if self._reader.has_backslash:
+            self._sink.doubt_escapes()
         self._sink.mark_complete()
 
 

@@ -16,6 +16,7 @@ from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembe
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
+from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
@@ -184,6 +185,8 @@ class JsonCalls:
                 return
             self._send_whole(arguments)
         self.arguments.flush()
+        if self._reader.has_backslash:
+            self._sink.doubt_escapes()
         if self.lacks_brackets and self._may_lack_inner_bracket(self._sink.parameter_names(self.name)):
             self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
             return
@@ -270,7 +273,8 @@ def _read_object(text: str, limits: Limits) -> str | None:
         reader.read_whole(text)
     except (LimitError, NotStrictError):
         return None
-    return "".join(parts) if text[0] == "{" else None
+    strict = "".join(parts)
+    return strict if text[0] == "{" and not (reader.has_backslash and mixes_escapes(json.loads(strict))) else None
 
 
 _MAX_UNKNOWN_KEYS = 64

@@ -66,6 +66,8 @@ class LiteralCall:
         """True where the current call is not a call, so that its text was returned as text."""
         self.in_content = False
         """True while content of the open string may go directly to the sink."""
+        self.escapes_doubtful = False
+        """True where a string of the call has a backslash that is no escape."""
         self.has_unsent = False
         """True where `flush` may have something to send."""
         self._name: str | None = None
@@ -79,6 +81,7 @@ class LiteralCall:
         """Begin a call of the tool that `name` means; discard it where that tool is not offered."""
         self.progress.begin_call()
         self.is_certain, self.is_text = False, self.progress.refused
+        self.escapes_doubtful = False
         if self.progress.refused:
             return
         self._name = self._sink.resolve(name)
@@ -196,6 +199,8 @@ class LiteralCall:
             self.put(CLOSE, "}")
             self.flush()
         if not self.progress.discarding:
+            if self.escapes_doubtful:
+                self._sink.doubt_escapes()
             self._writer.complete()
         self.progress.end_call()
 

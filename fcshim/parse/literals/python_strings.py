@@ -166,6 +166,7 @@ class PythonString(QuotedString):
             return pos
         found = _ESCAPE.match(text, pos)
         if found is None:
+            self.has_backslash = True
             self._add_decoded("\\")
             return pos + 1
         if found[0][1] == "u":

@@ -46,6 +46,8 @@ class QuotedString:
     """True if a line break was read."""
     doubtful = False
     """True before a quote that may end the string or be content: the end of the body decides."""
+    has_backslash = False
+    """True if a backslash was read that is no escape."""
     _marker = ""
     _pending: list[str] | None = None
     _pending_size = 0

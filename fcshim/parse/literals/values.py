@@ -470,6 +470,8 @@ class LiteralValues(ABC):
         if string.defect:
             raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
         if string.closed:
+            if string.has_backslash:
+                call.escapes_doubtful = True
             return self._end_string(text, pos)
         if string.doubtful:
             string.doubtful = False

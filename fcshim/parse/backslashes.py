@@ -1,0 +1,39 @@
+r"""Tell whether an escape in the arguments of a call may be a backslash and a letter.
+
+Rule: only a call in which the model wrote a backslash that is no escape is examined: where backslashes are content
+(`C:\Users`), `\n` may be content too (`C:\Users\new`).
+"""
+
+import re
+
+from fcshim.events import JSON
+
+_BACKSLASH_WORD = re.compile(r"\\(?:[A-Za-z]{2}|[1-9]\w)")
+r"""The beginning of a path's part or of a command (`\Users`, `\alpha`), other than that of a pattern (`\d+`)."""
+_RARE_CONTROL = re.compile(r"[\a\b\f\v]")
+r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
+_CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
+
+
+def mixes_escapes(value: JSON) -> bool:
+    r"""Return whether a control character in one of the strings may be a backslash and a letter.
+
+    Only for what the model wrote with a backslash that is no escape: `"\alpha \beta"`, `"C:\Users\new"`.
+    """
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            if "\\" in item and _may_contain_letters(item):
+                return True
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+        elif isinstance(item, list):
+            todo.extend(item)
+    return False
+
+
+def _may_contain_letters(text: str) -> bool:
+    if _RARE_CONTROL.search(text) is not None:
+        return True
+    return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
