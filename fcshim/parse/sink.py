@@ -256,6 +256,9 @@ class CallSink:
             self.fail("malformed", "an escape may be a backslash and a letter: other backslashes are not escaped")
             return
         withheld = self._rest_withheld
+        if self._repeats_schema(arguments):
+            self.fail("malformed", "the arguments are a schema, not values", arguments)
+            return
         try:
             fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
         except StepLimitError:
@@ -336,6 +339,13 @@ class CallSink:
                     self._coerced.append(Coercion("", value, {parameter: text}))
             case _:
                 self.reject(f"{self._name} takes one text, the string {parameter!r}")
+
+    def _repeats_schema(self, arguments: str) -> bool:
+        """Return whether the model repeats the definition of the tool instead of calling it."""
+        if self._tools is None or '"properties"' not in arguments or "properties" in self.parameter_names(self._name):
+            return False
+        value = json.loads(arguments)
+        return value.get("type") == "object" and isinstance(value.get("properties"), dict)
 
     def _is_strict(self, name: str) -> bool:
         return self._tools is not None and name in self._tools and self._tools[name].strict
