@@ -186,7 +186,7 @@ class OpeningFinder:
         return Opening(dialect, primary=False, section=True)
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
-        element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
+        element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
         tag = self._with_known_closers(tag)
@@ -217,6 +217,11 @@ class OpeningFinder:
         if len(self._unknown_tags) < _MAX_TAGS:
             self._unknown_tags.add(tag)
         return tag in self._unknown_tags
+
+
+def _as_word(found: FoundOpening) -> FoundOpening:
+    """Return an element as a common word: like any XML, it may be shown in text, so that only calls may follow it."""
+    return (replace(found[0], is_word=True), found[1]) if isinstance(found, tuple) else found
 
 
 def _after_prefix(prefix: str, found: FoundOpening) -> FoundOpening:
