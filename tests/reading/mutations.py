@@ -206,6 +206,21 @@ def _translate_keys(text: str, _seed: Seed, dialect: Dialect, rng: random.Random
     return text.replace(f'"{found[1]}": ', f'"{arguments}": ', text.count(f'"{name}": "'))
 
 
+def _reshape(shape: Callable[[str, dict[str, JSON]], JSON]) -> Mutation:
+    """Write each call as another object."""
+
+    def mutate(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
+        text = mutated = render(dialect, seed.calls)
+        if isinstance(dialect.body, (HeaderShape, UnionBody)):
+            return None
+        for name, arguments in seed.calls:
+            for key in ("arguments", "parameters"):
+                mutated = mutated.replace(_json({"name": name, key: arguments}), _json(shape(name, arguments)), 1)
+        return Mutant(mutated, seed.calls) if mutated != text else None
+
+    return mutate
+
+
 def _fence(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     return None if dialect.fenced else f"```{rng.choice(('', 'json', 'xml', 'tool_call'))}\n{text}\n```"
 
@@ -296,6 +311,8 @@ MUTATIONS: dict[str, Mutation] = {
     "end marker doubled": _on_text(_double_end_marker),
     "tag damaged": _on_text(_damage_tag),
     "translated keys": _on_text(_translate_keys),
+    "arguments beside the name": _reshape(lambda name, arguments: {"name": name, **arguments}),
+    "name as the key": _reshape(lambda name, arguments: {name: arguments}),
     "code fence around": _on_text(_fence),
     "prose before": _on_text(_prose_before),
     "entity escapes": _on_text(_entities),

@@ -53,8 +53,8 @@ class JsonCalls:
         self.has_arguments = False
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
-        self.unknown_keys: set[str] = set()
-        """Keys of members that are neither the name nor the arguments nor known: the arguments may stand in them."""
+        self.unknown_members: dict[str, list[str]] = {}
+        """Members that are neither the name nor the arguments nor known: the arguments may stand in them."""
         self._started = False
         self._name_parts: list[str] = []
         self._encoded_arguments: list[str] = []
@@ -65,8 +65,15 @@ class JsonCalls:
 
     def arguments_of(self, name: str | None) -> Members:
         """Return what may stand in the arguments of a tool."""
-        found = None if name is None else self._sink.resolve(name)
+        found = None if name is None else self._find_tool(name)
         return ANYTHING if found is None else SchemaMembers(self._sink.expectation_of(found))
+
+    def _find_tool(self, name: str) -> str | None:
+        """Return the offered tool that a key or a name means; the report of a defect does not name it."""
+        unoffered = self._sink.unoffered_name
+        found = self._sink.resolve(name)
+        self._sink.unoffered_name = unoffered
+        return found
 
     def _report(self, status: BodyStatus) -> None:
         if self.status is READING:
@@ -78,8 +85,21 @@ class JsonCalls:
 
     def add_unknown_key(self, key: str) -> None:
         """Record a member that is not part of a call."""
-        if len(self.unknown_keys) < _MAX_UNKNOWN_KEYS:
-            self.unknown_keys.add(key)
+        if len(self.unknown_members) < _MAX_UNKNOWN_KEYS:
+            self.unknown_members[key] = []
+
+    def begin_unknown_member(self, key: str, first: str) -> None:
+        """Keep the value of such a member, which begins with `first`: it may be an argument, or all of them."""
+        if self.has_arguments or self._early_arguments:
+            return
+        if first in _OPENINGS:
+            self._buffer.target = self.unknown_members[key]
+        else:
+            self.unknown_members[key].append(first)
+
+    def end_member(self) -> None:
+        """End the value of a member."""
+        self._buffer.target = None
 
     def begin_name(self) -> None:
         """Read the name: its string begins."""
@@ -141,8 +161,9 @@ class JsonCalls:
         self.arguments.output.append(self.arguments.coerce_whole(arguments))
 
     def sent_arguments(self) -> str:
-        """Return the arguments that were read so far."""
-        unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
+        """Return the arguments that were read so far, and the values of members that may be arguments."""
+        unknown = (part for value in self.unknown_members.values() for part in value)
+        unsent = (*unknown, *self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
         return self._sink.arguments() + "".join(unsent)
 
     def ends_with_string(self) -> bool:
@@ -158,7 +179,7 @@ class JsonCalls:
     def end(self) -> None:
         """End the object of a call. The call itself ends with the body."""
         if not self.discarding:
-            if self.name is None:
+            if self.name is None and not self._take_named_member():
                 self.discard()
             else:
                 self._complete()
@@ -171,9 +192,7 @@ class JsonCalls:
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
         assert self.name is not None
-        if self.unknown_keys and (
-            not self.has_arguments or not self.unknown_keys.isdisjoint(self._sink.parameter_names(self.name))
-        ):
+        if not self._settle_members():
             self.abandon("malformed", "arguments stand under no known key")
             return
         if not self._started:
@@ -191,6 +210,39 @@ class JsonCalls:
             self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
             return
         self._sink.mark_complete()
+
+    def _take_named_member(self) -> bool:
+        """Take the only member as the call if its key is the name of a tool, and its value an object."""
+        if len(self.unknown_members) != 1 or len(self._buffer.closed_keys) != 1:
+            return False
+        ((key, value),) = self.unknown_members.items()
+        if value[:1] != ["{"]:
+            return False
+        self.name = self._find_tool(key)
+        if self.name is None:
+            return False
+        self._send_members("".join(value))
+        return True
+
+    def _settle_members(self) -> bool:
+        """Take the members beside the name as the arguments, where all of them are parameters, and only they are."""
+        assert self.name is not None
+        parameters = self._sink.parameter_names(self.name)
+        if self.has_arguments or self._early_arguments:
+            return self.unknown_members.keys().isdisjoint(parameters)
+        is_kept = all(self.unknown_members.values())
+        if not is_kept or self._buffer.closed_keys.intersection(parameters) != self.unknown_members.keys():
+            return False
+        if not self.unknown_members:
+            return True
+        members = (f"{json.dumps(key)}: {''.join(value)}" for key, value in self.unknown_members.items())
+        self._send_members(f"{{{', '.join(members)}}}")
+        return True
+
+    def _send_members(self, arguments: str) -> None:
+        self.unknown_members.clear()
+        self._start()
+        self._send_whole(arguments)
 
     def _may_lack_inner_bracket(self, parameters: Collection[str]) -> bool:
         """Say whether the last value, or the last value in it, has a member that is rather a parameter of the tool."""
@@ -277,6 +329,7 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return strict if text[0] == "{" and not (reader.has_backslash and mixes_escapes(json.loads(strict))) else None
 
 
+_OPENINGS = frozenset('"{[')
 _MAX_UNKNOWN_KEYS = 64
 """Keys that are compared with the parameters of the tool: more than most tools have."""
 _AFTER_STRING = re.compile(r"(?:[}\]\s,`]|\\[nrt])\Z")
@@ -342,7 +395,11 @@ class CallMembers(Members):
             return self._calls.arguments_of(key)
         if key in self._keys.argument_keys:
             return self._calls.arguments_of(self._name)
-        return self if key in self._keys.wrapper_keys else ANYTHING
+        if key in self._keys.known_keys:
+            return self if key in self._keys.wrapper_keys else ANYTHING
+        if self._name is None:
+            return self._calls.arguments_of(key)
+        return self._calls.arguments_of(self._name).member(key)
 
     def take_string(self, key: str, text: str) -> None:
         """Take the name of the tool."""
@@ -390,12 +447,18 @@ class JsonEnvelope(ValueHandler):
         return [
             Scope(
                 "}" if container == "{" else "]",
-                self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else root,
+                self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else self._members_at(at, root),
                 keyed=container == "{",
                 keys=set(next(keys)) if container == "{" else set(),
             )
             for at, container in enumerate(self._containers)
         ]
+
+    def _members_at(self, at: int, root: Members) -> Members:
+        """Return what may stand in a container around the arguments, or in a member beside them."""
+        if at < self._depth or self.has_header:
+            return root
+        return root.member(self._member_key) if at == self._depth else ANYTHING
 
     # The handler of the buffer.
 
@@ -453,11 +516,13 @@ class JsonEnvelope(ValueHandler):
         elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
             self.outer_depth, self._depth = 2, 3
             self._is_message = False
-            calls.unknown_keys.clear()
+            calls.unknown_members.clear()
         elif self._is_message and key == "content" and first == '"':
             calls.begin_message_text()
         elif self._is_message and key == "content" and first != "null":
             calls.discard()
+        elif key in calls.unknown_members and not self._known_keys_only:
+            calls.begin_unknown_member(key, first)
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""
@@ -470,7 +535,8 @@ class JsonEnvelope(ValueHandler):
 
     def on_string_end(self) -> None:
         """Take the name, if it has ended."""
-        self._calls.end_string()
+        if len(self._containers) == self._depth:
+            self._calls.end_string()
 
     def on_container_end(self) -> None:
         """Leave a wrapper, or end the call."""
@@ -481,3 +547,5 @@ class JsonEnvelope(ValueHandler):
                 self.begin_next_call()
         elif self.outer_depth < depth < self._depth:
             self._depth = depth
+        elif depth == self._depth and self._member_key in self._calls.unknown_members:
+            self._calls.end_member()
