@@ -46,6 +46,8 @@ class Dialect:
     body: Body
     result_open: str = ""
     result_close: str = ""
+    result_opens: tuple[str, ...] = ()
+    """Further spellings of `result_open` to recognise."""
     opens: tuple[str, ...] = ()
     """Further start markers to accept; one that begins with a newline counts only at the start of a line."""
     words: tuple[str, ...] = ()

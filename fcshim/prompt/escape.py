@@ -132,8 +132,10 @@ def _literal_marker(marker: str) -> PlainMarker:
 _BUNDLED = (
     # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
     PlainMarker("A", "ction[ _]Input:", literal="tion", near="[ _]Input:"),
+    PlainMarker("A", r"ction[ _]Input\*\*:", literal="tion", near=r"[ _]Input\*\*:"),
     _if_json_follows("A", "ction:", literal="tion", near=":(?<=ction:)"),
     PlainMarker("O", "bservation:", literal="tion", near=":(?<=bservation:)"),
+    PlainMarker("O", r"bservation\*\*:", literal="tion", near=r"\*\*:(?<=bservation\*\*:)"),
     _if_json_follows("f", "unctools", literal="unctools", near=_BEFORE_JSON),
     _if_json_follows("f", "unction call", literal="tion", near=" call(?<=unction call)"),
     PlainMarker("t", r"o=functions\.", literal="tion", near=r"s\.(?<=o=functions\.)"),

@@ -18,7 +18,19 @@ from tests.examples import examples
 
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
 ARGUMENTS = '{"city": "Rome"}'
-COMMON = {"```", "```json", "```python", "Action:", "functools", "function call", ">>>", ">>>all\n", "\nto="}
+COMMON = {
+    "```",
+    "```json",
+    "```python",
+    "Action:",
+    "**Action:**",
+    "**Action**:",
+    "functools",
+    "function call",
+    ">>>",
+    ">>>all\n",
+    "\nto=",
+}
 """Common text: fences are never escaped, like brackets; the others only where a call may follow."""
 
 

@@ -145,13 +145,16 @@ REACT = Dialect(
     summary="ReAct prompts: a line Action: with the tool's name, then Action Input: with its arguments",
     open="Action:",
     close="",
+    opens=("**Action:**", "**Action**:"),
     body=HeaderShape(
-        rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=[{{｛])",
-        lines=3,
-        never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",
+        rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?[ \t]{{0,8}}\n\s{{0,8}}"
+        r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?(?=[{｛])",
+        lines=4,
+        never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA*]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",
     ),
     at_line_start=True,
     result_open="\nObservation:",
+    result_opens=("\n**Observation:**", "\n**Observation**:"),
 )
 
 PLAMO3 = Dialect(

@@ -20,7 +20,7 @@ from fcshim.parse.sink import CallSink
 _MAX_HEADER_LENGTH = 256
 """In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
-_NOT_A_NAME = re.compile(r"\s{0,8}[\[{`｛［]")
+_NOT_A_NAME = re.compile(r"\s{0,8}(?:[\[{｛［]|```)")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
 

@@ -82,7 +82,7 @@ END_MARKERS = (
 )
 _MARKERS = MarkerSet((*END_TOKENS, *END_MARKERS))
 _BRACKETS_IN_LINE = re.compile(r"[}\])]{1,8}[ \t\r]{0,8}(?=\n)")
-_END_OF_REPLY = re.compile(r"\s{0,4}(?:[}\])]{1,8}|`{3,8}|\.{3}|…)\s{0,8}")
+_END_OF_REPLY = re.compile(r"\s{0,4}(?:[}\])]{1,8}|`{1,8}|\.{3}|…)\s{0,8}")
 _PARTIAL_END_OF_REPLY = re.compile(r"(?:[}\])]{1,8}|`{1,8}|\.{1,3}|…)\s{0,8}")
 _MAX_END_OF_REPLY = 24
 """More characters than these patterns match."""
@@ -188,7 +188,9 @@ class StartMarkers:
             for dialect in reversed(dialects)
             if dialect.result_open and (dialect is primary or dialect.result_open[0] != "\n")
         ]
-        self.result_tags = {dialect.result_open: dialect.result_close for dialect in tagged}
+        self.result_tags = {
+            tag: dialect.result_close for dialect in tagged for tag in (dialect.result_open, *dialect.result_opens)
+        }
         self._result_lines = {
             marker: opening.dialect.result_open.strip("\n:").lower()
             for marker, openings in self.openings.items()
