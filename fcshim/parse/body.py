@@ -198,6 +198,8 @@ _MAX_LENGTH = 200
 """The most characters that are dropped."""
 _LINE_WITH_BRACKETS = re.compile(r"\n[ \t]*(?:[-*+\w.]{1,64}[ \t]{0,4})?[{\[(<]")
 """A further line that begins with a bracket, or a name and a bracket: what it holds must not vanish."""
+_END_TAG = re.compile(r"</\w{1,32}>")
+"""The end of an element around the arguments or the call."""
 _MARKUP_CHARS = " \t\r\n`)]};,"
 """What may follow a call before the end marker where no text may: closers too many, the end of a fence."""
 
@@ -260,4 +262,5 @@ class TrailingText:
 
     def _is_kept(self, text: str) -> bool:
         """Return whether text before the end marker is more than a remark: a line in it may be a call."""
+        text = _END_TAG.sub("", text)
         return (self._markup_only and bool(text.strip(_MARKUP_CHARS))) or _LINE_WITH_BRACKETS.search(text) is not None

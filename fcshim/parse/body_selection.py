@@ -76,7 +76,17 @@ _PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?>(?:print[ \t]?\()?)\[{{0,2}}+{_
 _HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=[{{｛])"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
-_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
+_NAME_TAG = "<(?P<tag>name|tool_name|function_name|function|tool)>"
+_NAME_ELEMENT_PATTERN = (
+    rf"{_SPACE}{_NAME_TAG}{_SPACE}{_NAME}{_SPACE}</(?P=tag)>{_SPACE}"
+    rf"<(?:arguments|parameters|args|params|input|tool_input|kwargs)>{_SPACE}(?=[{{｛])"
+)
+_NAME_ELEMENT = re.compile(_NAME_ELEMENT_PATTERN)
+_PARTIAL_NAME_ELEMENT = re.compile(
+    rf"{_SPACE}<(?:[a-z_]{{0,13}}|{_NAME_TAG[1:]}{_SPACE}(?:{_NAME}{_SPACE}"
+    rf"(?:</?[a-z_]{{0,13}}(?:>{_SPACE}(?:<[a-z_]{{0,10}}(?:>{_SPACE})?)?)?)?)?)\Z"
+)
+_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
 _JSON = JsonShape(keyed=True)
 _PYTHON_CALLS = PythonCalls()
 _LINE_OF_PYTHON = PythonCalls(alone=True)
@@ -93,13 +103,14 @@ _HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
 _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
+_NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
 _CUSTOM_TEXT = CustomText()
 _CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
 
 
 def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
-    for pattern, body in ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON)):
+    for pattern, body in ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT)):
         found = pattern.match(text, pos)
         if found is not None:
             return sink.offers(found["name"]) and body
