@@ -31,7 +31,7 @@ MISTRAL = Dialect(
 
 # One pattern for both generations: their markers are the same, and the first row with a marker reads the section.
 _DEEPSEEK = HeaderShape(
-    r"\s{0,4}(?:function<｜tool▁sep｜>)?(?![{｛`]|<｜tool▁call▁end｜>)"
+    r"\s{0,4}(?:function<｜tool▁sep｜>)?(?![{｛`<])"
     rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=[{{｛]|<｜tool▁call▁end｜>)",
     ends=("{", "｛", "<｜tool▁call▁end｜>"),
     lines=4,
@@ -72,7 +72,7 @@ KIMI_K2 = Dialect(
     open="<|tool_call_begin|>",
     close="<|tool_call_end|>",
     body=HeaderShape(
-        rf"\s{{0,4}}(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
+        rf"\s{{0,4}}(?!<)(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
         lines=2,
         never=rf"{_BROKEN_OFF}<\|tool_call",
