@@ -386,8 +386,12 @@ class CallMembers(Members):
         self._name = calls.name
 
     def lists_member(self, key: str) -> bool | None:
-        """Say whether a key is one of the envelope's; None where any key may come."""
-        return None if self._keys.name_is_key else key in self._keys.known_keys
+        """Say whether a key is one of the envelope's or of the tool's, whose members may stand beside the name."""
+        if self._keys.name_is_key:
+            return None
+        return key in self._keys.known_keys or (
+            self._name is not None and self._calls.arguments_of(self._name).lists_member(key) is True
+        )
 
     def member(self, key: str) -> Members:
         """Return what may stand in a member."""
