@@ -16,11 +16,14 @@ def steps(function: Callable[[], object], unit: Literal["opcode", "line"] = "opc
     """
     count = 0
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:
+    def each(_: FrameType, event: str, __: object) -> None:
         nonlocal count
+        if event == unit:
+            count += 1
+
+    def trace(frame: FrameType, _: str, __: object) -> Any:
         frame.f_trace_lines, frame.f_trace_opcodes = unit == "line", unit == "opcode"
-        count += event == unit
-        return trace
+        return each
 
     before = sys.gettrace()
     sys.settrace(trace)
