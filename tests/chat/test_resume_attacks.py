@@ -67,6 +67,7 @@ def test_a_name_that_leads_elsewhere_is_refused(name, tmp_path):
         SessionStore(tmp_path).load(name)
 
 
+@pytest.mark.engine
 async def test_the_address_of_a_file_gets_neither_the_key_nor_the_conversation(tmp_path):
     async with scripted_upstream(text_reply("mine")) as attacker:
         file = crafted(tmp_path, url=attacker.url, messages=[])
@@ -78,6 +79,7 @@ async def test_the_address_of_a_file_gets_neither_the_key_nor_the_conversation(t
         assert [] == attacker.requests
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(("answer", "asked"), [("n", 0), ("", 0), ("y", 1)])
 async def test_at_a_terminal_the_user_is_asked_about_the_address(tmp_path, answer, asked):
     async with scripted_upstream(text_reply("Hi.")) as other:
@@ -97,6 +99,7 @@ async def test_at_a_terminal_the_user_is_asked_about_the_address(tmp_path, answe
         assert asked == len([each for each in other.requests if each.path.endswith("/chat/completions")])
 
 
+@pytest.mark.engine
 async def test_the_address_of_the_command_line_takes_precedence(tmp_path):
     async with scripted_upstream(text_reply("mine")) as attacker, scripted_upstream(text_reply("yours")) as own:
         file = crafted(tmp_path, url=attacker.url, model="m")
@@ -106,6 +109,7 @@ async def test_the_address_of_the_command_line_takes_precedence(tmp_path):
         assert [] == attacker.requests
 
 
+@pytest.mark.engine
 async def test_a_file_from_elsewhere_replaces_no_saved_session(tmp_path):
     sessions = tmp_path / "state" / "fcshim" / "sessions"
     kept = SessionStore(sessions).save(ChatSession("kept", "http://own/"))

@@ -69,6 +69,7 @@ def test_a_lone_surrogate_becomes_a_question_mark() -> None:
     assert decoded(TOKENIZER.encode("a\ud800b")) == "a?b"
 
 
+@pytest.mark.engine
 def test_llama_server_gives_the_same_tokens(llama_server: LlamaServer) -> None:
     rng = random.Random(1)
     pieces = [*HARD_TEXTS, "call get_weather with city=", "'s", " ", "\n", "12", "ab", "\u2028", "北", "é"]

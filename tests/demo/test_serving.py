@@ -39,6 +39,7 @@ async def test_without_a_llama_server_auto_uses_the_embedded_runtime(
         assert served.engine == "the embedded numpy runtime"
 
 
+@pytest.mark.engine
 async def test_a_llama_server_on_path_serves_the_same_file(
     llama_server: LlamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

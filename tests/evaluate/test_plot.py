@@ -44,6 +44,7 @@ def test_an_impossible_path_is_rejected_before_drawing(tmp_path, name, message):
         check_plot(tmp_path / name)
 
 
+@pytest.mark.engine
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
     program = (
         "import sys; sys.modules['matplotlib'] = None\n"

@@ -1,5 +1,7 @@
 """All tools in one registry, kept up to date. Requirements 28 and 33."""
 
+import pytest
+
 from fcshim.mcp.hub import ToolHub
 from fcshim.tools import FunctionTool, Traits
 from fcshim.tools.builtin import CustomTools
@@ -20,6 +22,7 @@ async def test_tools_are_registered_in_order(tmp_path):
     assert ["Builtin", "mine", "mcp__f__work"] == names
 
 
+@pytest.mark.engine
 async def test_a_servers_new_tool_is_registered():
     hub = ToolHub([builtin()], manager=manager(server()))
     changes = []

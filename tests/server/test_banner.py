@@ -126,6 +126,7 @@ def test_the_url_is_one_that_clients_here_can_use(host, url):
     assert url == own_url(host, 1)
 
 
+@pytest.mark.engine
 async def test_a_proxy_in_front_of_nothing_starts_warns_and_serves():
     port = free_port()
     command = (sys.executable, "-m", "fcshim", "serve", "http://127.0.0.1:9", "--port", str(port))
