@@ -142,7 +142,7 @@ def test_the_pages_reader_accepts_a_call_without_end_marker_if_the_reply_ended_b
     check(Case("half", half, truncated, **options))
 
 
-@examples(20)
+@examples(14)
 @given(turn=turns(), seed=st.integers(0, 2**32))
 def test_the_pages_reader_reads_any_call_that_its_templates_write(lines: Dialect, turn: Any, seed: int) -> None:
     check_round_trip(lines, *turn, seed)

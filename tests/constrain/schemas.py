@@ -7,9 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.examples import identifiers
+
 JSON = Any
 
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
+names = identifiers(9)
 _words = st.sampled_from(["a", "Paris", "Zürich", '"', "\\", "</function_call>", "<", "\n", "5", "true", ""])
 _bounds = st.tuples(st.integers(-300, 300), st.integers(0, 400)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 _fractions = st.tuples(st.integers(-4_000, 4_000), st.integers(1, 6_000), st.sampled_from([1, 4, 10, 100]))

@@ -54,7 +54,7 @@ def test_every_dialect_has_a_grammar_but_those_whose_tags_are_named_after_tools(
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-@examples(4)
+@examples(3)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=3), seed=st.integers(0, 2**32))
 def test_sampled_replies_are_parsed_as_valid_calls(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
     check_sampled_reply(dialect, drawn, seed)

@@ -30,7 +30,7 @@ NOTE = f"calls in the dialect {ENCODED!r} cannot be constrained: its templates d
 
 
 @pytest.mark.parametrize("name", sorted(SOUND.keys() - {ENCODED}))
-@examples(4)
+@examples(3)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=2), seed=st.integers(0, 2**32))
 def test_sampled_replies_of_custom_dialects_are_parsed_as_valid_calls(name: str, drawn: object, seed: int) -> None:
     with TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ from tests.examples import examples
 JSON = Any
 
 
-@examples(20)
+@examples(14)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_sampled_texts_are_admitted(schema: JSON, seed: int) -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
@@ -31,7 +31,7 @@ def test_sampled_texts_are_admitted(schema: JSON, seed: int) -> None:
     assert Matcher(grammar).admits(sample(grammar, seed))
 
 
-@examples(20)
+@examples(14)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_damaged_texts_are_rejected_unless_the_grammar_derives_them(schema: JSON, seed: int) -> None:
     """A shortened text is incomplete, as JSON and as a tag."""

@@ -15,12 +15,12 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_calls
 from tests.constrain.matcher import Matcher
-from tests.examples import examples
+from tests.examples import examples, identifiers
 
 JSON = Any
 WIDE = GrammarLimits(characters=60_000, items=100, further_calls=7)
 
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+names = identifiers(9, also="")
 words = st.sampled_from(
     ["Paris", " ", "é", "北", "<", "<<", "</", "<b>", "a: 1", "}", "]", "5", "]<", "```", "'", '"', "\\"]
 )
@@ -74,7 +74,7 @@ CONSTRAINED = {name: row for name, row in DIALECTS.items() if not dialect_note(r
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-@examples(6)
+@examples(4)
 @given(drawn=st.dictionaries(names, objects(), min_size=1, max_size=3))
 def test_rendered_calls_are_admitted(dialect: Dialect, drawn: dict[str, tuple[JSON, JSON]]) -> None:
     grammar = grammar_of(dialect, [Tool(name, "", schema) for name, (schema, _) in drawn.items()])

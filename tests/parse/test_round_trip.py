@@ -13,13 +13,13 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_call, render_calls, render_result, render_system
-from tests.examples import examples
+from tests.examples import examples, identifiers
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply, executable
 
 JSON = Any
 
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,12}", fullmatch=True)
+names = identifiers(13)
 words = st.sampled_from(
     ["Paris", " ", "\n", "\n\n", "\t", "é", "\U0001f642", "<", ">", "</", '"', "'", "\\", "a: 1", "}", "]", "5"]
 )
@@ -71,7 +71,7 @@ def turns(draw: st.DrawFn) -> tuple[list[dict[str, JSON]], list[tuple[str, dict[
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@examples(10)
+@examples(6)
 @given(turn=turns(), seed=st.integers(0, 2**32))
 def test_rendered_calls_parse_to_the_same_calls(
     dialect: Dialect, turn: tuple[list[dict[str, JSON]], list[tuple[str, dict[str, JSON]]]], seed: int

@@ -57,7 +57,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
-@examples(20)
+@examples(14)
 @given(data=st.data())
 def test_the_reply_is_the_same_for_any_split_of_the_bytes(body, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=12)))

@@ -117,7 +117,7 @@ def _left_out(made: Prompt) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@examples(6)
+@examples(4)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, PromptBudget(max_tools=2, max_result=150))

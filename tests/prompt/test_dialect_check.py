@@ -49,13 +49,13 @@ def sound_dialect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     return load_dialect(make_folder(tmp_path_factory.mktemp("sound") / request.param, SOUND[request.param]))
 
 
-@examples(6)
+@examples(4)
 @given(data=st.data())
 def test_a_sound_dialect_reads_any_call_that_it_writes(sound_dialect: Dialect, data: st.DataObject) -> None:
     check_round_trip(sound_dialect, *data.draw(turns()), seed=0)
 
 
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_escaping_for_a_sound_dialect_is_reversible(sound_dialect: Dialect, data: st.DataObject) -> None:
     pieces = st.sampled_from([*own_markers(sound_dialect), " ", "_", "x", "\n"])
@@ -84,7 +84,7 @@ BODIES = st.tuples(TAGS.map(TaggedCalls), st.just("tagged")) | st.sampled_from(
 )
 
 
-@examples(60)
+@examples(40)
 @given(body=BODIES, open_=MARKERS, close=MARKERS | st.just(""), at_line_start=st.booleans())
 @example(
     body=(TaggedCalls(Tags(Tag("<f "), "</f>", Tag("<p "), "\n")), "tagged"),

@@ -3,6 +3,8 @@
 Tested for every dialect with its own markers, its rendered calls and results, and fragments of them.
 """
 
+import functools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +42,7 @@ def marked(dialect: Dialect) -> set[str]:
     return {*own, dialect.result_open, dialect.result_close} - {""}
 
 
+@functools.cache
 def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
     """Return the fragments of texts; they include whole calls if calls of the dialect need a marker."""
     made = [*sorted(marked(dialect)), render_result(dialect, "look", "fine"), " ", "\n", "x", "look", "{", ARGUMENTS]
@@ -64,7 +67,7 @@ def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@examples(8)
+@examples(5)
 @given(data=st.data())
 def test_the_prompt_contains_no_unescaped_marker(dialect: Dialect, data: st.DataObject) -> None:
     said, found = ("x" + "".join(data.draw(st.lists(pieces(dialect), max_size=8))) for _ in range(2))

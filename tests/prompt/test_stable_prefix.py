@@ -35,7 +35,7 @@ def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> Non
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@examples(6)
+@examples(4)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, REMINDED)

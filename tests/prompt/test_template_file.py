@@ -69,7 +69,7 @@ def dialect_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["json_tags", "json_delims", "named_json_kimi", "xml_qwen", "xml_types", "gemma"])
-@examples(8)
+@examples(5)
 @given(data=st.data())
 def test_the_dialect_reads_any_call_that_it_writes(name: str, data: st.DataObject) -> None:
     check_round_trip(dialect_of(name), *data.draw(turns()), seed=0)

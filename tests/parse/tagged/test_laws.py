@@ -72,7 +72,7 @@ def _read(text: str, pieces: list[str], stop: Any, **settings: Any) -> list[Piec
 
 
 @each_dialect
-@examples(12)
+@examples(8)
 @given(
     data=st.data(),
     stop=st.sampled_from(["complete", "max_tokens"]),
@@ -93,7 +93,7 @@ def test_any_split_gives_the_same_events(
 
 
 @each_dialect
-@examples(8)
+@examples(5)
 @given(data=st.data(), cut=st.integers(0, 400))
 def test_a_call_that_is_cut_off_does_not_run(dialect: Dialect, data: st.DataObject, cut: int) -> None:
     text = render_calls(dialect, [("f", '{"s": "one", "n": 5}')])[: cut % 120]

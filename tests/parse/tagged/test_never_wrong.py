@@ -121,7 +121,7 @@ def _damaged(draw: st.DrawFn, dialect: Dialect, arguments: dict[str, Any]) -> tu
 
 
 @pytest.mark.parametrize("name", NAMES)
-@examples(25)
+@examples(16)
 @given(data=st.data())
 def test_what_is_delivered_without_error_is_what_was_meant(name: str, data: st.DataObject) -> None:
     dialect = DIALECTS[name]
@@ -134,7 +134,7 @@ def test_what_is_delivered_without_error_is_what_was_meant(name: str, data: st.D
 
 
 @pytest.mark.parametrize("name", NAMES)
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_what_is_not_damaged_is_delivered(name: str, data: st.DataObject) -> None:
     dialect = DIALECTS[name]
