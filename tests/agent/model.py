@@ -42,6 +42,7 @@ class ScriptedModel:
         self.tool_names = []
         self.models = []
         self.cancelled_count = 0
+        self.hanging = asyncio.Event()
 
     def __call__(self, messages, tools, model=None):
         self.conversations.append(messages)
@@ -53,6 +54,7 @@ class ScriptedModel:
         try:
             for event in reply:
                 if event is HANG_FOREVER:
+                    self.hanging.set()
                     await asyncio.Event().wait()
                 await asyncio.sleep(0)
                 yield event

@@ -55,15 +55,21 @@ async def test_all_events_come_in_order():
 
 
 async def test_results_keep_the_order_of_the_calls():
-    async def wait(seconds: float) -> float:
-        await asyncio.sleep(seconds)
-        return seconds
+    quick_ended = asyncio.Event()
 
-    model = ScriptedModel(call_reply(("wait", {"seconds": 0.05}), ("wait", {"seconds": 0.0})), text_reply("done"))
-    events = await run(model, [wait])
+    async def slow() -> str:
+        await quick_ended.wait()
+        return "slow"
 
-    assert ["0.0", "0.05"] == [each.message.content[0].text for each in events if isinstance(each, CallFinished)]
-    assert ["0.05", "0.0"] == [message.content[0].text for message in model.conversations[1][2:]]
+    async def quick() -> str:
+        asyncio.get_running_loop().call_later(0.01, quick_ended.set)
+        return "quick"
+
+    model = ScriptedModel(call_reply(("slow", {}), ("quick", {})), text_reply("done"))
+    events = await run(model, [slow, quick])
+
+    assert ["quick", "slow"] == [each.message.content[0].text for each in events if isinstance(each, CallFinished)]
+    assert ["slow", "quick"] == [message.content[0].text for message in model.conversations[1][2:]]
 
 
 async def test_the_model_gets_errors_as_results():
@@ -144,7 +150,7 @@ async def test_closing_the_events_stops_the_model():
 async def test_cancelling_stops_the_model():
     model = ScriptedModel([Text("a"), HANG_FOREVER])
     running = asyncio.create_task(run(model, [add]))
-    await asyncio.sleep(0.01)
+    await model.hanging.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -154,10 +160,11 @@ async def test_cancelling_stops_the_model():
 
 @pytest.mark.parametrize("way", ["leave", "cancel"])
 async def test_stopping_stops_the_tools(way):
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def forever(context: CallContext) -> None:
         context.report(ToolProgress(1))
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -173,7 +180,7 @@ async def test_stopping_stops_the_tools(way):
 
     running = asyncio.create_task(until_progress())
     if way == "cancel":
-        await asyncio.sleep(0.02)
+        await begun.wait()
         running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

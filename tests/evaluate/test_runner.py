@@ -1,6 +1,8 @@
 """Running cases against a scripted upstream."""
 
 import asyncio
+import itertools
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -10,6 +12,7 @@ from fcshim.errors import UpstreamError
 from fcshim.evaluate import Case, ExpectedCall, evaluate, load_cases
 from fcshim.messages import Tool
 from tests.scripted import HANG, ROLE, Script, scripted_upstream, text_reply
+from tests.server.raw_upstream import raw_upstream, stream_texts
 
 TIMER = Tool("timer", "Start a countdown.", {"type": "object", "properties": {"minutes": {"type": "number"}}})
 CALL = '<function_call>\n{"name": "timer", "arguments": {"minutes": 5}}\n</function_call>'
@@ -74,21 +77,34 @@ async def test_results_are_reported_at_once_and_returned_in_order():
 
 
 async def test_concurrency_limits_the_requests():
-    async with scripted_upstream(*[HANGING] * 4) as upstream, Client(upstream.url, model="m") as client:
-        running = asyncio.create_task(evaluate(client, timers(4), concurrency=2, timeout=0.5))
-        await asyncio.wait_for(upstream.hanging.wait(), 60)
-        await asyncio.sleep(0.1)
+    running, most = 0, 0
+    two = asyncio.Event()
 
-        assert 2 == len(upstream.requests)
+    async def play(peer):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == 2:
+            two.set()
+        await two.wait()
+        await asyncio.sleep(0.01)  # a third request would come now
+        running -= 1
+        await stream_texts(CALL)(peer)
 
-        assert 4 == len(await running)
-        assert 4 == len(upstream.requests)
+    async with raw_upstream(play) as upstream, Client(upstream.url, model="m") as client:
+        results = await evaluate(client, timers(4), concurrency=2)
+
+    assert ["right"] * 4 == [result.verdict for result in results]
+    assert 2 == most
 
 
 async def test_a_cancelled_run_closes_its_requests():
     async with scripted_upstream(HANGING) as upstream, Client(upstream.url, model="m") as client:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(evaluate(client, timers(1)), 0.5)
+        running = asyncio.create_task(evaluate(client, timers(1)))
+        await asyncio.wait_for(upstream.hanging.wait(), 60)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
         await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 
@@ -100,12 +116,14 @@ async def test_a_single_failure_costs_one_case():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_busy_endpoint_is_retried(status):
+async def test_a_busy_endpoint_is_retried(status, monkeypatch):
+    """The seconds are those of the last attempt: the clock is read before and after each."""
+    monkeypatch.setattr("fcshim.evaluate.runner.time", SimpleNamespace(perf_counter=itertools.count().__next__))
     busy = Script((b'{"error": {"message": "too many requests"}}',), status=status)
     ((result,), upstream) = await run(timers(1), busy, text_reply(CALL))
 
     assert ("right", 2) == (result.verdict, len(upstream.requests))
-    assert result.seconds < 1
+    assert 1 == result.seconds
 
 
 async def test_a_reply_that_takes_too_long_is_an_error():

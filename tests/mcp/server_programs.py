@@ -49,7 +49,7 @@ def serve_over_http(way: str, port: int | None = None, name: str = "friendly") -
             process.kill()
 
 
-async def eventually(true: Callable[[], object], seconds: float = 5.0) -> None:
+async def eventually(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until a condition is true. Raises `TimeoutError`."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - what other processes do sets no event

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
+from fcshim.tools import process_guard
 from tests.mcp.server_programs import eventually, is_running, manager, server
 
 
@@ -164,26 +165,23 @@ async def test_a_servers_child_processes_end_with_it(manner, tmp_path):
 
         assert is_running(child)
 
-    await eventually(lambda: not is_running(child), 1.0)
+    await eventually(lambda: not is_running(child))
 
 
-async def test_a_server_that_will_not_end_is_killed_after_three_seconds():
+async def test_a_server_that_will_not_end_is_killed_after_three_seconds(monkeypatch):
     """Requirement 27."""
+    assert 3.0 == process_guard._CLOSE_SECONDS
+    monkeypatch.setattr(process_guard, "_CLOSE_SECONDS", 0.1)
     async with manager(server("raw", "stubborn")) as servers:
         process = int((await servers.call("f:work", {})).text)
-        began = asyncio.get_running_loop().time()
-    took = asyncio.get_running_loop().time() - began
 
     assert not is_running(process)
-    assert 2.5 <= took < 5.0
 
 
-async def test_a_server_that_ends_by_itself_is_not_waited_for():
-    async with manager(server("raw")):
-        began = asyncio.get_running_loop().time()
-    took = asyncio.get_running_loop().time() - began
-
-    assert took < 1.0
+async def test_a_server_that_ends_by_itself_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(process_guard, "_CLOSE_SECONDS", 3_600.0)
+    async with asyncio.timeout(120), manager(server("raw")):
+        pass
 
 
 async def test_a_cancelled_start_leaves_no_process():

@@ -190,12 +190,9 @@ async def test_a_call_waits_for_a_restarting_server(way, handshake):
             call = asyncio.create_task(servers.call("f:add", {"a": 1, "b": 2}))
             await asyncio.sleep(0.5)
             with serve_over_http(way, port):
-                back = asyncio.get_running_loop().time()
                 result = await call
-                took = asyncio.get_running_loop().time() - back
 
     assert "3" == result.text
-    assert took < 2.0
 
 
 @pytest.mark.parametrize("way", ["http", "stateless"])
@@ -263,25 +260,23 @@ async def test_an_approval_by_another_process_takes_effect(tmp_path):
     assert "add" in [tool.name for tool in found]
 
 
-async def test_servers_are_started_concurrently():
-    """Twenty servers that take half a second each do not take ten seconds."""
-    many = [server("raw", "late", called=f"s{number}") for number in range(20)]
-    began = asyncio.get_running_loop().time()
-    async with manager(*many) as servers:
-        took = asyncio.get_running_loop().time() - began
+async def test_servers_are_started_concurrently(tmp_path):
+    """Each of twenty servers answers when all of them run."""
+    many = [server("raw", "together", str(tmp_path), "20", called=f"s{number}") for number in range(20)]
+    async with manager(*many, timeouts=ConnectionTimeouts(start=60.0, connect=60.0)) as servers:
         states = {status.state for status in servers.status()}
 
     assert {ConnectionState.READY} == states
-    assert took < 3.0
 
 
-async def test_a_slow_server_does_not_delay_the_others():
+async def test_a_slow_server_does_not_delay_the_others(tmp_path):
     """It is added when it is ready."""
-    timeouts = ConnectionTimeouts(start=0.3)
+    timeouts = ConnectionTimeouts(start=5.0)
     changes = []
-    slow, quick = server("raw", "late", called="slow"), server("raw", called="quick")
+    slow, quick = server("raw", "together", str(tmp_path), "2", called="slow"), server("raw", called="quick")
     async with manager(slow, quick, timeouts=timeouts, on_change=lambda: changes.append(1)) as servers:
         first = [tool.server for tool in servers.tools()]
+        (tmp_path / "now").touch()
         await eventually(lambda: len(servers.tools()) == 2)
 
     assert ["quick"] == first

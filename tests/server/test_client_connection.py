@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fcshim.server.client_connection import ClientConnection
+from fcshim.server.client_connection import ClientConnection, PingSchedule
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import (
     CALL,
@@ -19,6 +19,7 @@ from tests.server.proxy import (
     stream_documents,
 )
 from tests.server.raw_upstream import SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
+from tests.virtual_time import in_virtual_time
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
@@ -196,6 +197,19 @@ async def test_drain_completes_a_suspended_write_nowait():
     assert not pushed
     assert [b"start"] == before
     assert [b"start", b"a", b"b"] == send.sent
+
+
+@in_virtual_time
+async def test_pings_are_written_where_nothing_else_is():
+    send = GatedSend()
+    line = ClientConnection({"method": "POST", "path": CHAT, "headers": []}, asyncio.Event().wait, send)
+    await line.start()
+    async with line.watch_disconnect(PingSchedule(lambda: b"ping", first_interval=0.1, interval=0.1)):
+        await asyncio.sleep(0.35)
+        await line.write(b"a")
+        await asyncio.sleep(0.05)
+
+    assert [b"start", b"ping", b"ping", b"ping", b"a"] == send.sent
 
 
 async def test_end_first_sends_what_write_nowait_left():

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from fcshim.config import Secret
+from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import (
     CHAT,
@@ -242,7 +243,7 @@ async def test_a_reply_that_breaks_elsewhere_never_gets_a_clean_end(play):
 async def test_a_failure_before_the_response_is_an_openai_error(play, status, message):
     async with (
         raw_upstream(play) as upstream,
-        running_proxy(upstream.url, first_chunk_timeout=0.2) as url,
+        running_proxy(upstream.url, first_chunk_timeout=0.2 if play is hang else 60.0) as url,
         http_client(url) as client,
     ):
         response = await client.get("/v1/models")
@@ -321,8 +322,7 @@ async def test_a_pipelined_request_is_not_part_of_the_first_ones_body():
         raw_connection(url) as (_, writer),
     ):
         writer.write(post_request(url, b"{}", "/v1/a") + post_request(url, b"[]", "/v1/b", "Connection: close"))
-        await upstream.request_received.wait()
-        await asyncio.sleep(0.1)
+        await eventually(lambda: len(upstream.requests) == 2)
 
         assert [b"{}", b"[]"] == [heard.body for heard in upstream.requests]
 

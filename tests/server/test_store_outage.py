@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 
 import anthropic
 import openai
@@ -165,16 +164,13 @@ async def test_a_server_that_hangs_delays_only_what_needs_it(redis_server):
             chats = [await client.post(CHAT, json=chat_body(stream=False)) for _ in range(10)]
             waits = not waiting.done()
             refused = await waiting
-            started_at = time.monotonic()
             again = await client.post(PATH, json=body)
-            took = time.monotonic() - started_at
         finally:
             redis_server.resume()
 
     assert waits
     assert {200} == {each.status_code for each in chats}
     assert [503, 503] == [refused.status_code, again.status_code]
-    assert took < 10  # a limit for a hang, not a measurement
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic", "gemini"])

@@ -30,7 +30,7 @@ async def outcome(program, data=b""):
     child.process.stdin.close()
     async with asyncio.timeout(60):
         output = await child.process.stdout.read()
-    ended = await child.wait_exit(5)
+    ended = await child.wait_exit(60)
     child.close()
     return output, ended, child.process.returncode
 
@@ -61,10 +61,10 @@ def test_a_failed_start_raises(run):
 
 def test_waiting_has_a_limit(run):
     async def wait():
-        child = await start_child(python("import time; time.sleep(5)"))
+        child = await start_child(python("import time; time.sleep(60)"))
         ended = await child.wait_exit(0.05)
         child.process.kill()
-        await child.wait_exit(5)
+        await child.wait_exit(60)
         child.close()
         return ended
 

@@ -21,6 +21,7 @@ from fcshim.tools import (
     ToolResult,
     Traits,
 )
+from tests.virtual_time import in_virtual_time
 
 
 def add(a: int, b: int) -> int:
@@ -106,23 +107,32 @@ async def test_a_call_that_takes_too_long_fails():
 
 
 async def test_results_keep_the_order_of_the_calls():
-    async def wait(seconds: float) -> float:
-        await asyncio.sleep(seconds)
-        return seconds
+    ended = [asyncio.Event() for _ in range(4)]
 
-    calls = [call("wait", f'{{"seconds": {seconds}}}', number=i) for i, seconds in enumerate((0.03, 0.0, 0.01))]
-    messages = await Executor([wait]).execute(calls)
+    async def end(turn: int) -> int:
+        """End as this one of three."""
+        await ended[turn - 1].wait()
+        ended[turn].set()
+        return turn
 
-    assert ["0.03", "0.0", "0.01"] == [text_of(message) for message in messages]
+    ended[0].set()
+    calls = [call("end", f'{{"turn": {turn}}}', number=i) for i, turn in enumerate((3, 1, 2))]
+    messages = await Executor([end]).execute(calls)
+
+    assert ["3", "1", "2"] == [text_of(message) for message in messages]
 
 
 async def test_no_more_than_max_parallel_calls_run_at_once():
     running, most = 0, 0
+    three = asyncio.Event()
 
     async def work() -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 3:
+            three.set()
+        await three.wait()
         await asyncio.sleep(0.001)
         running -= 1
 
@@ -225,6 +235,7 @@ async def test_a_call_without_permission_is_not_executed():
     assert [] == executed
 
 
+@in_virtual_time
 async def test_waiting_for_approval_does_not_count_as_execution_time():
     async def ask(_):
         await asyncio.sleep(1.0)

@@ -73,7 +73,7 @@ async def test_a_parent_that_exits_without_closing_leaves_no_process(tmp_path):
     file = tmp_path / "file"
     with running(PARENT.replace("{end}", "import os; os._exit(0)"), file) as parent:
         processes = await asyncio.to_thread(when_ready, parent, file)
-        await eventually(lambda: not any(map(is_running, processes)), 5.0)
+        await eventually(lambda: not any(map(is_running, processes)))
 
 
 COMMAND = """
@@ -90,13 +90,13 @@ asyncio.run(bash.call({"command": command}))
 async def test_a_killed_parent_leaves_no_command_running(tmp_path, number):
     """Including one that has left its process group."""
     with running(COMMAND, tmp_path) as parent:
-        await eventually((tmp_path / "ready").exists, 30.0)
+        await eventually((tmp_path / "ready").exists)
         processes = [int((tmp_path / name).read_text()) for name in "abc"]
 
         assert all(map(is_running, processes))
 
         parent.send_signal(number)
-        await eventually(lambda: not any(map(is_running, processes)), 5.0)
+        await eventually(lambda: not any(map(is_running, processes)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="without /proc only announced groups are found")
@@ -109,7 +109,7 @@ async def test_a_parent_killed_during_start_leaves_no_process(tmp_path):
             await asyncio.sleep(attempt * 0.005)
             parent.kill()
             parent.wait()
-        await eventually(lambda file=file: not _holding(file), 5.0)
+        await eventually(lambda file=file: not _holding(file))
 
 
 def _holding(file):

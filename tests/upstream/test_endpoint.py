@@ -11,12 +11,13 @@ from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
 from fcshim.upstream.endpoint import _parsed_url
-from tests.scripted import ROLE, text_chunk
+from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.raw_upstream import (
     SSE_HEAD,
     fixed_reply,
     hang,
     http_chunk,
+    paused_stream,
     raw_reply,
     raw_upstream,
     reset,
@@ -289,14 +290,19 @@ async def test_fetch_has_its_own_timeout(play):
 
 
 async def test_a_slow_consumer_causes_no_timeout():
-    timeouts = Timeouts(first_chunk=0.2, chunk=0.1)
+    go_on = asyncio.Event()
     async with (
-        raw_upstream(stream_texts("ok")) as server,
-        Upstream(server.url, timeouts=timeouts) as upstream,
+        raw_upstream(paused_stream(go_on)) as server,
+        Upstream(server.url, timeouts=Timeouts(chunk=1.0)) as upstream,
         upstream.send_request(ASKED) as reply,
     ):
-        async for _ in reply:
-            await asyncio.sleep(0.15)
+        got = await anext(reply)
+        await asyncio.sleep(1.2)
+        go_on.set()
+        async for chunk in reply:
+            got += chunk
+
+    assert end_chunks() in got
 
 
 async def test_an_upstream_can_be_used_after_aclose():

@@ -21,6 +21,7 @@ from tests.server.raw_upstream import (
     stream_chunks,
     stream_then,
 )
+from tests.virtual_time import in_virtual_time
 
 
 async def waiting(deadline, seconds):
@@ -31,6 +32,7 @@ async def waiting(deadline, seconds):
         raise
 
 
+@in_virtual_time
 async def test_a_too_long_first_wait_is_an_error():
     deadline = Deadline(0.02)
 
@@ -41,6 +43,7 @@ async def test_a_too_long_first_wait_is_an_error():
     deadline.close()
 
 
+@in_virtual_time
 async def test_a_later_wait_has_the_latest_limit():
     deadline = Deadline(5)
     deadline.pause(0.02)
@@ -51,6 +54,7 @@ async def test_a_later_wait_has_the_latest_limit():
     deadline.close()
 
 
+@in_virtual_time
 async def test_short_waits_do_not_add_up():
     deadline = Deadline(0.1)
     for _ in range(8):
@@ -60,6 +64,7 @@ async def test_short_waits_do_not_add_up():
     deadline.close()
 
 
+@in_virtual_time
 async def test_time_between_the_waits_does_not_count():
     deadline = Deadline(0.05)
     deadline.pause(0.05)
@@ -69,6 +74,7 @@ async def test_time_between_the_waits_does_not_count():
     deadline.close()
 
 
+@in_virtual_time
 async def test_a_cancellation_from_outside_stays_a_cancellation():
     deadline = Deadline(5)
     task = asyncio.current_task()
@@ -81,6 +87,7 @@ async def test_a_cancellation_from_outside_stays_a_cancellation():
     deadline.close()
 
 
+@in_virtual_time
 async def test_after_close_nothing_is_cancelled():
     deadline = Deadline(0.02)
     deadline.close()
@@ -247,12 +254,12 @@ async def test_every_read_renews_the_limit_on_silence():
         await peer.send(SSE_HEAD)
         for _ in range(6):
             await peer.chunk(text_chunk("a"))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.4)
         await peer.hang()
 
     bucket = Bucket()
-    async with replying(play, chunk=1.0) as (_, _, reply):
-        with pytest.raises(UpstreamError, match=r"sent nothing for 1 s"):
+    async with replying(play, chunk=2.0) as (_, _, reply):
+        with pytest.raises(UpstreamError, match=r"sent nothing for 2 s"):
             await reply.read_into(bucket.take)
 
     assert text_chunk("a") * 6 == bucket.content

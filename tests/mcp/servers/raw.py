@@ -113,10 +113,19 @@ def answer(request: dict) -> None:
             write(id=request["id"], error={"code": -32601, "message": "Method not found"})
 
 
+def wait_for_others(folder: Path, count: int) -> None:
+    """Wait until so many servers have begun."""
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < count:
+        time.sleep(0.01)
+
+
 def main() -> None:
     """Answer until the input ends."""
     if MANNER == "late":
         time.sleep(0.5)
+    if MANNER == "together":
+        wait_for_others(Path(sys.argv[2]), int(sys.argv[3]))
     if MANNER == "dead":
         sys.exit("no key was given")
     if MANNER == "crashes-at-discover":

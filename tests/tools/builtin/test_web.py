@@ -140,7 +140,7 @@ async def test_a_hostile_page_leaves_the_loop_free(page):
     async def tick():
         nonlocal ticks
         while True:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
             ticks += 1
 
     ticking = asyncio.create_task(tick())
