@@ -93,6 +93,7 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # what tests leave behind may wait: collecting it is 6 % of the time otherwise
         gc.enable()
 
 

@@ -205,16 +205,17 @@ async def test_a_broken_off_call_is_an_error_in_the_stream():
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
-@pytest.mark.parametrize("end", range(len(CALL)))
-async def test_a_call_that_max_tokens_cuts_off_ends_the_stream_and_cannot_run(end, size):
-    script = text_reply(*cut("Well. " + CALL[:end], size), reason="length")
-    async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url:
-        message, seen = await stream(url)
+async def test_a_call_that_max_tokens_cuts_off_anywhere_ends_the_stream_and_cannot_run(size):
+    written = [CALL[:end] for end in range(len(CALL))]
+    scripts = [text_reply(*cut("Well. " + call, size), reason="length") for call in written]
+    async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url:
+        replies = [await stream(url) for _ in scripts]
 
-    assert ("max_tokens", "message_stop") == (message.stop_reason, seen[-1])
-    for use in (block for block in message.content if block.type == "tool_use"):
-        assert "_truncated" in use.input
-        assert {None} >= {use.input[name] for name in use.input if name != "_truncated"}
+    for call, (message, seen) in zip(written, replies, strict=True):
+        assert ("max_tokens", "message_stop") == (message.stop_reason, seen[-1]), call
+        for use in (block for block in message.content if block.type == "tool_use"):
+            assert "_truncated" in use.input, call
+            assert {None} >= {use.input[name] for name in use.input if name != "_truncated"}, call
 
 
 @pytest.mark.parametrize("eagerly", [True, False])

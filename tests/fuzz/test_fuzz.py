@@ -1,12 +1,14 @@
 """Tests of the fuzzer itself, and a small number of its executions."""
 
+import pytest
+
 from fcshim.parse.dialects import DIALECTS
 from tests.fuzz.inputs import CORPUS, read_document, seed_inputs
 from tests.fuzz.judge import Failure, judge, shrink
 from tests.fuzz.make import make
 from tests.fuzz.run import main
 
-DOCUMENTS = 400
+DOCUMENTS = 250
 
 
 def test_a_seed_makes_one_document() -> None:
@@ -56,6 +58,7 @@ def test_a_broken_law_is_found_and_shrunk() -> None:
     assert shrink(failure) == failure
 
 
+@pytest.mark.engine
 def test_the_command_counts_executions() -> None:
     assert main(["--executions", "300", "--seed", "0", "--workers", "1"]) == 0
     assert main(["--replay", "3"]) == 0
