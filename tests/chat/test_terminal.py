@@ -514,7 +514,9 @@ async def test_a_question_that_waits_rings(bell, typed, rings, friendly, tmp_pat
         screen.enter("Go")
         await screen.expect("what to do instead:")
         screen.type(typed)
-        await asyncio.sleep(0.6)
+        if rings:
+            await eventually(lambda: b"\a" in screen.raw)
+        await asyncio.sleep(0.6)  # a bell that must not ring, or not twice, would ring now
         rang = screen.raw.count(b"\a")
         screen.enter("")
         await screen.expect("Well.")

@@ -18,6 +18,7 @@ from fcshim.pipeline.response import BufferedResponse, StreamedResponse
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.memory_trim import MemoryTrimmer
 from fcshim.server.merged_reply import MergedReply
+from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CHAT, QuickServer, chat_body, post_request, raw_connection, running_proxy, send_raw
 from tests.server.raw_upstream import hang, raw_upstream, reset, stream_then
@@ -63,8 +64,7 @@ async def test_an_abandoned_reply_is_freed_at_once(stream, path, end, no_collect
             async with raw_connection(url) as (_, writer):
                 writer.write(request)
                 await asyncio.wait_for(upstream.request_received.wait(), 20)
-                await asyncio.sleep(0.1)
-                assert held()
+                await eventually(held)
             await asyncio.wait_for(upstream.client_left.wait(), 20)
         else:
             await send_raw(url, request)

@@ -17,6 +17,7 @@ from tests.scripted import scripted_upstream, text_reply
 from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers
 from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 from tests.server.redis_server import running_redis
+from tests.virtual_time import in_virtual_time
 
 PATH = "/v1/responses"
 NOTHING = {"max_retries": 0}
@@ -74,6 +75,7 @@ async def test_after_a_failure_others_fail_at_once_and_one_at_a_time_tries_again
     ]
 
 
+@in_virtual_time
 async def test_a_store_that_never_answers_is_left_after_the_limit_and_asked_by_one_at_a_time():
     store = FaultyStore()
     store.fault = 1000.0

@@ -241,7 +241,10 @@ async def test_waiting_for_approval_does_not_count_as_execution_time():
         await asyncio.sleep(1.0)
         return PermissionDecision(allowed=True)
 
-    message = await result_of(call("add", '{"a": 1, "b": 2}'), add, timeout=0.9, permissions=Permissions(ask=ask))
+    async def three() -> int:
+        return 3
+
+    message = await result_of(call("three"), three, timeout=0.9, permissions=Permissions(ask=ask))
 
     assert "3" == text_of(message)
 
