@@ -22,7 +22,7 @@ pytestmark = [
 _SECONDS = 2.0
 """CPU time, a hundred times what these texts take: no measurement, but the end of a search that hangs."""
 _EXPRESSIONS = expressions()
-_TOKENS = (*"\\_ \n<[{(\"`~&|/=:,a", "&lt;", "\\u003c", "Action:")
+_TOKENS = (*'\\_ \n<[{("`~&|/=:,a', "&lt;", "\\u003c", "Action:")
 
 
 @contextmanager
