@@ -111,7 +111,7 @@ class RestartWatch:
 
     def concerns(self, text: str, pos: int) -> bool:
         """Return whether text with newlines may have a restart: the fast path for small pieces."""
-        if self.reading:
+        if self.reading or not self._markers.ends:
             return False
         return self._start >= 0 or self._skip > 0 or len(text) > _SMALL or self._search(text, pos) is not None
 

@@ -43,6 +43,8 @@ from fcshim.parse.machine.text import ReasoningPolicy, ReasoningStates, TextStat
 from fcshim.parse.sink import ArgumentsMode, CallSink
 
 _IN_TEXT = State.IN_TEXT
+_MAX_PIECE = 4_096
+"""Characters that are parsed at once: a reader may look ahead to the end of a piece, and each call has a reader."""
 
 
 class StreamParser:
@@ -124,6 +126,9 @@ class StreamParser:
 
     def feed(self, text: str) -> list[Event]:
         """Parse the next piece of text; return the events it completes."""
+        if len(text) > _MAX_PIECE:
+            parts = (text[at : at + _MAX_PIECE] for at in range(0, len(text), _MAX_PIECE))
+            return [event for part in parts for event in self.feed(part)]
         body = self._direct_reader
         if body is None or not text.isascii():
             if self.finished:
