@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fcshim.events import StopReason
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
@@ -32,8 +33,6 @@ _MAX_OPENING_LENGTH = 1_600
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
 _ELEMENT = re.compile(r"\s{0,16}<([^\W\d][\w.-]{0,127}+) ?/?>")
-_MAX_ESCAPE_LENGTH = 6
-"""Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 
 
 class TaggedBody(CallContentReader):
@@ -98,10 +97,15 @@ class TaggedBody(CallContentReader):
         return self._state == self._in_object or (in_call and bool(unread.strip()))
 
     def send_string_piece(self, text: str) -> bool:
-        """Send `text` if it lies wholly inside a string value (the fast path); else return False."""
-        if self._plain_text.fullmatch(text) is None or not self._sink.fits(_MAX_ESCAPE_LENGTH * len(text)):
+        """Add `text` if it lies wholly inside a value (the fast path); else return False."""
+        content = self._content
+        if content is None or self._plain_text.fullmatch(text) is None:
             return False
-        self._writer.write_text(text)
+        try:
+            content.add(text)
+        except (LimitError, NotStrictError) as error:
+            self._call.fail_with(error)
+            self._discard_value()
         return True
 
     def refuse(self) -> None:

@@ -21,6 +21,7 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, TagMatch
+from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
 
 MAX_STRAY_TEXT = 200
@@ -50,6 +51,8 @@ class CallContentReader(BodyReader):
         """The white space before the first parameter, with which that text begins."""
         self._call = self._new_call(None)
         self._value: TaggedValue | NestedValue | None = None
+        self._content: UntypedValue | None = None
+        """What a piece without a marker may be added to directly, while `in_content`."""
         self._plain_text = compiled.plain_text
         """Matches text of the current value without any character that may start a marker."""
         self._value_markers = compiled.value_markers
@@ -219,7 +222,8 @@ class CallContentReader(BodyReader):
         assert value is not None
         pos = value.feed(text, pos)
         self._progress.wait = value.wait
-        self.in_content = value.streams
+        self._content = value.content
+        self.in_content = self._content is not None
         if value.ended or value.error is not None:
             self._finish_value(value)
         return pos
@@ -271,5 +275,10 @@ class CallContentReader(BodyReader):
     def _discard_call(self) -> None:
         """Not a call: read to its end without sending."""
         self._progress.discard()
+        self._discard_value()
+
+    def _discard_value(self) -> None:
+        """Read the value to its end without sending."""
+        self.in_content = False
         if self._value is not None:
             self._value.discard()

@@ -79,10 +79,9 @@ class NestedValue:
         """Number of open calls and call bodies that a leaf quotes."""
 
     @property
-    def streams(self) -> bool:
-        """True where text without a marker is sent as it arrives."""
-        leaf = None if self.ended else self._open_elements[-1].leaf
-        return self._writer is not None and leaf is not None and leaf.is_text
+    def content(self) -> UntypedValue | None:
+        """What further text without a marker may be added to directly."""
+        return None if self._writer is None or self.ended else self._open_elements[-1].leaf
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""

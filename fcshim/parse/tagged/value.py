@@ -57,14 +57,9 @@ class TaggedValue:
         self._may_pause = True
 
     @property
-    def streams(self) -> bool:
-        """True where text without a marker is sent as it arrives."""
-        return (
-            self._value is not None
-            and self._value.is_text
-            and self._pending is None
-            and not (self._is_empty or self.ended)
-        )
+    def content(self) -> UntypedValue | None:
+        """What further text without a marker may be added to directly."""
+        return None if self._is_blank or self.ended or self._pending is not None else self._value
 
     def is_damaged(self, content: str) -> bool:
         """Say whether the content of the value, which has ended, contains its closing tag with a wrong character."""
