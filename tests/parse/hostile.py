@@ -214,6 +214,14 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
         "glm",
         _fill("", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n"),
     ),
+    "tags: closing tags in an array": (
+        "qwen3_xml",
+        _fill('<tool_call>\n<function=f>\n<parameter=a>\n["', "</parameter> "),
+    ),
+    "tags: openings in an array": (
+        "qwen3_xml",
+        _fill('<tool_call>\n<function=f>\n<parameter=a>\n["', "<function=f>"),
+    ),
     "cline: text after an element": ("cline", _fill("<f></f>", "x")),
     "react: results": ("auto", _fill("", "Action: f\nAction Input: {}\nObservatio\n")),
     "gemma: calls without their marker": ("auto", _fill("", "call:f{a:1}\n")),
