@@ -138,17 +138,18 @@ class StreamParser:
                 return self._feed_text(text)
         # Fast path: inside a started call the consumed text need not be kept, because it can no longer become text.
         events: list[Event] = []
-        self._output.events = self._sink.events = events
+        self._sink.events = events
         cursor = self._cursor
         if cursor.carry:
-            text = cursor.take_carry() + text
+            text = cursor.carry + text
         elif body.in_content and body.send_string_piece(text):
             return events
         pos = body.feed(text, 0)
         if body.status is READING:
             cursor.carry = text[pos:]
             return events
-        cursor.buffer = text
+        self._output.events = events
+        cursor.buffer, cursor.carry = text, ""
         self._run(self._calls.apply_status(body, pos))
         return self._end_piece()
 

@@ -112,7 +112,10 @@ class CommitBuffer:
         if parts:
             if self.target is not None:
                 self.target += parts
-            self._clear()
+            parts.clear()
+            self.source = None
+            self.size = 0
+            self.paused = False
         self.commit_point = commit_point
 
     def _commit_string(self) -> None:
