@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.json.body import JsonShape
 from fcshim.parse.machine.text import TextStates
 from fcshim.parse.stream import StreamParser
 from tests.parse.laws import normalise
@@ -29,6 +31,15 @@ _PIECES = (
         "{",
         '{"name": "f", "arguments": {}}',
         "｛",
+        "[1] ",
+        "[ ] ",
+        "[x] ",
+        "[f",
+        "[map](f)",
+        "&amp;",
+        "&l",
+        "\\(",
+        "</p>",
         "**tool call:**",
         "**<tool>**",
     ),
@@ -86,3 +97,13 @@ def test_a_line_that_may_begin_a_call_costs_little_more_than_a_plain_one(line):
     feed(plain, prose)
 
     assert steps(lambda: feed(parser, line * 20)) <= 1.3 * steps(lambda: feed(plain, prose))
+
+
+@pytest.mark.parametrize("marker", ["--call--", "1:call:", "*call*", "[1call]", "&call;", "</call", "\\call"])
+@pytest.mark.parametrize("size", [1, 4, 200])
+def test_a_marker_of_an_own_dialect_may_begin_like_a_list(marker, size):
+    dialect = Dialect("own", "", open=marker, close="--end--", body=JsonShape())
+    call = marker + '{"name": "f", "arguments": {}}--end--'
+
+    assert {"stop": "tool_use"} == _read(call, dialect, size)[-1]
+    assert {"stop": "tool_use"} == _read(f"So:\n{call}", dialect, size)[-1]

@@ -116,17 +116,20 @@ def is_last_leftover(tail: str) -> bool:
 _MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
-_IN_LINE = r"(?:(?<=\S)|(?<=\S[ \t]))"
-"""The position behind another character of the same line, with at most one blank between them."""
-_NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\d|\*{1,3}+[^*<&\\\[]|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])"
+_IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
+"""The position after a character that stands behind another one of its line, with at most one blank between them."""
+_NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\[?+(?:\d|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])|\[[ \t]?\]|\*{1,3}+[^*<&\\\[])"
 """What follows the bullet of a list item whose text is no call, see `OpeningFinder`."""
 _LIST_ITEM_WITHOUT_CALL = (
     rf"[-+*](?=[ \t]{{1,4}}+{_NO_CALL})|[-+](?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
     rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
 )
 """The beginning of a line that may be a list item or bold text, and holds no call."""
+_NO_TAG = {"[": r"(?=\d)", "<": "(?=/)", "&": "(?=[^l]|l[^t])", "\\": r"(?=[^<\[])"}
+"""What follows the first character of a line that begins neither a call nor a tag: `[1]`, `</p>`, `&amp;`."""
 PARTIAL_LIST_ITEM = re.compile(
-    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?))?)\Z"
+    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))"
+    r"(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|\[?+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?))?)\Z"
 )
 """A list item at the end of a piece of text, as far as it may be the beginning of a call."""
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -244,7 +247,9 @@ class StartMarkers:
         for marker in dialect.section_openers():
             self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
         for char in dialect.starts + dialect.starts.translate(_FULL_WIDTH_BRACKETS):
-            self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
+            same = self.openings.setdefault(char, [])
+            if all(opening.dialect.body != dialect.body for opening in same):  # else an earlier dialect reads it
+                same.append(Opening(dialect, primary, starts_body=True))
 
     def marker_at(self, text: str, pos: int) -> str | None:
         """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to decide."""
@@ -324,13 +329,20 @@ def _text_without_markers(markers: Iterable[str], *, line_start_chars: str = "",
     for marker in markers:
         following.setdefault(marker[0], set()).add(marker[1:3])
     plain = f"[^{re.escape(''.join(following))}]++"
+    begin_nothing = "".join(char for char in line_start_chars if not following[char])
     non_markers = [
-        f"{_IN_LINE if char in line_start_chars else ''}{re.escape(char)}{_none_of(following[char])}"
+        f"{re.escape(char)}{_none_of(following[char])}{_IN_LINE if char in line_start_chars else ''}"
         for char in following
-        if char not in "`~" + excluded
+        if char not in "`~" + excluded + begin_nothing
     ]
-    items = [_LIST_ITEM_WITHOUT_CALL] if line_start_chars else []
-    return re.compile(f"(?:{'|'.join([plain, *non_markers, *items])}){{0,{_MAX_PIECES}}}")
+    # An alternative that begins with a character is dismissed at once; before a look-behind each one was tried.
+    in_line = [f"[{re.escape(begin_nothing)}]{_IN_LINE}"] if begin_nothing else []
+    lines = [
+        re.escape(char) + _none_of(following[char]) + _NO_TAG[char] for char in _NO_TAG if char in line_start_chars
+    ]
+    if line_start_chars and not any(following.get(char) for char in "-+*0123456789"):
+        lines.append(_LIST_ITEM_WITHOUT_CALL)
+    return re.compile(f"(?:{'|'.join([plain, *in_line, *non_markers, *lines])}){{0,{_MAX_PIECES}}}")
 
 
 def _none_of(beginnings: set[str]) -> str:
