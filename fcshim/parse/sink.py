@@ -188,14 +188,14 @@ class CallSink:
     def add_chunk(self, text: str) -> bool:
         """Add a fragment of the arguments; return False if they exceed the limit, after dropping what is beyond it."""
         size = self._size + len(text)
-        fits = size <= self._max_arguments
-        if not fits:
-            text, size = text[: self._max_arguments - self._size], self._max_arguments
+        if size > self._max_arguments:
+            self.add_chunk(text[: self._max_arguments - self._size])
+            return False
         self._size = size
         self._parts.append(text)
         if text and not self._withheld:
             self.events.append(ToolCallChunk(self._id, text, self.call_count - 1))
-        return fits
+        return True
 
     def arguments(self) -> str:
         """Return the arguments of the open call so far."""

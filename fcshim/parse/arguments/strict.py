@@ -202,7 +202,8 @@ class StrictJsonReader:
     def _read_first_key(self, text: str, pos: int) -> int:
         found = _FIRST_MEMBER.match(text, pos)
         if found is not None:
-            return self._read_fast_member(found, pos)
+            self.stop = found.lastgroup not in COMPLETE_GROUPS
+            return pos if self.stop else self._read_fast_member(found)
         pos = self._buffer_space(text, pos)
         if pos < len(text) and text[pos] == "}":
             return self._close(text, pos)
@@ -221,16 +222,16 @@ class StrictJsonReader:
     def _after_value(self, text: str, pos: int) -> int:
         if text[pos] in "}]":
             return self._close(text, pos)
-        if self.buffer.commit_point != "opened":
-            if self._containers[-1] == "{":
-                found = _NEXT_MEMBER.match(text, pos)
-                if found is not None:
-                    return self._read_fast_member(found, pos)
-            else:
-                found = _NEXT_VALUE.match(text, pos)
-                if found is not None:
-                    return self._read_fast_value(found, pos)
-        return self._read_separator(text, pos)
+        if self.buffer.commit_point == "opened":
+            return self._read_separator(text, pos)
+        in_object = self._containers[-1] == "{"
+        found = (_NEXT_MEMBER if in_object else _NEXT_VALUE).match(text, pos)
+        if found is None:
+            return self._read_separator(text, pos)
+        if found.lastgroup not in COMPLETE_GROUPS:
+            self.stop = True
+            return pos
+        return self._read_fast_member(found) if in_object else self._read_fast_value(found)
 
     def _read_separator(self, text: str, pos: int) -> int:
         """Read unusual text between two values, part by part."""
@@ -264,31 +265,25 @@ class StrictJsonReader:
         if first in "-0123456789tfn":
             found = _FIRST_VALUE.match(text, pos)
             if found is not None and found.lastgroup != "value":
-                return self._read_fast_value(found, pos)
+                self.stop = found.lastgroup != "atom"
+                return pos if self.stop else self._read_fast_value(found)
             self._state = self._read_atom
             return self._read_atom(text, pos)
         raise NotStrictError(pos)
 
-    def _read_fast_member(self, found: re.Match[str], pos: int) -> int:
-        """Read the match of a fast pattern at `pos`: a key, and the start of its value or an atom."""
-        if found.lastgroup not in COMPLETE_GROUPS:
-            self.stop = True
-            return pos
+    def _read_fast_member(self, found: re.Match[str]) -> int:
+        """Read the complete match of a fast pattern: a key, and the start of its value or an atom."""
         self.buffer.add_key(found["key"])
-        return self._read_fast_value(found, pos)
+        return self._read_fast_value(found)
 
-    def _read_fast_value(self, found: re.Match[str], pos: int) -> int:
-        """Read the match of a fast pattern at `pos`: the text before a value, and the value if it is an atom."""
-        last = found.lastgroup
-        if last not in COMPLETE_GROUPS:
-            self.stop = True
-            return pos
+    def _read_fast_value(self, found: re.Match[str]) -> int:
+        """Read the complete match of a fast pattern: the text before a value, and the value if it is an atom."""
         buffer = self.buffer
         buffer.parts.append(found[0])
         if buffer.source is not None:
             buffer.source.append(found[0])
         end = found.end()
-        if last == "atom":
+        if found.lastgroup == "atom":
             buffer.add_atom(found["atom"])
             self._state = self._after_value if self._containers else self._after_end
             return end

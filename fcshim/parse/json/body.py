@@ -80,22 +80,21 @@ class JsonBody(BodyReader):
         """Read `text[pos:]` until the status changes, and return the position reached."""
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
-        calls = self._calls
+        calls, arguments = self._calls, self._arguments
         if calls.end_pending:
             self._report_pending_end()
             return pos
-        reading = READING
-        calls.status = reading
+        calls.status = READING
         self._wait = False
         size = len(text)
         try:
-            while pos < size and calls.status is reading and not self._wait:
+            while pos < size and not self._wait and calls.status is READING:
                 pos = self._state(text, pos)
-            if self._arguments.output or self._arguments.collected:
-                self._arguments.flush()
+            if arguments.output or arguments.collected:
+                arguments.flush()
         except LimitError as error:
             pos = self._end_at_limit(error, text, pos)
-        self.in_content = self._reader.in_content and self._arguments.streams
+        self.in_content = self._reader.in_content and arguments.streams
         self.status = calls.status
         return pos
 
