@@ -133,7 +133,10 @@ class StreamParser:
         if body is None or not text.isascii():
             if self.finished:
                 return []
-            text, body = self._join_surrogates(text)
+            if self._surrogates.pending or not text.isascii():
+                text = self._surrogates.feed(text)
+                self._update_direct_reader()
+                body = self._direct_reader
             if body is None:
                 return self._feed_text(text)
         # Fast path: inside a started call the consumed text need not be kept, because it can no longer become text.
@@ -152,13 +155,6 @@ class StreamParser:
         cursor.buffer, cursor.carry = text, ""
         self._run(self._calls.apply_status(body, pos))
         return self._end_piece()
-
-    def _join_surrogates(self, text: str) -> tuple[str, BodyReader | None]:
-        """Join surrogate pairs in the piece; return it with the reader that may read it directly."""
-        if self._surrogates.pending or not text.isascii():
-            text = self._surrogates.feed(text)
-            self._update_direct_reader()
-        return text, self._direct_reader
 
     def _feed_text(self, text: str) -> list[Event]:
         """Parse a piece outside a call, or in a call that may still be text."""

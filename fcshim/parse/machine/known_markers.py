@@ -129,7 +129,7 @@ _NO_TAG = {"[": r"(?=\d)", "<": "(?=/)", "&": "(?=[^l]|l[^t])", "\\": r"(?=[^<\[
 """What follows the first character of a line that begins neither a call nor a tag: `[1]`, `</p>`, `&amp;`."""
 PARTIAL_LIST_ITEM = re.compile(
     r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))"
-    r"(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|\[?+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+)?))?)\Z"
+    r"(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|\[?+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+|\[[ \t]?)?))?)\Z"
 )
 """A list item at the end of a piece of text, as far as it may be the beginning of a call."""
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -159,13 +159,16 @@ class TextStates:
 
     def find_plain_end(self, text: str) -> int:
         """Return the end of a piece of plain text, which may end with a proper marker prefix; else -1."""
-        markers = self._start_markers
-        head = self._output.line.head
+        markers, head = self._start_markers, self._output.line.head
         # Inside a line fewer characters can begin a marker, but that pattern matches only up to a newline.
-        for plain in (
-            (markers.plain_text_in_line, markers.plain_text) if head and not head.isspace() else (markers.plain_text,)
-        ):
-            found = plain.match(text)
+        in_line = head and not head.isspace()
+        found = (markers.plain_text_in_line if in_line else markers.plain_text).match(text)
+        assert found is not None
+        end = found.end()
+        if end == len(text) or markers.all_markers.is_partial(text, end):
+            return end
+        if in_line:
+            found = markers.plain_text.match(text)
             assert found is not None
             end = found.end()
             if end == len(text) or markers.all_markers.is_partial(text, end):
