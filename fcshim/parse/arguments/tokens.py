@@ -25,12 +25,14 @@ class TokenWriter:
         self._limits = limits
         self._buffer = CommitBuffer(limits)
         self._arguments = TypedArguments(self._buffer, sink, limits)
+        self.flush = self._arguments.flush
+        """Sends what was written."""
         self._in_content = False
 
     @property
     def streams_string(self) -> bool:
         """True inside a string that is sent as it is written: its content may go to the sink directly."""
-        return self._in_content and self._arguments.streams
+        return self._in_content and self._buffer.target is self._arguments.output
 
     def start(self, name: str) -> None:
         """Start a call of the tool `name` (as `CallSink.resolve` returned it); the arguments' `{` must come next."""
@@ -75,10 +77,6 @@ class TokenWriter:
         """End the string."""
         self._in_content = False
         self._buffer.end_string()
-
-    def flush(self) -> None:
-        """Send what was written."""
-        self._arguments.flush()
 
     def collected(self) -> str:
         """Return what was written and flushed, but waits for the end of its value."""

@@ -83,11 +83,12 @@ class LiteralBody(BodyReader):
             progress.report_pending_end()
             self.status = progress.status
             return pos
-        progress.status, progress.wait = READING, False
+        progress.status = READING
+        progress.wait = False
         if self._escaped_text:
             self._read_escaped_text()
-        if progress.status is not READING or self._escaped_text:
-            return pos
+            if progress.status is not READING or self._escaped_text:
+                return pos
         return self._read(text, pos)
 
     def is_unfinished(self, _unread: str) -> bool:

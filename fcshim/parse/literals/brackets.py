@@ -6,7 +6,7 @@ Rule: a bracket whose meaning is decided by what follows it (`(`, `{`) has a kin
 import enum
 
 
-class BracketKind(enum.Enum):
+class BracketKind(enum.IntEnum):
     """What a bracket opens."""
 
     ARGUMENTS = enum.auto()
