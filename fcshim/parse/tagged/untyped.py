@@ -102,8 +102,7 @@ class UntypedValue:
         """Say whether the value may end here: a scalar, or a container that is closed; None for a string."""
         if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
             return None if '"' in self._expected.streaming_starts else True
-        for part in self._parts[self._judged :]:
-            self._end.add(part)
+        self._end.add("".join(self._parts[self._judged :]))
         self._judged = len(self._parts)
         return self._end.is_closed
 
