@@ -28,6 +28,9 @@ _SMALL_VALUES_LIMITS = {"pythonic": 3, "qwen3_xml": 3}
 """Higher bars, in microseconds, for dialects whose values are transcoded, or scanned for their end before parsing."""
 MEASURED = ("function_call", "hermes", "qwen3_xml", "pythonic", "deepseek_v31", "kimi_k2")
 CODE_REPLY = "const a = {b: [1, 2]};\nif (a < b && c > d) { f(a[0], \"<div>\"); }\n  // [note] 'x' -> {y}\n"
+LIST_REPLY = (
+    "- bring bread\n- [ ] open item\n- [x] done\n1. First this\n2. **Then** that\n- [map](http://x.org)\n[1] A source\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def _measure(setup: ParserSetup, sizes: tuple[int, ...], rounds: int) -> dict[st
     streams: dict[str, tuple[str, str, int]] = {
         "prose": ("", (PROSE * (100_000 // len(PROSE)))[:100_000], CHUNK),
         "code": ("", (CODE_REPLY * (100_000 // len(CODE_REPLY)))[:100_000], CHUNK),
+        "lists": ("", (LIST_REPLY * (100_000 // len(LIST_REPLY)))[:100_000], CHUNK),
         **{_title(size): (*_string_stream(setup.reply_dialect, size), CHUNK) for size in sizes},
         "whole": ("", "".join(_string_stream(setup.reply_dialect, largest)), largest * 2),
         _VALUES: ("", _values_stream(setup.reply_dialect), CHUNK),
