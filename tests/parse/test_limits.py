@@ -170,6 +170,15 @@ def _check_memory(parser: StreamParser, text: str) -> None:
     assert max(sizes[5:]) < max(sizes[:5]) + 5_000
 
 
+def test_a_large_piece_is_parsed_in_parts():
+    prose = "The weather is fine. " * 1_000
+
+    events = StreamParser("hermes", TOOLS, rescue=True).feed(prose)
+
+    assert prose == "".join(event.text for event in events)
+    assert max(len(event.text) for event in events) <= 4_096
+
+
 def _size(root: object) -> int:
     """Return the bytes of all objects that `root` refers to; unlike tracemalloc, without those that Python reuses."""
     found = {id(root): root}
