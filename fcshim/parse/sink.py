@@ -35,9 +35,42 @@ EXCERPT_SIZE = 200
 class CallSink:
     """Builds the events of one call after the other; `events` is the list they are appended to (it may be replaced).
 
-    Without `on_defect`, `checked` and `resumable` accept a schema violation. At most 29 attributes: with more, CPython
-    gives each object a table of names of its own, 1.3 KB.
+    Without `on_defect`, `checked` and `resumable` accept a schema violation.
     """
+
+    # Without slots, CPython gives an object of 30 attributes a table of names of its own: 1.3 KB for each live stream.
+    __slots__ = (
+        "_arguments",
+        "_beginnings",
+        "_coerced",
+        "_coercion_steps",
+        "_deferred",
+        "_escapes_doubtful",
+        "_expectations",
+        "_id",
+        "_max_arguments",
+        "_name",
+        "_names",
+        "_new_id",
+        "_on_defect",
+        "_parts",
+        "_rejection",
+        "_sent_parts",
+        "_size",
+        "_tools",
+        "_validates_call",
+        "_validation_steps",
+        "_withheld",
+        "accepted_count",
+        "buffered",
+        "call_count",
+        "events",
+        "is_complete",
+        "is_open",
+        "restarts",
+        "schema_enforced",
+        "unoffered_name",
+    )
 
     def __init__(
         self,
@@ -75,8 +108,9 @@ class CallSink:
         self._parts: list[str] = []
         self._coerced: list[Coercion] = []
         self._rejection = ""
-        self._escapes_doubtful = False
         """Why the open call must not run although it is complete."""
+        self._escapes_doubtful = False
+        """True if a backslash of the open call is no escape, so that others may be none either."""
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
