@@ -194,6 +194,14 @@ def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, pr
     return expect(value, kind, f"{prefix}{name}")
 
 
+def read_required(source: dict[str, JSON], name: str, kind: type[T], path: str) -> T:
+    """Read a field of that type of the object at `path`. Raises `RequestError` where it is absent, too."""
+    value = source.get(name)
+    if type(value) is kind:  # as above
+        return value
+    return expect(value, kind, f"{path}.{name}")
+
+
 def read_texts(source: dict[str, JSON], name: str, prefix: str = "") -> tuple[str, ...]:
     """Read an array of strings; empty where it is absent or null."""
     listed = read_field(source, name, list, [], prefix)
@@ -230,7 +238,7 @@ def read_integer(
 
 def read_tool_name(tool: dict[str, JSON], path: str) -> str:
     """Read the name of a tool."""
-    name = expect(tool.get("name"), str, f"{path}.name")
+    name = read_required(tool, "name", str, path)
     if not _TOOL_NAME.fullmatch(name):
         raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
     return name

@@ -84,6 +84,10 @@ class Dialect:
     tool_markers: tuple[str, ...] = ()
     """Start markers with `{}` for the name of an offered tool (`<{}>`); `for_tools` adds them."""
 
+    def __hash__(self) -> int:
+        """Return a hash of what differs between dialects: a request looks its dialect up some hundred times."""
+        return hash((self.name, self.opens))
+
     def for_tools(self, names: Iterable[str]) -> "Dialect":
         """Return the dialect with the start markers that have the names of the offered tools."""
         if not self.tool_markers:

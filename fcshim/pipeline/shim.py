@@ -138,7 +138,7 @@ class Shim:
         )
 
     def _documents(self) -> Documents | None:
-        escape = self.escape.markers.escape
+        escape = self.escape.markers.escape if self.escape.changed else str
         messages = self.request.messages
         if not any(True for _ in document_texts(messages)):
             return None
@@ -220,7 +220,7 @@ def _stay_as_they_are(tools: Sequence[Tool], escape: Escaper) -> bool:
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
     key = escape.key_of(tools)
-    return key is not None and escape.remembered(key, test, lambda _: (key,))
+    return key is not None and escape.remembered(("tools", key), test, lambda _: ())
 
 
 def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:

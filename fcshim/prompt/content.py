@@ -4,21 +4,28 @@ Rule: adjacent text parts are always joined before they are escaped, since a mar
 A long result is shortened to its start and end, depending only on the text and the limit, so that every request writes
 it the same way. A client sends the whole conversation again with each turn: what was written for a content is
 remembered by a key that holds all that the result depends on, texts included, so that it does not matter whose content
-it was. A result is immutable, and the size of all texts is limited.
+it was. A result is immutable, and the size of all texts is limited. Neither keys nor results hold objects that the
+garbage collector visits: with a full memory it would stop all streams for some 10 ms each time.
 """
 
+import functools
+import itertools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from fcshim.messages import Content, MediaPart, TextPart, Tool, placeholder, text_of
+from fcshim.messages import Content, MediaPart, TextPart, Tool, has_media_part, placeholder, text_of
 from fcshim.prompt.escape import MarkerEscaper
 
 MAX_BYTES = 16 * 1024 * 1024
 """The conversations of some 40 coding agents at 200 KB, each text as the client sent it and as the model gets it; a
 fifth of the memory that the proxy may take in all."""
+
+
+Atom = str | bytes | int | bool
+"""What keys consist of: the garbage collector does not visit it."""
 
 
 class ContentCache:
@@ -44,7 +51,7 @@ class ContentCache:
             self._put(key, *found)
         return found[0]
 
-    def put(self, key: Hashable, result: Any, texts: Iterable[str | bytes]) -> None:
+    def put(self, key: Hashable, result: Any, texts: Iterable[Atom]) -> None:
         """Remember a result; `texts` are those in the key and the result, of which its size is counted."""
         self._put(key, result, _OVERHEAD + sum(map(sys.getsizeof, texts)))
 
@@ -67,6 +74,15 @@ def json_key(value: object) -> bytes | None:
         return None
 
 
+_numbers = itertools.count()
+
+
+@functools.lru_cache(maxsize=1_024)
+def number_of(*values: Hashable) -> int:  # noqa: ARG001  # its arguments are the key
+    """Return a number that stands for these values in keys. It is never that of others."""
+    return next(_numbers)
+
+
 _OVERHEAD = 1_000
 """Bytes of an entry and its objects without their texts."""
 
@@ -87,6 +103,7 @@ class Escaper:
     def __init__(self, markers: MarkerEscaper) -> None:
         self.markers = markers
         self.changed = False
+        self._number = number_of(markers)
         self._tools: Sequence[Tool] | None = None
         self._tools_key: bytes | None = None
 
@@ -102,26 +119,31 @@ class Escaper:
             self._tools, self._tools_key = tools, json_key(tools)
         return self._tools_key
 
+    def has_nothing_to_escape(self, texts: Iterable[str]) -> bool:
+        """Return true only if escaping changes none of the texts; it costs as much as escaping them as one."""
+        return not self.markers.may_change(texts)
+
     def remembered(
         self,
-        key: Hashable,
+        parts: tuple[Atom, ...],
         write: Callable[[], Result],
-        texts: Callable[[Result], Iterable[str | bytes]],
+        texts: Callable[[Result], Iterable[str]],
         *,
         keep: Callable[[], bool] = lambda: True,
     ) -> Result:
-        """Return what `write` returns, from memory if an escaper of the same markers wrote something with this key.
+        """Return what `write` returns, from memory if an escaper of the same markers wrote something of these parts.
 
-        `texts` are those in the key and in what was written. If `keep` returns false after the writing, it is not kept.
+        `texts` are those of the result. If `keep` returns false after the writing, it is not kept.
         """
-        found = WRITTEN.get((self.markers, key))
+        key = (self._number, *parts)
+        found = WRITTEN.get(key)
         if found is None:
             changed, self.changed = self.changed, False
             result = write()
             found = result, self.changed
             self.changed = changed
             if keep():
-                WRITTEN.put((self.markers, key), found, texts(result))
+                WRITTEN.put(key, found, (*key, *texts(result)))
         self.changed = self.changed or found[1]
         written: Result = found[0]
         return written
@@ -129,24 +151,15 @@ class Escaper:
 
 def remembered_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
     """Do what `escape_content` does, from memory if the same content was escaped before."""
-    if has_media_part(content):
+    if has_media_part(content):  # media are large, and cost nothing to write
         return escape_content(content, escape, media=media)
 
-    def texts(escaped: Content) -> tuple[str, str]:
-        return text_of(content), text_of(escaped)
-
-    return escape.remembered(content, lambda: escape_content(content, escape), texts)
-
-
-def has_media_part(content: Content) -> bool:
-    """Return whether a part is media, which is large, and costs nothing to write."""
-    for part in content:  # noqa: SIM110  # a generator takes three times as long, and this runs thousands of times
-        if isinstance(part, MediaPart):
-            return True
-    return False
+    return escape.remembered(
+        ("content", text_of(content)), lambda: escape_content(content, escape), lambda escaped: (text_of(escaped),)
+    )
 
 
-def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
+def escape_content(content: Content, escape: Callable[[str], str], *, media: bool = True) -> Content:
     """Join adjacent texts and escape their markers; without `media`, a placeholder text replaces each media part."""
     if len(content) == 1 and isinstance(content[0], TextPart) and content[0].text:  # nearly always
         return (TextPart(escape(content[0].text)),)

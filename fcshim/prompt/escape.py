@@ -151,6 +151,22 @@ _BUNDLED = (
 )
 
 
+_PIECE = 16_384
+"""Characters that are searched at once, at most some 2 ms: the interpreter's lock is held meanwhile."""
+
+
+def _pieces(text: str, cut: re.Pattern[str]) -> Iterator[str]:
+    """Cut a text before characters that `cut` finds, which stand at the start of what is searched or outside of it."""
+    start = 0
+    while len(text) - start > _PIECE:
+        found = cut.search(text, start + _PIECE)
+        if found is None:
+            break
+        yield text[start : found.start()]
+        start = found.start()
+    yield text[start:] if start else text
+
+
 def _searches(markers: Iterable[PlainMarker]) -> Iterator[tuple[str, Callable[[str], object]]]:
     """Yield each literal that is common, with the search for what follows it in any of the markers."""
     near: dict[str, list[str]] = {}
@@ -172,14 +188,22 @@ class PlainMarkers:
         self._literals = tuple(dict.fromkeys(marker.literal for marker in markers if not marker.near))
         self._searches = tuple(_searches(markers))
         self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
+        self._cut_re = re.compile(f"[^{re.escape(''.join(sorted(set(self._marker_re.pattern))))}\\s]")  # in no marker
         self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
         self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
 
     def escape(self, text: str) -> str:
         """Escape every marker in a text."""
-        if not self.may_occur_in(text):
-            return text
-        return self._marker_re.sub(lambda found: f"{found[0]}_", text)
+        if len(text) <= _PIECE:
+            return self._escape_piece(text)
+        return "".join(map(self._escape_piece, self.pieces(text)))
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Cut a long text where no marker is."""
+        return _pieces(text, self._cut_re)
+
+    def _escape_piece(self, text: str) -> str:
+        return self._marker_re.sub(lambda found: f"{found[0]}_", text) if self.may_occur_in(text) else text
 
     def unescape(self, text: str, end: int | None = None) -> str:
         """Undo `escape` in `text[:end]`; the text after `end` still serves as lookahead."""
@@ -292,21 +316,10 @@ _CLOSED_KEYS = frozenset(map(name_key, _CLOSED_TAGS))
 _BRACKET_KEYS = frozenset(filter(None, map(name_key, (*_BRACKETS, *_NAMES))))
 
 
-_PIECE = 16_384
-"""Characters that are searched at once, some 2 ms: the interpreter's lock is held meanwhile."""
-_CUT = re.compile(r"[<\[]|&(?i:lt|#0{0,4}60|#x0{0,4}3c);|\\(?i:u003c|x3c)")
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a text before brackets, which no candidate has inside."""
-    start = 0
-    while len(text) - start > _PIECE:
-        found = _CUT.search(text, start + _PIECE)
-        if found is None:
-            break
-        yield text[start : found.start()]
-        start = found.start()
-    yield text[start:] if start else text
+_CUT = re.compile(
+    r"[\s<＜\[&\\](?:(?<=[<＜\[])|(?<=[.,!?)]\s)(?=[^\W_])|(?<=&)(?i:lt|#0{0,4}60|#x0{0,4}3c);|(?<=\\)(?i:u003c|x3c))"
+)
+"""A bracket, which no candidate has inside, or the space after a sentence or its part, which none has either."""
 
 
 _SEPARATOR = "\0"
@@ -340,7 +353,12 @@ class MarkerEscaper:
         return self._may_change(_SEPARATOR.join(texts))
 
     def _may_change(self, text: str) -> bool:
-        return self._names.may_occur_in(text) or self._plain_markers.may_occur_in(text)
+        plain = self._plain_markers
+        if len(text) <= _PIECE:
+            return self._names.may_occur_in(text) or plain.may_occur_in(text)
+        return any(map(self._names.may_occur_in, _pieces(text, _CUT))) or any(
+            map(plain.may_occur_in, plain.pieces(text))
+        )
 
     def unescape(self, text: str) -> str:
         """Undo `escape`."""
@@ -356,7 +374,7 @@ class MarkerEscaper:
 
     def _change_tags(self, text: str, change: Callable[[re.Match[str]], str]) -> str:
         return "".join(
-            _CANDIDATE.sub(change, piece) if self._names.may_occur_in(piece) else piece for piece in _pieces(text)
+            _CANDIDATE.sub(change, piece) if self._names.may_occur_in(piece) else piece for piece in _pieces(text, _CUT)
         )
 
     def _escape_match(self, match: re.Match[str]) -> str:

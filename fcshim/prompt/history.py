@@ -12,11 +12,10 @@ parser would repair it, or becomes a string inside an object. Text of clients, t
 cannot be read as a marker.
 """
 
-import functools
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -32,14 +31,22 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
     count_leading_system,
+    has_media_part,
     text_of,
 )
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.content import Escaper, escape_content, has_media_part, join_contents, remembered_content, shorten
+from fcshim.prompt.content import (
+    Escaper,
+    escape_content,
+    join_contents,
+    number_of,
+    remembered_content,
+    shorten,
+)
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.render import render_calls, render_reminder, render_result
+from fcshim.prompt.render import history_writer, render_reminder
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 
@@ -229,12 +236,15 @@ class PastArguments:
         )
 
 
+_decode_object = msgspec.json.Decoder(dict).decode
+
+
 def _is_plain_object(text: str) -> bool:
     """Return true only if the text is a strict JSON object that is not too deep, in a third of the time of the rest."""
     if text.count("{") + text.count("[") > _MAX_DEPTH:
         return False
     try:
-        msgspec.json.decode(text, type=dict)  # rejects lone surrogates too
+        _decode_object(text)  # rejects lone surrogates too
     except ValueError:
         return False
     return True
@@ -258,12 +268,6 @@ def _json_without_lone_surrogates(value: JSON) -> str:
 TextTurn = UserMessage | AssistantMessage
 
 
-@functools.lru_cache(maxsize=256)
-def _style(dialect: Dialect, profile: Profile) -> object:  # noqa: ARG001  # its arguments are the key
-    """Return an object that stands for both in keys: it is compared and hashed in a hundredth of the time."""
-    return object()
-
-
 class WrittenStep(msgspec.Struct, frozen=True, gc=False):
     """The turns of a step, and the characters of their text."""
 
@@ -271,13 +275,29 @@ class WrittenStep(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-def _texts_of(messages: Iterable[Message]) -> list[str]:
+def _texts_of(step: Step) -> list[str]:
+    """Return all that the turns of a self-contained step depend on, each kind of message with its own number of texts.
+
+    Two steps have the same texts only if they have the same turns.
+    """
     texts: list[str] = []
-    for message in messages:
-        texts.append(text_of(message.content))
-        if isinstance(message, AssistantMessage):
-            texts += (message.reasoning, message.signature, *[call.arguments for call in message.tool_calls])
+    for message in step.assistant_messages:
+        calls = message.tool_calls
+        texts += ("assistant", text_of(message.content), message.reasoning, str(len(calls)))
+        for call in calls:
+            texts += (call.id, call.name, call.arguments)
+    for each in step.input_messages:
+        text = text_of(each.content)
+        if isinstance(each, ToolMessage):
+            texts += ("error" if each.is_error else "result", text, each.tool_call_id, each.name)
+        else:
+            texts += ("user" if isinstance(each, UserMessage) else "system", text)
     return texts
+
+
+Escape = Callable[[str], str]
+_MAX_JOINED = 16_384
+"""Characters that are searched for markers as one text."""
 
 
 class TurnWriter:
@@ -295,7 +315,8 @@ class TurnWriter:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
-        self._style = _style(dialect, profile)
+        self._history = history_writer(dialect)
+        self._style = number_of(dialect, profile)
         self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
         self._reminder_interval = profile.reminder if has_tools else 0
         self._since_format = 0  # characters since the call format was last written
@@ -325,33 +346,54 @@ class TurnWriter:
         """Return a step's turns, from memory unless they depend on the steps before it."""
         attempts = self._arguments.repair_attempts  # what is repaired depends on the calls before
 
-        def write() -> WrittenStep:
-            assistant = [self._assistant_turn(message, with_reasoning) for message in step.assistant_messages]
-            turns = (*assistant, *self._input_turns(step, calls, later_description))
-            return WrittenStep(turns, sum(len(text_of(turn.content)) for turn in turns))
-
         if not step.is_self_contained(calls):
-            return write()
+            return self._write_step(step, calls, self._escape, with_reasoning, later_description)
+        texts = _texts_of(step)
+
+        def write() -> WrittenStep:
+            return self._write_step(step, calls, self._escape_for(texts), with_reasoning, later_description)
+
         return self._escape.remembered(
-            (self._style, step.assistant_messages, step.input_messages, with_reasoning, later_description),
+            ("step", self._style, with_reasoning, later_description, *texts),
             write,
-            lambda written: _texts_of((*step.assistant_messages, *step.input_messages, *written.turns)),
+            lambda written: [text_of(turn.content) for turn in written.turns],
             keep=lambda: attempts == self._arguments.repair_attempts,
         )
 
-    def _input_turns(self, step: Step, calls: Sequence[ToolCall], later_description: str) -> list[TextTurn]:
+    def _write_step(
+        self,
+        step: Step,
+        calls: Sequence[ToolCall],
+        escape: Escape,
+        with_reasoning: bool,  # noqa: FBT001
+        later_description: str,
+    ) -> WrittenStep:
+        turns: list[TextTurn] = [
+            self._assistant_turn(message, escape, with_reasoning) for message in step.assistant_messages
+        ]
+        if step.input_messages:
+            turns += self._input_turns(step, calls, escape, later_description)
+        return WrittenStep(tuple(turns), sum([len(text_of(turn.content)) for turn in turns]))
+
+    def _escape_for(self, texts: Sequence[str]) -> Escape:
+        """Return what escapes these texts: `str` where one search of them all finds no marker."""
+        if sum(map(len, texts)) <= _MAX_JOINED and self._escape.has_nothing_to_escape(texts):
+            return str
+        return self._escape
+
+    def _input_turns(
+        self, step: Step, calls: Sequence[ToolCall], escape: Escape, later_description: str
+    ) -> list[TextTurn]:
         """Return the results first, since a model expects them directly after its calls, then the other messages."""
-        if not step.input_messages:
-            return []
         results = self._matcher.match(calls, step.results)
-        turns: list[TextTurn] = [self._result_turn(results)] if results else []
+        turns: list[TextTurn] = [self._result_turn(results, escape)] if results else []
         if later_description:
             turns.append(UserMessage(as_system_note((TextPart(later_description),))))
         for message in step.input_messages:
             if isinstance(message, SystemMessage):
-                turns.append(UserMessage(as_system_note(self._content(message.content))))
+                turns.append(UserMessage(as_system_note(self._content(message.content, escape))))
             elif isinstance(message, UserMessage):
-                turns.append(UserMessage(self._content(message.content)))
+                turns.append(UserMessage(self._content(message.content, escape)))
         return turns
 
     def _with_reminder(self, turns: Sequence[TextTurn]) -> Sequence[TextTurn]:
@@ -362,15 +404,21 @@ class TurnWriter:
         reminder = (TextPart(render_reminder(self._dialect)),)
         return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
 
-    def _content(self, content: Content) -> Content:
-        return escape_content(content, self._escape, media=self._profile.media)
+    def _content(self, content: Content, escape: Escape) -> Content:
+        return escape_content(content, escape, media=self._profile.media)
 
-    def _assistant_turn(self, message: AssistantMessage, with_reasoning: bool) -> AssistantMessage:  # noqa: FBT001
-        text = self._content(message.content)
-        calls = (TextPart(self._render_calls(message.tool_calls)),)
-        # Text before a call often ends with a newline already: then the prompt repeats exactly what the model wrote.
-        content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
-        reasoning = self._escape(message.reasoning) if with_reasoning else ""
+    def _assistant_turn(
+        self,
+        message: AssistantMessage,
+        escape: Escape,
+        with_reasoning: bool,  # noqa: FBT001
+    ) -> AssistantMessage:
+        content = self._content(message.content, escape)
+        if message.tool_calls:
+            calls = (TextPart(self._render_calls(message.tool_calls, escape)),)
+            # Text before a call often ends with a newline: then the prompt repeats exactly what the model wrote.
+            content = join_contents([content, calls], "" if text_of(content).endswith("\n") else "\n")
+        reasoning = escape(message.reasoning) if with_reasoning else ""
         if reasoning and self._profile.reasoning_tag:
             return AssistantMessage(join_contents([(TextPart(self._tagged_reasoning(reasoning)),), content], "\n\n"))
         return AssistantMessage(content, reasoning=reasoning)
@@ -379,19 +427,23 @@ class TurnWriter:
         tag = self._profile.reasoning_tag
         return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
 
-    def _render_calls(self, calls: Sequence[ToolCall]) -> str:
-        escape = self._escape
-        written = [(escape(call.name), escape(self._arguments.write(call.arguments))) for call in calls]
-        return render_calls(self._dialect, written)
+    def _render_calls(self, calls: Sequence[ToolCall], escape: Escape) -> str:
+        written = [(escape(call.name), self._written_arguments(call, escape)) for call in calls]
+        return self._history.write_calls(written)
 
-    def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
-        texts = [(TextPart(self._render_result(result)),) for result in results]
+    def _written_arguments(self, call: ToolCall, escape: Escape) -> str:
+        """Return the arguments as strict JSON, escaped; what is not as the client sent it was not searched before."""
+        written = self._arguments.write(call.arguments)
+        return escape(written) if written is call.arguments else self._escape(written)
+
+    def _result_turn(self, results: Sequence[MatchedResult], escape: Escape) -> UserMessage:
+        text = "\n".join(filter(None, [self._render_result(result, escape) for result in results]))
         media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
-        return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
+        return UserMessage((*((TextPart(text),) if text else ()), *(media if self._profile.media else ())))
 
-    def _render_result(self, result: MatchedResult) -> str:
-        text = text_of(escape_content(result.content, self._escape, media=False))
-        written = render_result(self._dialect, self._escape(result.name), text, is_error=result.is_error)
+    def _render_result(self, result: MatchedResult, escape: Escape) -> str:
+        text = text_of(escape_content(result.content, escape, media=False))
+        written = self._history.write_result(escape(result.name), text, is_error=result.is_error)
         return f"{result.note}\n{written}" if result.note else written
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.content import Escaper
+from fcshim.prompt.content import Escaper, number_of
 from fcshim.prompt.history import Step
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools
@@ -210,8 +210,8 @@ class Listings:
 
         if listed is None:
             return write()
-        key = (dialect, listed, choice, parallel, style)
-        return self._escape.remembered(key, write, lambda text: (listed, text))
+        parts = ("system", number_of(dialect), listed, choice.mode, len(choice.names), *choice.names, parallel, style)
+        return self._escape.remembered(parts, write, lambda text: (text,))
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

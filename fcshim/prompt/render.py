@@ -61,19 +61,60 @@ def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "s
 
 def render_call(dialect: Dialect, name: str, arguments: str) -> str:
     """Write one past call in the model's own format; `arguments` is JSON text and is kept unchanged."""
-    return _render_around(arguments, "arguments", dialect, "call", name=name)
+    return history_writer(dialect).write_call(name, arguments)
 
 
 def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
     """Write the calls of one turn, each a name and JSON text, line by line or with the dialect's template for lists."""
-    if calls and _has_template(resource_dir("templates"), _folder(dialect), "calls"):
-        return _render(dialect, "calls", calls=[{"name": name, "arguments": text} for name, text in calls])
-    return "\n".join(render_call(dialect, name, arguments) for name, arguments in calls)
+    return history_writer(dialect).write_calls(calls)
 
 
 def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool = False) -> str:
     """Write one tool result in the form that the system prompt announces."""
-    return _render_around(content, "content", dialect, "result", name=name, is_error=is_error)
+    return history_writer(dialect).write_result(name, content, is_error=is_error)
+
+
+def history_writer(dialect: Dialect) -> "HistoryWriter":
+    """Return what writes the past calls and results of conversations in this dialect."""
+    return _history_writer(resource_dir("templates"), dialect)
+
+
+@functools.lru_cache(maxsize=256)
+def _history_writer(templates: Path, dialect: Dialect) -> "HistoryWriter":
+    return HistoryWriter(templates, dialect)
+
+
+class HistoryWriter:
+    """Writes calls and results; where a template only prints a text, from memory of what it writes around it."""
+
+    def __init__(self, templates: Path, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._lists_calls = _has_template(templates, _folder(dialect), "calls")
+        # a conversation has a few names, a hundred times each
+        self._around_call = functools.lru_cache(maxsize=512)(
+            functools.partial(_around, templates, dialect, "call", "arguments")
+        )
+        self._around_result = functools.lru_cache(maxsize=512)(
+            functools.partial(_around, templates, dialect, "result", "content")
+        )
+
+    def write_calls(self, calls: Sequence[tuple[str, str]]) -> str:
+        """Write the calls of one turn, each a name and JSON text."""
+        if self._lists_calls and calls:
+            return _render(self._dialect, "calls", calls=[{"name": name, "arguments": text} for name, text in calls])
+        return "\n".join([self.write_call(name, arguments) for name, arguments in calls])
+
+    def write_call(self, name: str, arguments: str) -> str:
+        """Write one call."""
+        around = self._around_call(name) if len(name) <= _MAX_NAME else ()
+        return arguments.join(around) if around else _render(self._dialect, "call", name=name, arguments=arguments)
+
+    def write_result(self, name: str, content: str, *, is_error: bool) -> str:
+        """Write one result."""
+        around = self._around_result(name, is_error) if len(name) <= _MAX_NAME else ()
+        if around:
+            return content.join(around)
+        return _render(self._dialect, "result", name=name, content=content, is_error=is_error)
 
 
 def render_reminder(dialect: Dialect) -> str:
@@ -117,22 +158,14 @@ _MAX_NAME = 128
 """Characters of a name whose texts are remembered: as many as the name of an offered tool may have."""
 
 
-def _render_around(text: str, variable: str, dialect: Dialect, template: str, *, name: str, **values: JSON) -> str:
-    """Render a template; where it only prints `variable`, from memory of what it writes around it for this name."""
-    around: tuple[str, ...] = ()
-    if len(name) <= _MAX_NAME:
-        around = _around(resource_dir("templates"), dialect, template, variable, name, tuple(values.items()))
-    return text.join(around) if around else _render(dialect, template, name=name, **{variable: text}, **values)
-
-
-@functools.lru_cache(maxsize=1_024)  # a conversation has a few names, a hundred times each
 def _around(
-    templates: Path, dialect: Dialect, template: str, variable: str, name: str, values: tuple[tuple[str, JSON], ...]
+    templates: Path, dialect: Dialect, template: str, variable: str, name: str, *is_error: bool
 ) -> tuple[str, ...]:
     """Return the texts before and after `variable`; nothing where they may depend on it."""
     if not _only_prints(templates, _folder(dialect), template, variable):
         return ()
-    around = tuple(_render(dialect, template, name=name, **{variable: _MARK}, **dict(values)).split(_MARK))
+    values: dict[str, JSON] = {"name": name, variable: _MARK, **({"is_error": is_error[0]} if is_error else {})}
+    around = tuple(_render(dialect, template, **values).split(_MARK))
     return around if len(around) == 2 else ()
 
 

@@ -1,5 +1,7 @@
 """Joining, escaping and shortening of contents, and the memory of what was written for them."""
 
+import gc
+import json
 import sys
 from collections.abc import Iterator
 
@@ -7,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.messages import AssistantMessage, Message, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.messages import (
+    AssistantMessage,
+    Message,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    text_of,
+)
 from fcshim.parse.dialects import FUNCTION_CALL, HERMES
 from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt import content as content_module
@@ -199,13 +212,14 @@ def test_malformed_arguments_are_not_remembered(cache: ContentCache) -> None:
     malformed = AssistantMessage((), (ToolCall("1", "f", "{'a': 1,"),))
     written((UserMessage(text("hi")), malformed), Escaper(BUNDLED))
 
+    assert cache._newer
     assert not any("{'a'" in repr(key) for key in cache._newer)
 
 
 def test_media_are_not_remembered(cache: ContentCache) -> None:
     written((UserMessage((TextPart("see"), IMAGE)), ToolMessage("x", (IMAGE,))), Escaper(BUNDLED))
 
-    assert not any("MediaPart" in repr(key) for key in cache._newer)
+    assert not any("image" in repr(key) for key in cache._newer)
 
 
 TEXTS = st.sampled_from(["", "hi", "<tool_call>", "x < y", "functools [", "a\n", "<think>", "✿FUNCTION✿: f"])
@@ -251,10 +265,10 @@ def test_texts_are_counted_in_bytes(cache: ContentCache) -> None:
     assert held(cache) >= sys.getsizeof(long)
 
 
-def test_a_signature_is_counted(cache: ContentCache) -> None:
+def test_a_signature_is_not_kept(cache: ContentCache) -> None:
     written((UserMessage(text("hi")), AssistantMessage(text("ho"), signature="x" * 100_000)), Escaper(BUNDLED))
 
-    assert held(cache) >= 100_000
+    assert held(cache) < 10_000
 
 
 def test_a_late_result_of_a_call_from_memory_has_its_name(cache: ContentCache) -> None:
@@ -265,3 +279,32 @@ def test_a_late_result_of_a_call_from_memory_has_its_name(cache: ContentCache) -
 
     assert expected == written(late, Escaper(BUNDLED))
     assert 'name="f"' in repr(expected[-1]).replace("\\", "")
+
+
+def test_the_name_of_a_late_result_is_escaped_where_its_step_has_no_marker() -> None:
+    """The step that is written does not have the name itself."""
+    call = AssistantMessage((), (ToolCall("1", "a<tool_call>", "{}"),))
+    late = (UserMessage(text("hi")), call, UserMessage(text("wait")), AssistantMessage(text("I wait.")))
+    prompt = written((*late, ToolMessage("1", text("fine"))), Escaper(BUNDLED))
+
+    assert "<_tool_call>" in text_of(prompt[-1].content)
+    assert "<tool_call>" not in text_of(prompt[-1].content)
+
+
+def test_arguments_that_hide_a_marker_in_a_second_encoding_are_escaped() -> None:
+    call = AssistantMessage((), (ToolCall("1", "f", json.dumps('{"a": "\\u003c\\u0074ool_call>"}')),))
+    prompt = written((UserMessage(text("hi")), call), Escaper(BUNDLED))
+
+    assert "<tool_call>" not in text_of(prompt[-1].content)
+
+
+def test_what_is_remembered_is_nothing_for_the_garbage_collector(cache: ContentCache) -> None:
+    tool = Tool("f", "Does nothing.", {"type": "object"})
+    plain = AssistantMessage(text("I look."), (ToolCall("1", "f", "{}"),))
+    messages = (SystemMessage(text("Be brief.")), UserMessage(text("hi")), plain, ToolMessage("1", text("ok")))
+    prepare_shim(Request(model="m", messages=messages, tools=(tool,)))
+    for _ in range(5):  # each finds what it need not visit again, one level of tuples at a time
+        gc.collect()
+
+    assert len(cache._newer) >= 4
+    assert not any(map(gc.is_tracked, (*cache._newer, *cache._newer.values())))

@@ -11,6 +11,7 @@ from tests.steps import steps
 pytestmark = pytest.mark.security
 
 PARTS = (
+    *("word, ", "end. ", "Observation: ", "Action:\n[", ">>>", "functools [", "✿ARGS✿", "[e~[", "turn|>", "9"),
     *(
         "<",
         "[",
@@ -35,7 +36,7 @@ PARTS = (
 
 @pytest.mark.parametrize("text", ["<", "< ", "<_", "[", "&", "\\", "<\n", "<[&＜"])
 def test_a_row_of_brackets_is_one_candidate(text):
-    assert steps(lambda: BUNDLED.escape(text * 100_000)) < 5_000  # some 170 for each piece of the text
+    assert steps(lambda: BUNDLED.escape(text * 100_000)) < 10_000  # some 300 for each piece of the text
 
 
 def test_brackets_before_a_marker_change_nothing():
@@ -56,3 +57,18 @@ def test_a_text_searched_in_pieces_is_escaped_as_one(monkeypatch):
 
         assert whole == BUNDLED.escape(text)
         assert text == BUNDLED.unescape(whole)
+
+
+def test_no_piece_of_a_long_text_is_longer_than_it_has_to_be():
+    for text in ("What is this about, then? " * 5_000, "x < y; " * 20_000, "Observation: it was. " * 5_000):
+        plain = BUNDLED._plain_markers
+
+        assert max(map(len, escape._pieces(text, escape._CUT))) < escape._PIECE + 100
+        assert max(map(len, plain.pieces(text))) < escape._PIECE + 100
+
+
+def test_no_bundled_marker_is_cut():
+    for marker in escape._MARKERS:
+        found = escape._CUT.search(marker, 1)
+
+        assert found is None or marker[found.start()] in "<[", marker

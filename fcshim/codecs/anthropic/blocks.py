@@ -4,7 +4,7 @@ Rule: text stays text; images and documents become media parts that keep the cli
 meaning only with the provider's own tools is dropped.
 """
 
-from fcshim.codecs.json_text import expect, field_error, read_field
+from fcshim.codecs.json_text import expect, field_error, read_field, read_required
 from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 
@@ -36,9 +36,9 @@ def read_content(content: JSON, path: str, loaded_tools: dict[str, None]) -> Con
 
 def read_parts(block: dict[str, JSON], path: str, loaded_tools: dict[str, None]) -> list[Part]:
     """Read one block; tool names in a tool reference are added to `loaded_tools`."""
-    match expect(block.get("type"), str, f"{path}.type"):
+    match read_required(block, "type", str, path):
         case "text":
-            text = expect(block.get("text"), str, f"{path}.text")
+            text = read_required(block, "text", str, path)
             return [TextPart(text)] if text else []
         case "image":
             return [_media(block, "image/*", path)]
@@ -61,7 +61,7 @@ def _as_documents(content: Content) -> list[Part]:
 
 def _document(block: dict[str, JSON], path: str) -> list[Part]:
     """Read a document. One that consists of text becomes text, preceded by its title and context."""
-    source = expect(block.get("source"), dict, f"{path}.source")
+    source = read_required(block, "source", dict, path)
     notes: list[Part] = [
         TextPart(f"{block[name]}\n") for name in ("title", "context") if isinstance(block.get(name), str)
     ]
@@ -75,12 +75,12 @@ def _document(block: dict[str, JSON], path: str) -> list[Part]:
 
 
 def _media(block: dict[str, JSON], media_type: str, path: str) -> MediaPart:
-    source = expect(block.get("source"), dict, f"{path}.source")
+    source = read_required(block, "source", dict, path)
     kind = read_field(source, "media_type", str, media_type, f"{path}.source.")
     match source.get("type"):
         case "base64":
-            return MediaPart(kind, data=expect(source.get("data"), str, f"{path}.source.data"), raw=block)
+            return MediaPart(kind, data=read_required(source, "data", str, f"{path}.source"), raw=block)
         case "url":
-            return MediaPart(kind, url=expect(source.get("url"), str, f"{path}.source.url"), raw=block)
+            return MediaPart(kind, url=read_required(source, "url", str, f"{path}.source"), raw=block)
         case _:
             return MediaPart(kind, raw=block)

@@ -34,6 +34,7 @@ from fcshim.codecs.json_text import (
     read_integer,
     read_number,
     read_object,
+    read_required,
     read_tool_name,
     write_json,
 )
@@ -207,7 +208,7 @@ class _AnthropicMessageReader:
             parts.clear()
 
     def _read_result(self, block: dict[str, JSON], path: str) -> None:
-        call_id = expect(block.get("tool_use_id"), str, f"{path}.tool_use_id")
+        call_id = read_required(block, "tool_use_id", str, path)
         if call_id not in self._call_names and self._complete_history:
             raise RequestError(
                 f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:80]}. Each `tool_result` "
@@ -243,10 +244,10 @@ class _AnthropicMessageReader:
         self.messages.append(AssistantMessage(tuple(parts), tuple(calls), reasoning, signature))
 
     def _read_call(self, block: dict[str, JSON], path: str) -> ToolCall:
-        call_id = expect(block.get("id"), str, f"{path}.id")
+        call_id = read_required(block, "id", str, path)
         if call_id in self._call_names:
             raise RequestError(f"{path}: `tool_use` ids must be unique, {call_id[:80]} appears twice", param=path)
-        name = expect(block.get("name"), str, f"{path}.name")
+        name = read_required(block, "name", str, path)
         self._call_names[call_id] = name
         return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{path}.")).decode())
 
@@ -293,11 +294,8 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
 
 def _loaded_last(tools: Sequence[Tool], loaded: Sequence[str]) -> tuple[Tool, ...]:
     """Return the tools with the deferred ones last, as they were loaded: upstreams list tools in this order, too."""
-    return tuple(sorted(tools, key=lambda tool: loaded.index(tool.name) if _is_loaded(tool, loaded) else -1))
-
-
-def _is_loaded(tool: Tool, loaded: Sequence[str]) -> bool:
-    return tool.deferred and tool.name in loaded
+    positions = {name: at for at, name in enumerate(loaded)}
+    return tuple(sorted(tools, key=lambda tool: positions.get(tool.name, -1) if tool.deferred else -1))
 
 
 def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from fcshim.codecs.json_text import (
     field_error,
     read_field,
     read_object,
+    read_required,
     read_tool_name,
     write_json,
 )
@@ -175,7 +176,7 @@ class _GeminiContentReader:
             content.clear()
 
     def _read_response(self, response: dict[str, JSON], path: str) -> None:
-        name = expect(response.get("name"), str, f"{path}.name")
+        name = read_required(response, "name", str, path)
         call_id = read_field(response, "id", str, "", f"{path}.") or self._find_open_call(name)
         if self._complete and call_id not in self._call_names:
             raise RequestError(
@@ -212,7 +213,7 @@ class _GeminiContentReader:
         call_id = read_field(call, "id", str, "", f"{path}.")
         if not call_id or call_id in self._call_names:
             call_id = default_id
-        name = expect(call.get("name"), str, f"{path}.name")
+        name = read_required(call, "name", str, path)
         self._call_names[call_id] = name
         self._open_call_ids.append(call_id)
         return ToolCall(call_id, name, write_json(read_field(call, "args", dict, {}, f"{path}.")).decode())

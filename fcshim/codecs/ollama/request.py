@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import msgspec
 
-from fcshim.codecs.json_text import RequestLimits, expect, field_error, read_field, read_object
+from fcshim.codecs.json_text import RequestLimits, expect, field_error, read_field, read_object, read_required
 from fcshim.codecs.ollama.options import OllamaClientOptions, read_settings, refuse_unsupported
 from fcshim.codecs.openai_chat.request import read_tools
 from fcshim.events import JSON
@@ -77,8 +77,8 @@ class _OllamaMessageReader:
     def _read_call(self, call: JSON, position: int, index: int) -> ToolCall:
         path = f"messages[{position}].tool_calls[{index}]"
         fields = expect(call, dict, path)
-        function = expect(fields.get("function"), dict, f"{path}.function")
-        name = expect(function.get("name"), str, f"{path}.function.name")
+        function = read_required(fields, "function", dict, path)
+        name = read_required(function, "name", str, f"{path}.function")
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()

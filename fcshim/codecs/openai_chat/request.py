@@ -20,6 +20,7 @@ from fcshim.codecs.json_text import (
     read_integer,
     read_number,
     read_object,
+    read_required,
     read_tool_name,
 )
 from fcshim.errors import RequestError
@@ -54,10 +55,10 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
         path = f"tools[{position}]"
         tool = expect(item, dict, path)
         if tool.get("type") == "custom":
-            tools.append(read_custom(expect(tool.get("custom"), dict, f"{path}.custom"), f"{path}.custom"))
+            tools.append(read_custom(read_required(tool, "custom", dict, path), f"{path}.custom"))
             custom.add(tools[-1].name)
         elif tool.get("type", "function") == "function":
-            tools.append(read_function(expect(tool.get("function"), dict, f"{path}.function"), f"{path}.function"))
+            tools.append(read_function(read_required(tool, "function", dict, path), f"{path}.function"))
         else:
             raise field_error(tool["type"], "'function' or 'custom'", f"{path}.type")
     for position, item in enumerate([] if tools else read_field(source, "functions", list, [])):
@@ -183,12 +184,12 @@ class _ChatMessageReader:
             case "assistant":
                 return self._read_assistant(message, position, path)
             case "tool":
-                call_id = expect(message.get("tool_call_id"), str, f"{path}.tool_call_id")
+                call_id = read_required(message, "tool_call_id", str, path)
                 return ToolMessage(
                     call_id, _read_content(message, path), read_field(message, "name", str, "", f"{path}.")
                 )
             case "function":
-                name = expect(message.get("name"), str, f"{path}.name")
+                name = read_required(message, "name", str, path)
                 return ToolMessage(self._legacy_ids.get(name, name), _read_content(message, path), name)
             case role:
                 raise field_error(role, _ROLES, f"{path}.role")
@@ -216,12 +217,12 @@ def _read_reasoning(message: dict[str, JSON]) -> str:
 
 def _read_call(item: JSON, path: str) -> ToolCall:
     call = expect(item, dict, path)
-    call_id = expect(call.get("id"), str, f"{path}.id")
+    call_id = read_required(call, "id", str, path)
     if call.get("type") == "custom":
-        custom = expect(call.get("custom"), dict, f"{path}.custom")
+        custom = read_required(call, "custom", dict, path)
         text = read_field(custom, "input", str, "", f"{path}.custom.")
         arguments = msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode()
-        return ToolCall(call_id, expect(custom.get("name"), str, f"{path}.custom.name"), arguments)
+        return ToolCall(call_id, read_required(custom, "name", str, f"{path}.custom"), arguments)
     name, arguments = _read_function(call.get("function"), f"{path}.function")
     return ToolCall(call_id, name, arguments)
 
@@ -232,7 +233,7 @@ def _read_function(item: JSON, path: str) -> tuple[str, str]:
     arguments = function.get("arguments")
     if isinstance(arguments, dict):
         arguments = msgspec.json.encode(arguments).decode()
-    name = expect(function.get("name"), str, f"{path}.name")
+    name = read_required(function, "name", str, path)
     return name, "" if arguments is None else expect(arguments, str, f"{path}.arguments")
 
 
@@ -252,15 +253,15 @@ def _read_content(message: dict[str, JSON], path: str) -> Content:
 
 def _read_part(source: dict[str, JSON], path: str) -> Part:
     """Read one part; a part of an unknown type is kept verbatim in `raw`."""
-    match expect(source.get("type"), str, f"{path}.type"):
+    match read_required(source, "type", str, path):
         case "text":
-            return TextPart(expect(source.get("text"), str, f"{path}.text"))
+            return TextPart(read_required(source, "text", str, path))
         case "refusal":
-            return TextPart(expect(source.get("refusal"), str, f"{path}.refusal"))
+            return TextPart(read_required(source, "refusal", str, path))
         case "image_url":
             return _read_image(source, path)
         case "input_audio":
-            audio = expect(source.get("input_audio"), dict, f"{path}.input_audio")
+            audio = read_required(source, "input_audio", dict, path)
             media_type = f"audio/{read_field(audio, 'format', str, 'wav', f'{path}.input_audio.')}"
             return MediaPart(media_type, data=read_field(audio, "data", str, "", f"{path}.input_audio."), raw=source)
         case "file":
@@ -277,7 +278,7 @@ def _read_image(source: dict[str, JSON], path: str) -> MediaPart:
 
 
 def _read_file(source: dict[str, JSON], path: str) -> MediaPart:
-    file = expect(source.get("file"), dict, f"{path}.file")
+    file = read_required(source, "file", dict, path)
     data = read_field(file, "file_data", str, "", f"{path}.file.")
     if data:
         return parse_media_url(data, "application/octet-stream", source)

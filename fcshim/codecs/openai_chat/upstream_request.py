@@ -16,11 +16,11 @@ from fcshim.messages import (
     Message,
     Request,
     SystemMessage,
-    TextPart,
     Tool,
     ToolChoice,
     ToolMessage,
     UserMessage,
+    has_media_part,
     placeholder,
     text_of,
 )
@@ -130,7 +130,7 @@ def _write_assistant(message: AssistantMessage) -> dict[str, JSON]:
 
 def _write_content(content: Content) -> JSON:
     """Return text as one string, which every server accepts; an array of parts only where there are media."""
-    if all(isinstance(part, TextPart) for part in content):
+    if not has_media_part(content):
         return text_of(content)
     return [
         _write_media(part) if isinstance(part, MediaPart) else {"type": "text", "text": part.text} for part in content

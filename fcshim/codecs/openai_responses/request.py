@@ -17,6 +17,7 @@ from fcshim.codecs.json_text import (
     read_integer,
     read_number,
     read_object,
+    read_required,
 )
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
 from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_CALLS, BUILTIN_OUTPUTS, read_call, read_output
@@ -52,8 +53,8 @@ class ItemReader:
         self._names: dict[str, str] = {}
         self._call_ids: dict[str, str] = {}  # by item id
         self._text: list[Part] = []
-        self._calls: list[ToolCall] = []
-        self._reasoning = ""
+        self._calls: dict[str, ToolCall] = {}  # of the current turn, by id
+        self._reasoning: list[str] = []
         self._signature = ""
         self._ends_with_text = False  # whether the current turn of the model ends with text
 
@@ -111,20 +112,18 @@ class ItemReader:
         if self._ends_with_text and not self._calls:
             self._end_turn()
         signature = item.get("encrypted_content")
-        self._reasoning += _join_texts(item.get("content")) or _join_texts(item.get("summary"))
+        self._reasoning.append(_join_texts(item.get("content")) or _join_texts(item.get("summary")))
         self._signature = signature if isinstance(signature, str) else self._signature
 
     def _read_call(self, item: dict[str, JSON], arguments: str, path: str) -> None:
-        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
-        name = flat_name(
-            read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name")
-        )
-        if any(call_id == call.id for call in self._calls):  # engines begin their counts again in each turn
+        call_id = read_required(item, "call_id", str, path)
+        name = flat_name(read_field(item, "namespace", str, "", f"{path}."), read_required(item, "name", str, path))
+        if call_id in self._calls:  # engines begin their counts again in each turn
             raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
         self._names[call_id] = name
         if isinstance(item.get("id"), str):
             self._call_ids[item["id"]] = call_id
-        self._calls.append(ToolCall(call_id, name, arguments))
+        self._calls[call_id] = ToolCall(call_id, name, arguments)
         self._ends_with_text = False
 
     def _read_result(self, item: dict[str, JSON], path: str, loads: tuple[str, ...] = ()) -> None:
@@ -146,9 +145,9 @@ class ItemReader:
     def _read_result_id(self, item: dict[str, JSON], path: str) -> str:
         """Return the id of the call; the result of a local shell has its call's id, of either kind, as its own id."""
         if item.get("call_id") is None and item.get("type") == "local_shell_call_output":
-            own = expect(item.get("id"), str, f"{path}.id")
+            own = read_required(item, "id", str, path)
             return self._call_ids.get(own, own)
-        return expect(item.get("call_id"), str, f"{path}.call_id")
+        return read_required(item, "call_id", str, path)
 
     def _read_found_tools(self, item: dict[str, JSON], path: str) -> None:
         """Load the tools that a search has found; a search by the client has a call that needs a result."""
@@ -165,16 +164,15 @@ class ItemReader:
 
     def _end_turn(self) -> None:
         if self._text or self._calls or self._ends_with_text:
-            calls = tuple(self._calls)
-            self._messages.append(AssistantMessage(tuple(self._text), calls, self._reasoning, self._signature))
-        self._text, self._calls = [], []
-        self._reasoning = self._signature = ""
+            text, calls = tuple(self._text), tuple(self._calls.values())
+            self._messages.append(AssistantMessage(text, calls, "".join(self._reasoning), self._signature))
+        self._text, self._calls, self._reasoning, self._signature = [], {}, [], ""
         self._ends_with_text = False
 
 
 def _describe_output(item: dict[str, JSON], content: Content, path: str) -> Content:
     """Convert an output without a call to a document of the client; Codex reports its own actions so."""
-    name = flat_name(read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name"))
+    name = flat_name(read_field(item, "namespace", str, "", f"{path}."), read_required(item, "name", str, path))
     parts = (TextPart(part.text, document=True) if isinstance(part, TextPart) else part for part in content)
     return (TextPart(f"Output of {name}:\n", document=True), *parts)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fcshim.codecs.json_text import RequestLimits, check_tools, expect, field_error
+from fcshim.codecs.json_text import RequestLimits, check_tools, expect, field_error, read_required
 from fcshim.codecs.openai_chat.request import custom_text, read_custom, read_function
 from fcshim.codecs.openai_responses.builtin_tools import (
     call_fields,
@@ -133,12 +133,12 @@ def _read_tool(
 
 def _read_namespace(offered: ResponsesTools, tool: dict[str, JSON], path: str, *, allow_repeat: bool) -> None:
     """Read the tools of a namespace; its description is prepended to that of its first tool."""
-    name = expect(tool.get("name"), str, f"{path}.name")
+    name = read_required(tool, "name", str, path)
     # It becomes part of the tools' names.
     if "=" in name or name.split() != [name]:
         raise field_error(name, "a name without blanks", f"{path}.name")
     description = tool.get("description")
-    for position, inner in enumerate(expect(tool.get("tools"), list, f"{path}.tools")):
+    for position, inner in enumerate(read_required(tool, "tools", list, path)):
         inner_path = f"{path}.tools[{position}]"
         fields = dict(expect(inner, dict, inner_path))
         if position == 0 and isinstance(description, str) and description:

@@ -1,10 +1,13 @@
+import functools
 import json
 
+import msgspec
 import pytest
 
 from fcshim.codecs.json_text import RequestLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.errors import RequestError
+from fcshim.events import JSON
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
@@ -17,6 +20,7 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
+from tests.steps import steps
 
 FUNCTION = {"type": "function", "name": "f", "description": "F.", "parameters": {"type": "object"}, "strict": True}
 CUSTOM = {"type": "custom", "name": "patch", "description": "Patch."}
@@ -423,3 +427,17 @@ def test_a_call_id_may_come_again_in_a_later_turn():
 def test_two_calls_of_one_turn_with_the_same_id_are_an_error():
     with pytest.raises(RequestError, match="Duplicate"):
         read(input=[USER, function_call(), function_call()])
+
+
+@pytest.mark.security
+def test_calls_and_reasoning_of_one_turn_take_linear_time() -> None:
+    def body(count: int) -> bytes:
+        items: list[JSON] = [{"role": "user", "content": "hi"}]
+        for at in range(count):
+            items.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": "x"}]})
+            items.append({"type": "function_call", "call_id": f"c{at}", "name": "f", "arguments": "{}"})
+        return msgspec.json.encode({"model": "m", "input": items})
+
+    few, many = (steps(functools.partial(OPENAI_RESPONSES.decode_request, body(size))) for size in (50, 200))
+
+    assert many < 5 * few
