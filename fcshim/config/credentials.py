@@ -11,7 +11,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 
-from fcshim.config.secret import MIN_SECRET_LENGTH, Secret
+from fcshim.config.secret import MIN_SECRET_LENGTH, KeyMask, Secret
 from fcshim.events import JSON
 
 MASKED = "***"
@@ -102,9 +102,8 @@ class CredentialMask:
 
     def mask(self, data: bytes) -> bytes:
         """Mask every occurrence of the credentials that were found; the length stays."""
-        for secret in self._secrets:
-            data = secret.mask(data)
-        return data
+        # The longest first: a shorter one may be its beginning.
+        return KeyMask(sorted(self._secrets, key=lambda secret: (-len(secret.reveal()), secret.reveal()))).mask(data)
 
     def mask_text(self, text: str) -> str:
         """Mask every occurrence of the credentials in a text."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from fcshim.config import Secret
 from fcshim.config.credentials import CredentialMask
 from fcshim.server.request_log import JsonFormatter, RequestFormatter
 from tests.server.credential_spellings import BODY, CANARY, HEADERS, QUERY
@@ -123,3 +124,12 @@ def test_each_name_is_found_alone(name, nested):
     masked = CredentialMask().body((json.dumps({"text": body}) if nested else body).encode())
 
     assert b"canary" not in masked
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_credential_that_begins_like_another_one_is_masked_whole(reverse):
+    """Masked one after the other, the shorter one would leave the end of the longer one."""
+    keys = ["canary-1", "canary-1-and-more", "other-key-2"]
+    mask = CredentialMask([Secret(key) for key in (keys[::-1] if reverse else keys)])
+
+    assert b"a " + b"*" * 17 + b" b " + b"*" * 8 + b" c" == mask.mask(b"a canary-1-and-more b canary-1 c")
