@@ -98,6 +98,21 @@ def _ask_proxy(url: str, config: Config) -> bytes:
         response = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_TIMEOUT, trust_env=False)
     except httpx.HTTPError as error:
         raise UpstreamError(f"cannot ask the proxy: {error}") from error
-    if response.status_code != 200:
+    if response.status_code in (401, 403):
         raise UpstreamError(f"the proxy answered HTTP {response.status_code}: {response.text:.300}")
+    if response.status_code != 200 or not _is_report(response.content):
+        raise UpstreamError(
+            f"{url} is no fcshim proxy: {response.url.path} answered HTTP {response.status_code}. Expected the address "
+            "that `fcshim serve` prints; leave out --of to list the models of another server"
+        )
     return response.content
+
+
+def _is_report(body: bytes) -> bool:
+    from fcshim.upstream.capabilities import ModelReport  # noqa: PLC0415 - see above
+
+    try:
+        msgspec.json.decode(body, type=list[ModelReport])
+    except msgspec.MsgspecError:
+        return False
+    return True

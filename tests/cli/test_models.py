@@ -9,6 +9,7 @@ from tests.cli.command import fcshim
 from tests.prompt.custom_dialects import SOUND, make_folder
 from tests.scripted import Script, model_list, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
+from tests.server.raw_upstream import fixed_reply, raw_upstream
 
 PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
@@ -91,3 +92,15 @@ async def test_the_models_of_several_upstreams_say_whose_they_are_and_which_is_a
     assert [("one/x", "one"), ("a", "one"), ("two/x", "two")] == [(row[0], row[-1]) for row in rows[1:4]]
     assert "note: away: cannot connect to the upstream at 127.0.0.1:9" in outcome.out
     assert (0, "") == (outcome.code, outcome.err)
+
+
+@pytest.mark.parametrize("status", [404, 200])
+async def test_a_server_that_is_no_proxy_is_named_instead_of_its_answer(status):
+    body = b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}'
+    async with raw_upstream(fixed_reply(status, body)) as server:
+        outcome = await run_models("--of", server.url)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert f"{server.url} is no fcshim proxy: /fcshim/models answered HTTP {status}" in outcome.err
+    assert "leave out --of" in outcome.err
+    assert "File Not Found" not in outcome.err
