@@ -44,6 +44,8 @@ from fcshim.upstream.health import MeasuredUpstream, endpoint_key, measured_upst
 
 logger = logging.getLogger("fcshim.server")
 
+_PROBE_PATHS = ("/health", "/ready")
+
 _ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
 
 _OF_ALL_UPSTREAMS = frozenset({"models", "model", "describe", "local"})
@@ -303,14 +305,19 @@ def _with_request_id(body: bytes) -> bytes:
 
 
 def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> None:
-    """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask."""
+    """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask.
+
+    A healthy answer to a probe comes every few seconds and says nothing: only `--log-level debug` shows it.
+    """
+    is_healthy_probe = connection.path in _PROBE_PATHS and connection.status == 200
     fields = {
         "method": connection.method,
         "path": connection.path,
         "status": connection.status or None,
         "seconds": round(seconds, 6),
     }
-    logger.info(
+    logger.log(
+        logging.DEBUG if is_healthy_probe else logging.INFO,
         "%s %s %s in %.3f s%s",
         connection.method,
         connection.path,

@@ -192,3 +192,19 @@ async def test_a_probe_without_a_key_is_told_whether_the_upstream_answers_but_no
     assert [503, 401, 401] == [answer.status_code for answer in others]
     assert {"status": "unavailable"} == answers[0].json() == wrong.json()
     assert "status 503" in known.json()["reason"]
+
+
+async def test_only_probes_that_fail_are_logged(caplog):
+    caplog.set_level(logging.INFO, "fcshim.server")
+    async with (
+        raw_upstream(fixed_reply(200, b'{"data": []}')) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        healthy = [(await client.get(path)).status_code for path in ("/ready", "/health")]
+    async with running_proxy("http://127.0.0.1:9") as url, http_client(url) as client:
+        failed = (await client.get("/ready")).status_code
+    lines = [record.getMessage() for record in caplog.records if record.name == "fcshim.server"]
+
+    assert ([200, 200], 503) == (healthy, failed)
+    assert ["GET /ready 503"] == [line[:14] for line in lines if line.startswith("GET ")]
