@@ -8,7 +8,6 @@ cannot be a marker's are remembered, up to a limit.
 import functools
 import itertools
 import re
-import string
 from collections.abc import Callable, Iterable, Sequence
 
 # Invisible characters, which a model or a lenient parser ignores.
@@ -29,25 +28,15 @@ _GAP = rf"[\s_{INVISIBLE}]*+"
 _BEFORE_NAME = rf"{_GAP}(?:\\?/{_GAP})?"
 _SKIPPED = rf"[\s_/\\{INVISIBLE}]*+"
 """A gap, a slash and a gap as one class: most of the time is spent here. It may skip an opening with a backslash."""
-_IN_TAG_NAME = rf"[\w:\-|｜{INVISIBLE}]"
-
-
-@functools.cache
-def _tag_names(letters: str, *, numbers: bool) -> dict[str, Callable[[str], list[str]]]:
-    """Return the searches for the names of tags, but for those of one letter in `letters` and numbers.
-
-    They stand after a comparison (`a < b`) in all code. A search is found by the first character of its tags: looking
-    for one character takes a tenth of the time of looking for a set of characters.
-    """
-    ordinary = "|".join(filter(None, (letters and f"[{letters}]", "" if numbers else r"\d++")))
-    name = (rf"(?!(?:{ordinary})(?!{_IN_TAG_NAME}))" if ordinary else "") + f"({_IN_TAG_NAME}++)"
-    patterns = {
-        "<": f"<{_SKIPPED}{name}",
-        "＜": f"＜{_SKIPPED}{name}",
-        "&": rf"&(?i:lt|#0{{0,4}}60|#x0{{0,4}}3c);{_SKIPPED}{name}",
-        "\\": rf"\\(?i:u003c|x3c){_BEFORE_NAME}{name}",
-    }
-    return {first: re.compile(pattern).findall for first, pattern in patterns.items()}
+_TAG_NAME = rf"{_SKIPPED}([\w:\-|｜{INVISIBLE}]++)"
+_TAG_NAMES = {
+    "<": f"<{_TAG_NAME}",
+    "＜": f"＜{_TAG_NAME}",
+    "&": rf"&(?i:lt|#0{{0,4}}60|#x0{{0,4}}3c);{_TAG_NAME}",
+    "\\": rf"\\(?i:u003c|x3c){_BEFORE_NAME}([\w:\-|｜{INVISIBLE}]++)",
+}
+# By their first character: a search for one character takes a tenth of the time of one for a set of characters.
+_FIND_TAG_NAMES = {first: re.compile(pattern).findall for first, pattern in _TAG_NAMES.items()}
 
 
 @functools.cache
@@ -75,17 +64,13 @@ class MarkerNames:
         self._brackets = frozenset(brackets)
         names = (re.match(_NAME, beginning.lower().lstrip("_")) for beginning in beginnings)
         self._beginnings = tuple({name[0] for name in names if name is not None})
-        names_of_tags = (*self._tags, *self._beginnings)
-        letters = "".join(char for char in string.ascii_lowercase if char not in names_of_tags)
-        numbers = any(name.isdecimal() for name in names_of_tags)
-        self._find_tags = _tag_names(letters + letters.upper(), numbers=numbers)
         self._find_brackets = _bracket_names(numbers=any(key.isdecimal() for key in self._brackets))
         self._ordinary_tags = OrdinaryNames(self._may_begin_tag)
         self._ordinary_brackets = OrdinaryNames(lambda name: name_key(name) in self._brackets)
 
     def may_occur_in(self, text: str) -> bool:
         """Return false only if no marker that begins with a bracket occurs in the text, escaped or not."""
-        for first, find_names in self._find_tags.items():
+        for first, find_names in _FIND_TAG_NAMES.items():
             if first in text and not self._ordinary_tags.contain(find_names(text)):
                 return True
         return "[" in text and not self._ordinary_brackets.contain(self._find_brackets(text))

@@ -143,12 +143,3 @@ def test_every_string_of_a_value_is_listed() -> None:
     map_strings(value, record)
 
     assert sorted("abcdefg") == sorted(strings_of(value)) == sorted(mapped)
-
-
-def test_comparisons_in_code_give_no_names() -> None:
-    names = MarkerNames(["s", "tool"], ["inst"], [])
-
-    assert not names.may_occur_in("if (a < b && i < 10) List<T> < Y>")
-    assert names._ordinary_tags._known == set()
-    for tag in ("<s>", "<S>", "<x:tool>", "<1:tool>", "<a|", "< \u017f"):
-        assert names.may_occur_in(tag) == (tag != "<a|"), tag
