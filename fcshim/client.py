@@ -34,7 +34,7 @@ from fcshim.messages import (
     as_tools,
 )
 from fcshim.parse.dialect import Dialect
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
 from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -343,6 +343,15 @@ class _EventQueue:
 
     def restart(self) -> None:
         """Do nothing: events are handed on at once, so there are none when an attempt starts anew."""
+
+    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the reply. It runs once per chunk."""
+        decode, feed = exchange.feed, self.feed
+
+        def read(data: bytes) -> bool:
+            return feed(decode(data)) and not exchange.finished
+
+        return read
 
     def feed(self, batch: Batch) -> bool:
         """Take the events of one read. The next read waits until the caller has taken them."""

@@ -76,11 +76,15 @@ class ReplySink(Protocol):
         """Discard what was fed: another attempt starts the reply anew."""
         ...
 
-    def feed(self, batch: Batch) -> bool:
-        """Take the events of one read; return whether more may come now. The event loop calls it, so it must not block.
+    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the reply to an attempt, and returns whether more may come now.
 
-        Raises `UpstreamError` if the reply is unusable.
+        The event loop calls it, so it must not block. It raises `UpstreamError` if the reply is unusable.
         """
+        ...
+
+    def feed(self, batch: Batch) -> bool:
+        """Take events that came without a read; return whether more may come now. Raises `UpstreamError`."""
         ...
 
     def close(self, batch: Batch) -> None:
@@ -104,10 +108,6 @@ class AttemptObserver(Protocol):
 
     def end_attempt(self, batch: Batch) -> None:
         """Take note of the last events of the attempt."""
-        ...
-
-    def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply, and does what `_reader` does."""
         ...
 
 
@@ -255,7 +255,7 @@ class RequestAttempts:
                     exchange.upstream_request, headers=self._headers
                 ) as reply:
                     await self._check_status(reply)
-                    read = _reader(exchange, sink) if observer is None else observer.reader(exchange, sink)
+                    read = sink.reader(exchange)
                     while not await reply.read_into(read):
                         yield
                         if exchange.finished:
@@ -422,13 +422,3 @@ class RequestAttempts:
         constrained = ", with a constraint" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
         return True
-
-
-def _reader(exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
-    """Return the function that takes each read of the upstream's body. It runs once per chunk."""
-    decode, feed = exchange.feed, sink.feed
-
-    def read(data: bytes) -> bool:
-        return feed(decode(data)) and not exchange.finished
-
-    return read

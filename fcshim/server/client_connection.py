@@ -147,7 +147,7 @@ class ClientConnection:
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive
-        self._send = send
+        self._send = self._send_read = send
         self._body_timeout = body_timeout
         task = asyncio.current_task()
         assert task is not None
@@ -172,7 +172,7 @@ class ClientConnection:
         """Who is told of the request while it is served; None if nobody is."""
 
     def observe(self, observers: RequestObservers) -> None:
-        """Tell `observers` of the request, and of the response."""
+        """Tell `observers` of the request, and of the response but for what `write_nowait` sends."""
         self.observers = observers
         self._send = observers.watch_response(self._send)
 
@@ -268,7 +268,7 @@ class ClientConnection:
     def write_nowait(self, data: bytes) -> bool:
         """Send a chunk of the body without waiting.
 
-        Returns whether it was sent. If not, await `drain` before the next write.
+        Returns whether it was sent. If not, await `drain` before the next write. Observers know it as a part of a read.
         """
         if not data or self._ended:
             return True
@@ -277,7 +277,7 @@ class ClientConnection:
             return False
         # uvicorn's `send` suspends only under backpressure. Running its first step here saves a task wakeup for each
         # chunk.
-        steps = self._send({"type": "http.response.body", "body": data, "more_body": True}).__await__()
+        steps = self._send_read({"type": "http.response.body", "body": data, "more_body": True}).__await__()
         try:
             waiting = next(steps)
         except StopIteration:

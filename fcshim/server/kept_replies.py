@@ -6,79 +6,99 @@ are one object: a buffer that grows would move, and each chunk's object would li
 
 import itertools
 import time
-from array import array
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from fcshim.events import Event
 from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.server.observation import Read, RequestObserver, Write
+from fcshim.server.observation import Reads, RequestObserver
 
 KEPT_BYTES = 8 * 2**20
 """Bytes of the replies to one request, for a record or a trace: some 20,000 chunks."""
 CHUNK_BYTES = 200
 """What one kept chunk takes beside its data: an event with its text, a time and places in lists."""
-_WRITE_BYTES = 20
+_WRITE_BYTES = 40
+
+
+class _Block(NamedTuple):
+    """Some chunks: their times, their sizes and their bytes."""
+
+    times: Sequence[float]
+    sizes: Sequence[int]
+    data: bytes
 
 
 class ChunkLog:
     """Keeps chunks while there is room: `charge` counts bytes, and returns whether they may be kept."""
 
-    __slots__ = ("_charge", "_parts", "batches", "is_full", "sizes", "times")
+    __slots__ = ("_blocks", "_charge", "batches", "is_full")
 
     def __init__(self, charge: Callable[[int], bool]) -> None:
         self._charge = charge
-        self._parts: list[bytes] = []
+        self._blocks: list[_Block] = []
         self.is_full = False
         """Whether something was not kept. From then on, nothing is: a reply with a gap would be read wrongly."""
-        self.sizes = array("L")
-        self.times = array("d")
         self.batches: list[Batch | Event] = []
         """A single event of the first choice stands without its batch."""
 
     @property
     def data(self) -> bytes:
         """All bytes."""
-        return b"".join(self._parts)
+        return b"".join([block.data for block in self._blocks])
 
-    def add_reads(self, reads: Sequence[Read]) -> None:
+    @property
+    def first_at(self) -> float:
+        """The time of the first chunk; 0 without any."""
+        return self._blocks[0].times[0] if self._blocks else 0.0
+
+    def sizes(self) -> list[int]:
+        """Return the sizes of the chunks that are not empty."""
+        return [size for block in list(self._blocks) for size in block.sizes if size]
+
+    def add_reads(self, reads: Reads) -> None:
         """Keep some reads of an upstream's reply."""
-        came_at, _, data, batches = zip(*reads, strict=True)
-        if self._add(came_at, data, CHUNK_BYTES):
-            self.batches += [batch[0][1] if len(batch) == 1 and not batch[0][0] else batch for batch in batches]
+        if self._add(reads.at, reads.data, CHUNK_BYTES):
+            self.batches += map(_single_event, reads.batches) if reads.events is None else reads.events
 
     def add_last(self, batch: Batch) -> None:
         """Keep the last events of a reply, which came without bytes."""
-        now = time.monotonic()
-        self.add_reads([(now, now, b"", batch)])
+        if self._add((time.monotonic(),), (b"",), CHUNK_BYTES):
+            self.batches.append(batch)
 
-    def add_writes(self, writes: Sequence[Write]) -> None:
+    def add_writes(self, at: Sequence[float], data: Sequence[bytes]) -> None:
         """Keep some bytes that were passed on."""
-        at, data = zip(*writes, strict=True)
         self._add(at, data, _WRITE_BYTES)
 
     def chunks(self) -> list[tuple[float, bytes]]:
-        """Return the chunks with their times."""
-        data, ends = self.data, itertools.accumulate(self.sizes)
-        pairs = zip(self.times, self.sizes, ends, strict=False)  # a thread may see a block that is being added
-        return [(at, data[end - size : end]) for at, size, end in pairs]
+        """Return the chunks that are not empty, with their times."""
+        return [chunk for block in list(self._blocks) for chunk in _chunks(block)]
 
     def events(self) -> list[tuple[float, int, Event]]:
         """Return the events, each with its time and choice."""
-        pairs = zip(self.times, self.batches, strict=False)
+        # A thread may see a block that is being added.
+        pairs = zip((at for block in list(self._blocks) for at in block.times), self.batches, strict=False)
         return [(at, choice, event) for at, batch in pairs for choice, event in _as_batch(batch)]
 
     def first_choice(self) -> list[Event]:
         """Return the events of the first choice."""
-        return [event for _, choice, event in self.events() if choice == 0]
+        return [event for batch in self.batches for choice, event in _as_batch(batch) if choice == 0]
 
     def _add(self, times: Sequence[float], data: Sequence[bytes], overhead: int) -> bool:
         part = b"".join(data)
         self.is_full = self.is_full or not self._charge(len(part) + len(data) * overhead)
         if not self.is_full:
-            self._parts.append(part)
-            self.sizes.extend(map(len, data))
-            self.times.extend(times)
+            self._blocks.append(_Block(times, list(map(len, data)), part))
         return not self.is_full
+
+
+def _chunks(block: _Block) -> list[tuple[float, bytes]]:
+    ends = itertools.accumulate(block.sizes)
+    triples = zip(block.times, block.sizes, ends, strict=True)
+    return [(at, block.data[end - size : end]) for at, size, end in triples if size]
+
+
+def _single_event(batch: Batch) -> Batch | Event:
+    return batch[0][1] if len(batch) == 1 and not batch[0][0] else batch
 
 
 def _as_batch(batch: Batch | Event) -> Batch:
@@ -109,7 +129,7 @@ class KeptReplies(RequestObserver):
         """Keep the reply to the attempt."""
         self.replies.append(ChunkLog(self.room.charge))
 
-    def take_reads(self, reads: Sequence[Read]) -> None:
+    def take_reads(self, reads: Reads) -> None:
         """Keep some reads."""
         if self._limit:
             self.replies[-1].add_reads(reads)

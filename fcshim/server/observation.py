@@ -1,8 +1,8 @@
 """Observing a request while it is served: the one place that metrics, records, traces and the inspector are told from.
 
-Rule: nothing is observed where nobody asked for it. A chunk costs two clock readings and two tuples: observers are told
-of chunks in blocks, since a loop over many costs a fraction of many calls. What an observer does wrong is its own
-affair: it is left out, and the request goes on.
+Rule: nothing is observed where nobody asked for it. A chunk costs two clock readings and a tuple: observers are told of
+chunks in blocks, as sequences that functions in C work through, since a loop in Python over the chunks costs more than
+all else. What an observer does wrong is its own affair: it is left out, and the request goes on.
 """
 
 import logging
@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fcshim.config import ModelConfig
-from fcshim.dispatch import ReplySink
 from fcshim.errors import release_frames
-from fcshim.events import ToolCallEnd
+from fcshim.events import Event, ToolCallEnd
 from fcshim.messages import Request, text_of
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
@@ -23,15 +22,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fcshim.server")
 
-Read = tuple[float, float, bytes, Batch]
-"""One read of the upstream's reply: when it came, when its events had been passed on, its bytes, its events."""
-Write = tuple[float, bytes]
-"""Bytes that went to the client, and when those came from which they were made."""
-_BLOCK = 32
+_BLOCK = 64
 """Chunks that are told of at once: their memory is still in the processor's cache."""
-_MAX_WAIT = 0.5
-"""Seconds after which the next chunk ends a block."""
 _NO_EVENTS: Batch = []
+
+
+class Chunks(NamedTuple):
+    """Some bytes in the order in which they came, with their times."""
+
+    at: tuple[float, ...]
+    data: tuple[bytes, ...]
+
+
+class Reads(NamedTuple):
+    """Some reads of an upstream's reply, in their order; all sequences but `events` are of the same length."""
+
+    at: tuple[float, ...]
+    passed_at: tuple[float, ...]
+    """When the events of each had been passed on."""
+    data: tuple[bytes, ...]
+    batches: tuple[Batch, ...]
+    written: tuple[bytes, ...]
+    """What was made of each for the client; often empty."""
+    events: list[Event] | None
+    """The event of each read, if each brought one and the reply has one choice, as nearly all do."""
+
+
+def _single_events(batches: Sequence[Batch]) -> list[Event] | None:
+    try:
+        return [event for ((_, event),) in batches]
+    except ValueError:
+        return None
 
 
 class ObservedRun(NamedTuple):
@@ -52,7 +73,7 @@ class RequestObserver:
     """
 
     wants_writes = False
-    """Whether it is told of what goes to the client."""
+    """Whether it is told of what else goes to the client than what was made of reads."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Take the decoded request. A large one comes beside the event loop."""
@@ -60,8 +81,8 @@ class RequestObserver:
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Take note of an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
-    def take_reads(self, reads: Sequence[Read]) -> None:
-        """Take some reads of the attempt that began last."""
+    def take_reads(self, reads: Reads) -> None:
+        """Take some reads of the attempt that began last, and what the client got of them."""
 
     def fail_attempt(self, message: str) -> None:
         """Take note that the attempt failed."""
@@ -69,14 +90,14 @@ class RequestObserver:
     def end_attempt(self, batch: Batch) -> None:
         """Take the last events of the attempt, which came without bytes."""
 
-    def take_relayed(self, reads: Sequence[Write]) -> None:
-        """Take some reads of a reply that is relayed."""
+    def take_relayed(self, reads: Chunks) -> None:
+        """Take some reads of a reply that is relayed, which the client gets as they are."""
 
     def take_status(self, status: int) -> None:
         """Take note that the response has started; told to those that want writes."""
 
-    def take_writes(self, writes: Sequence[Write]) -> None:
-        """Take some writes of the response."""
+    def take_write(self, at: float, data: bytes) -> None:
+        """Take a write of the response that was made of no read: a ping, the end. Told to those that want writes."""
 
     def take_run(self, run: ObservedRun) -> None:
         """Take note of a call that ran in this proxy."""
@@ -94,15 +115,15 @@ class RequestObservers:
     def __init__(self, observers: Sequence[RequestObserver]) -> None:
         self._observers = list(observers)
         self._left_out: list[RequestObserver] = []
-        self._reads: list[Read] = []
-        self._relayed: list[Write] = []
-        self._writes: list[Write] = []
-        self._due = 0.0
-        self._now = time.monotonic()
-        """When the last read came: what it brought is written at once, so that a write needs no clock of its own."""
+        self._reads: list[tuple[float, float, bytes, Batch, bytes]] = []
+        self._relayed: list[tuple[float, bytes]] = []
+        self._has_choices = False
+        self._told = b""
+        """What was made of a read and is still to be sent: it is told of with the read, not once more."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Tell of the decoded request."""
+        self._has_choices = request.n > 1
         self._tell(lambda each: each.take_request(request, body, model))
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
@@ -120,35 +141,61 @@ class RequestObservers:
         self.catch_up()
         self._tell(lambda each: each.end_attempt(batch))
 
-    def reader(self, exchange: AnyExchange, sink: ReplySink) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the upstream's body. It runs once per chunk."""
-        decode, feed, clock = exchange.feed, sink.feed, time.monotonic
+    def reader(
+        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
+    ) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the upstream's body; see `dispatch.ReplySink`.
+
+        It runs once per chunk. `encode` makes of events what `write` sends to the client.
+        """
+        decode, clock, reads = exchange.feed, time.monotonic, self._reads
 
         def read(data: bytes) -> bool:
-            self._now = came_at = clock()
-            batch = _NO_EVENTS
+            at, batch = clock(), _NO_EVENTS
             try:
                 batch = decode(data)
-                return feed(batch) and not exchange.finished
-            finally:
-                passed_at = clock()
-                reads = self._reads
-                reads.append((came_at, passed_at, data, batch))
-                if passed_at > self._due or len(reads) >= _BLOCK:
-                    self.catch_up()
+                encoded = encode(batch)
+                is_sent = write(encoded)
+            except BaseException:
+                reads.append((at, clock(), data, batch, b""))
+                raise
+            reads.append((at, clock(), data, batch, encoded))
+            if len(reads) >= _BLOCK:
+                self.catch_up()
+            if is_sent:
+                return not exchange.finished
+            self._told = encoded
+            return False
 
         return read
 
+    def take_written(self, data: bytes) -> None:
+        """Tell of what was made of no read and written without waiting."""
+        if data:
+            self._told = data
+            self._tell_sent(data)
+
     def relay(self, data: bytes) -> None:
         """Tell of a read of a reply that is relayed, before it is written."""
-        self._now = time.monotonic()
-        self._relayed.append((self._now, data))
+        self._told = data
+        self._relayed.append((time.monotonic(), data))
         if len(self._relayed) >= _BLOCK:
             self.catch_up()
 
     def watch_response(self, send: "Send") -> "Send":
         """Return an ASGI `send` that tells of what it sends; the same one if nobody wants to know."""
-        return self._watched(send) if any(each.wants_writes for each in self._observers) else send
+        if not any(each.wants_writes for each in self._observers):
+            return send
+
+        def send_and_tell(message: "Message") -> Awaitable[None]:
+            data = message.get("body")
+            if "status" in message:
+                self._tell(lambda each: each.take_status(message["status"]))
+            elif data and data is not self._told:
+                self._tell_sent(data)
+            return send(message)
+
+        return send_and_tell
 
     def watch_tools(self, sources: Mapping[str, str]) -> CallListener:
         """Return what is told of the calls that run in this proxy; `sources` has the servers of the tools."""
@@ -168,18 +215,16 @@ class RequestObservers:
 
     def catch_up(self) -> None:
         """Tell of the chunks that wait for their block to be full."""
-        reads, relayed, writes = self._reads, self._relayed, self._writes
-        self._now = time.monotonic()
-        self._due = self._now + _MAX_WAIT
-        if reads:
-            self._reads = []
+        if self._reads:
+            at, passed_at, data, batches, written = zip(*self._reads, strict=True)
+            events = None if self._has_choices else _single_events(batches)
+            reads = Reads(at, passed_at, data, batches, written, events)
+            self._reads.clear()
             self._tell(lambda each: each.take_reads(reads))
-        if relayed:
-            self._relayed = []
+        if self._relayed:
+            relayed = Chunks(*zip(*self._relayed, strict=True))
+            self._relayed.clear()
             self._tell(lambda each: each.take_relayed(relayed))
-        if writes:
-            self._writes = []
-            self._tell(lambda each: each.take_writes(writes))
 
     def end(self, status: int, error: str) -> None:
         """Tell that the response has ended."""
@@ -189,19 +234,11 @@ class RequestObservers:
             self._guard(observer, lambda each: each.end(status, error))
         self._observers = []  # they know the connection, which knows them: such cycles stay until a full collection
 
-    def _watched(self, send: "Send") -> "Send":
-        def send_and_tell(message: "Message") -> Awaitable[None]:
-            data = message.get("body")
-            if data:
-                writes = self._writes
-                writes.append((self._now, data))
-                if len(writes) >= 2 * _BLOCK:
-                    self.catch_up()
-            elif "status" in message:
-                self._tell(lambda each: each.take_status(message["status"]))
-            return send(message)
-
-        return send_and_tell
+    def _tell_sent(self, data: bytes) -> None:
+        """Tell of a write that was made of no read."""
+        self.catch_up()
+        now = time.monotonic()
+        self._tell(lambda each: each.take_write(now, data))
 
     def _tell(self, tell: Callable[[RequestObserver], None]) -> None:
         for observer in list(self._observers):

@@ -4,22 +4,22 @@ Rule: most reads cost an addition; everything else happens at the ends of calls,
 """
 
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from fcshim.codecs.routes import RouteMatch
 from fcshim.config import ModelConfig
-from fcshim.events import Event, Stop, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.events import Event, Stop, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.observation import ObservedRun, Read, RequestObserver, Write
+from fcshim.server.observation import Chunks, ObservedRun, Reads, RequestObserver
 from fcshim.server.relayed_usage import RelayedUsage
 
 NO_DIALECT = "native"
 """In place of a dialect, where the upstream reads the calls itself."""
-_FREQUENT = (Text, ToolCallChunk)
+_FACTS = frozenset({ToolCallEnd, Usage, Stop})
+"""The events that tell more than a piece of the reply."""
 _MAX_OBSERVED = 10_000
 """Calls, attempts and runs of tools of one request that are kept."""
 
@@ -114,18 +114,19 @@ class ObservedRequest(RequestObserver):
             exchange = self.attempts[-1].exchange
             self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(exchange.reading)]
 
-    def take_reads(self, reads: Sequence[Read]) -> None:
+    def take_reads(self, reads: Reads) -> None:
         """Take some reads."""
-        self.own_seconds += sum([passed_at - came_at for came_at, passed_at, _, _ in reads])
-        for _, passed_at, _, batch in reads:
-            if len(batch) != 1 or type(batch[0][1]) not in _FREQUENT or not self.first_event_at:
-                self._take_events(batch, passed_at)
+        self.own_seconds += sum(reads.passed_at) - sum(reads.at)
+        if reads.events is not None and self.first_event_at and _FACTS.isdisjoint(map(type, reads.events)):
+            return
+        for batch, passed_at in zip(reads.batches, reads.passed_at, strict=True):
+            self._take_events(batch, passed_at)
 
-    def take_relayed(self, reads: Sequence[Write]) -> None:
+    def take_relayed(self, reads: Chunks) -> None:
         """Take some reads of a relayed reply."""
         self.is_relayed = True
-        self.first_event_at = self.first_event_at or reads[0][0]
-        self._relayed_usage.add(data for _, data in reads)
+        self.first_event_at = self.first_event_at or reads.at[0]
+        self._relayed_usage.add(reads.data)
 
     def take_run(self, run: ObservedRun) -> None:
         """Take note of a call that ran in this proxy."""
@@ -143,7 +144,8 @@ class ObservedRequest(RequestObserver):
         if batch and not self.first_event_at:
             self.first_event_at = at
         for _, event in batch:
-            self._take_event(event)
+            if type(event) in _FACTS:
+                self._take_event(event)
 
     def _take_event(self, event: Event) -> None:
         match event:

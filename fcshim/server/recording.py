@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,9 +19,9 @@ import msgspec
 from fcshim.config import Config
 from fcshim.config.credentials import CredentialMask
 from fcshim.errors import ConfigError
-from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk, event_to_dict
+from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk
 from fcshim.server.kept_replies import KEPT_BYTES, ChunkLog, KeptReplies
-from fcshim.server.observation import Write
+from fcshim.server.observation import Chunks
 from fcshim.server.observed_request import ObservedAttempt, ObservedRequest
 from fcshim.server.request_log import config_secrets
 
@@ -95,9 +95,9 @@ class Recording(KeptReplies):
         """Whether a part of the replies was not kept."""
         return any(log.is_full for log in (*self.replies, self.relayed))
 
-    def take_relayed(self, reads: Sequence[Write]) -> None:
+    def take_relayed(self, reads: Chunks) -> None:
         """Record each read."""
-        self.relayed.add_writes(reads)
+        self.relayed.add_writes(reads.at, reads.data)
 
     def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
         """Write the record."""
@@ -153,8 +153,8 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
         "reply": log.data.decode("utf-8", "replace"),
-        "reads": [len(chunk) for _, chunk in log.chunks() if chunk],
-        "events": [event_to_dict(event) for event in log.first_choice()],
+        "reads": log.sizes(),
+        "events": log.first_choice(),
     }
     return {
         "type": "attempt",
@@ -172,11 +172,13 @@ def _why_withheld(recording: Recording, mask: CredentialMask) -> str:
     """Return why nothing of the content is recorded; empty if it is."""
     if mask.overflowed:
         return "the request has too many different credentials"
+    if not mask.is_needed:
+        return ""
     seen = recording.seen
     texts = [recording.relayed.data.decode("utf-8", "replace")]
     texts += [attempt.exchange.reading.text for attempt in seen.attempts]
     texts += [joined_text(log.first_choice()) for log in recording.replies]
-    repeats = any(mask.mask_text(text) != text for text in texts) or (mask.is_needed and seen.is_relayed)
+    repeats = seen.is_relayed or any(mask.mask_text(text) != text for text in texts)
     return "the reply may repeat a credential of the request" if repeats else ""
 
 

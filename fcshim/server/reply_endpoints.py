@@ -22,7 +22,7 @@ from fcshim.dispatch import ExchangeFactory, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
@@ -95,9 +95,25 @@ class RequestHandler:
         if self._tool_loop is not None:
             self._tool_loop.restart()
 
+    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
+        """Return the function that takes each read of the reply, encodes its events and writes them.
+
+        It runs once per chunk. Whether anybody observes the request is decided here, once for an attempt.
+        """
+        decode, encode, write = exchange.feed, self._encode, self._connection.write_nowait
+
+        def read(data: bytes) -> bool:
+            return write(encode(decode(data))) and not exchange.finished
+
+        observers = self._connection.observers
+        return read if observers is None else observers.reader(exchange, encode, write)
+
     def feed(self, batch: Batch) -> bool:
-        """Encode the events of one read and write them; return false if the client reads slowly."""
-        return self._connection.write_nowait(self._encode(batch))
+        """Encode events and write them; return false if the client reads slowly."""
+        data = self._encode(batch)
+        if self._connection.observers is not None:
+            self._connection.observers.take_written(data)
+        return self._connection.write_nowait(data)
 
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""

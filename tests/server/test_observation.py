@@ -1,20 +1,33 @@
 """Observers of requests: what one does wrong or slowly is no affair of the request, nor of the others."""
 
+import functools
 import logging
 import threading
 
 import pytest
 
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.routes import find_route
 from fcshim.config import Config
+from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.response import StreamedResponse
 from fcshim.server.app import create_app
-from fcshim.server.observation import RequestObserver
-from fcshim.server.recording import _MAX_WAITING, Recorder
-from tests.server.proxy import CALL, chat_body, http_client, post_chat, running_app, stream_documents
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.inspector.capture import CaptureRing
+from fcshim.server.metrics import Metrics
+from fcshim.server.observation import RequestObserver, RequestObservers
+from fcshim.server.observed_request import ObservedRequest
+from fcshim.server.recording import _MAX_WAITING, Recorder, Recording
+from tests.scripted import text_chunk
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_app, stream_documents
 from tests.server.raw_upstream import raw_upstream, stream_texts
+from tests.server.test_api_pairs import IDENTITY
+from tests.steps import steps
 
 HOOKS = [
     *("take_request", "begin_attempt", "take_reads", "end_attempt", "take_relayed"),
-    *("take_status", "take_writes", "end"),
+    *("take_status", "take_write", "end"),
 ]
 
 
@@ -100,7 +113,7 @@ async def test_chunks_are_told_of_in_their_order_and_all_of_them():
         wants_writes = True
 
         def take_reads(self, reads) -> None:
-            taken.extend(data for _, _, data, _ in reads)
+            taken.extend(reads.data)
 
     _, _, _ = await observed_reply(Keeper)
     texts = b"".join(taken)
@@ -125,3 +138,33 @@ async def test_a_disk_that_hangs_holds_up_no_request_and_what_waits_has_a_limit(
     assert {200} == statuses
     assert _MAX_WAITING == written
     assert 2 == caplog.text.count("too many requests wait to be written")
+
+
+OBSERVERS = {
+    "the facts alone": lambda _: [],
+    "figures": lambda seen: [Metrics("http://unused").begin(seen)],
+    "the inspector": lambda seen: [CaptureRing(Config(upstream="http://unused")).begin(seen)],
+    "a record": lambda seen: [Recording(seen, lambda _: None)],
+}
+
+
+def steps_of_a_chunk(observe=None) -> float:
+    """Count the instructions for one more chunk of text, which is decoded, told to observers and encoded."""
+    request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=True)
+    exchange, encode = Exchange(request, upstream=OPENAI_CHAT), StreamedResponse(request, IDENTITY, OPENAI_CHAT).feed
+    exchange.prepare()
+    read = lambda data: encode(exchange.feed(data)) != b"" and not exchange.finished  # noqa: E731 - as short as it gets
+    if observe is not None:
+        scope = {"method": "POST", "path": CHAT, "raw_path": CHAT.encode(), "headers": []}
+        seen = ObservedRequest("id", find_route("POST", CHAT), ClientConnection(scope, None, None))
+        observers = RequestObservers([seen, *observe(seen)])
+        observers.begin_attempt(exchange, "", native=False)
+        read = observers.reader(exchange, encode, lambda data: data != b"")
+    chunk = text_chunk("some text")
+    few, many = [steps(functools.partial(list, map(read, [chunk] * count))) for count in (128, 640)]
+    return (many - few) / 512
+
+
+@pytest.mark.parametrize("kind", OBSERVERS)
+async def test_a_chunk_costs_few_instructions_whoever_observes_it(kind):
+    assert steps_of_a_chunk(OBSERVERS[kind]) - steps_of_a_chunk() < 60

@@ -21,7 +21,7 @@ from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.inspector.decoded_reply import DecodedReply, decode_reply, masked_reply, relayed_reply
 from fcshim.server.kept_replies import CHUNK_BYTES, ChunkLog
-from fcshim.server.observation import Read, RequestObserver, Write
+from fcshim.server.observation import Chunks, Reads, RequestObserver
 from fcshim.server.observed_request import ObservedRequest
 from fcshim.server.request_log import config_secrets
 
@@ -46,7 +46,7 @@ class AttemptCapture:
     @property
     def first_at(self) -> float:
         """When the first chunk came; 0 if none has."""
-        return self.log.times[0] if self.log.times else 0.0
+        return self.log.first_at
 
 
 class _RingRoom:
@@ -127,13 +127,18 @@ class Capture(RequestObserver):
         if self.attempts and batch:
             self.attempts[-1].log.add_last(batch)
 
-    def take_reads(self, reads: Sequence[Read]) -> None:
-        """Keep some reads of the attempt."""
+    def take_reads(self, reads: Reads) -> None:
+        """Keep some reads of the attempt, and what the client got of them."""
         self.attempts[-1].log.add_reads(reads)
+        self.sent.add_writes(reads.at, reads.written)
 
-    def take_writes(self, writes: Sequence[Write]) -> None:
-        """Keep some writes of the response."""
-        self.sent.add_writes(writes)
+    def take_relayed(self, reads: Chunks) -> None:
+        """Keep some reads of a reply that is relayed."""
+        self.sent.add_writes(reads.at, reads.data)
+
+    def take_write(self, at: float, data: bytes) -> None:
+        """Keep another write of the response."""
+        self.sent.add_writes([at], [data])
 
     def take_status(self, status: int) -> None:
         """Keep the status."""

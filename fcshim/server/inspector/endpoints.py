@@ -96,6 +96,8 @@ class InspectorEndpoints:
             raise RequestError("expected GET", status=405)
         if path == "requests":
             captures = self._ring.newest_first()[:_MAX_LISTED]
+            for capture in captures:
+                capture.catch_up()
             found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
             await _respond(connection, {"requests": found})
         elif path.startswith("requests/"):

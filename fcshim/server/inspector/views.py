@@ -70,7 +70,7 @@ def summary_of(capture: Capture) -> RequestSummary:
     replies = _replies(capture)
     events = [event for reply in replies for _, event in reply.events]
     chunks = [attempt.first_at for attempt in capture.attempts if attempt.first_at]
-    first = min(chunks, default=capture.sent.times[0] if capture.sent.times else 0.0)
+    first = min(chunks, default=capture.sent.first_at)
     usage = capture.usage or next((event for event in reversed(events) if isinstance(event, Usage)), None)
     return RequestSummary(
         id=capture.id,
@@ -158,7 +158,7 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
         "response": {
             "status": capture.status,
             "body": shown(capture.response_text()),
-            "chunks": len(capture.sent.times),
+            "chunks": len(capture.sent.sizes()),
         },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
