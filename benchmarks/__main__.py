@@ -11,7 +11,6 @@ BENCHMARKS = (
     ("parser",),
     ("dialects",),
     ("proxy",),
-    ("inspector",),
     ("observers",),
     ("apis",),
     ("servers",),

@@ -1,59 +1,74 @@
-"""What observing requests costs: CPU per chunk of the proxy with figures, records and traces, beside none, in one run.
+"""What observing requests costs: a chunk with the inspector, figures, records and traces, beside none, in one run.
 
-Rule: as in `benchmarks.proxy`. All configurations run in one process and take turns of a second, so that other work on
-the machine slows all of them down.
+Rule: as in `benchmarks.proxy.lockstep`. All configurations run in one process and take turns, so that other work on the
+machine slows all of them down.
 """
 
-import statistics
+import asyncio
+import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.proxy.__main__ import measure_costs
-from benchmarks.proxy.processes import proxy_variants, scripted_upstream
+from benchmarks.proxy.lockstep import lockstep_proxies, seconds_of_a_chunk
 from benchmarks.proxy.upstream import CALL, TEXT
 from benchmarks.proxy.variants import COLLECTOR
 from benchmarks.report import Report, arguments
 
-_RATE = 4_000
-_SECONDS = 0.8
 _NO_COLLECTOR: dict[str, str | bool] = {COLLECTOR: "http://127.0.0.1:9"}
 """Nobody listens there: what an export costs is the collector's affair, the spans are made all the same."""
+_LIMITS = {"--inspect": 1.05, "--metrics": 1.05, "--record": 1.05, "traces": 1.1}
 
 
 def main() -> int:
     """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
-    rounds = 4 if options.quick else 15
     report = Report("observers")
-    with tempfile.TemporaryDirectory() as folder, scripted_upstream() as upstream:
+    with tempfile.TemporaryDirectory() as folder:
         variants = _variants(Path(folder))
-        with proxy_variants(upstream, variants) as running:
-            cases = [(name, kind) for kind in (TEXT, CALL) for name in variants]
-            found = [
-                {case: measure_costs(running[case[0]], case[1], _RATE, _SECONDS).cpu for case in each}
-                for each in [cases, cases[::-1]] * (rounds // 2)
-            ]
-    # Other work on the machine can only add.
-    costs = {case: statistics.quantiles([each[case] for each in found], n=4)[0] for case in cases}
-    rows = [(f"{name}, {kind}", cpu, cpu / costs["off", kind]) for (name, kind), cpu in costs.items()]
-    report.table(
-        f"{_RATE:,} chunks a second, lower quartile of {len(found)} turns",
-        ("observed by, reply", "us CPU a chunk", "x off"),
-        rows,
-    )
-    for name in ("--metrics", "traces"):
-        report.bar(f"{TEXT}: CPU with {name} beside without", costs[name, TEXT] / costs["off", TEXT], 1.1, "x")
+        asyncio.run(_measure(report, variants, rounds=10 if options.quick else 40))
+        if shutil.which("valgrind") is None:
+            print("valgrind is not installed: instructions are not counted", file=sys.stderr)
+        elif not options.quick:
+            asyncio.run(_count(report, variants))
     return report.finish(options.json)
+
+
+async def _measure(report: Report, variants: Mapping[str, Mapping[str, str | bool]], *, rounds: int) -> None:
+    cases = [(name, kind) for kind in (TEXT, CALL) for name in variants]
+    async with lockstep_proxies(variants) as proxies:
+        for case in cases:
+            await proxies.warm_up(*case)
+        found = [{case: await proxies.measure_seconds(*case) for case in cases} for _ in range(rounds)]
+    costs = {case: seconds_of_a_chunk([each[case] for each in found]) * 1e6 for case in cases}
+    _report(report, f"CPU of a chunk, lower quartile of {rounds} rounds", "us", costs)
+
+
+async def _count(report: Report, variants: Mapping[str, Mapping[str, str | bool]]) -> None:
+    async with lockstep_proxies(variants, counted=True) as proxies:
+        costs = {
+            (name, kind): await proxies.count_instructions(name, kind) for kind in (TEXT, CALL) for name in variants
+        }
+    _report(report, "Instructions of a chunk, without those of the kernel", "instructions", costs)
+
+
+def _report(report: Report, title: str, unit: str, costs: Mapping[tuple[str, str], float]) -> None:
+    rows = [(f"{name}, {kind}", cost, cost / costs["off", kind]) for (name, kind), cost in costs.items()]
+    report.table(title, ("observed by, reply", unit, "x off"), rows)
+    for kind in (TEXT, CALL):
+        for name, limit in _LIMITS.items():
+            report.bar(f"{kind}: {unit} with {name} beside without", costs[name, kind] / costs["off", kind], limit, "x")
 
 
 def _variants(folder: Path) -> dict[str, dict[str, str | bool]]:
     return {
         "off": {},
+        "--inspect": {"inspect": True, "inspect_bytes": "4000000"},
         "--metrics": {"metrics": True},
         "--record": {"record": str(folder / "records")},
         "traces": _NO_COLLECTOR,
-        "all": {"metrics": True, "record": str(folder / "all"), **_NO_COLLECTOR},
+        "all": {"inspect": True, "metrics": True, "record": str(folder / "all"), **_NO_COLLECTOR},
     }
 
 

@@ -3,13 +3,12 @@
 Rule: loopback and free ports; every process is terminated at the end of its context.
 """
 
-import json
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,17 +91,6 @@ def proxy(name: str, upstream: Process, folder: Path, *options: str) -> Iterator
         (folder / "nginx.conf").write_text(settings)
     with _running(commands[name], port) as process:
         yield process
-
-
-@contextmanager
-def proxy_variants(upstream: Process, variants: Mapping[str, Mapping[str, str | bool]]) -> Iterator[dict[str, Process]]:
-    """Run `fcshim` once with several configurations, by their flags; each listens on a port of its own."""
-    ports = {name: free_port() for name in variants}
-    common = {"upstream": f"http://127.0.0.1:{upstream.port}", "log_level": "error"}
-    flags = [{**common, "port": str(ports[name]), **each} for name, each in variants.items()]
-    command = [sys.executable, "-m", "benchmarks.proxy.variants", json.dumps(flags)]
-    with _running(command, ports[next(reversed(ports))]) as process:
-        yield {name: Process(port, process.pid) for name, port in ports.items()}
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import uvloop
 
 FILLER = "the quick brown fox jumps "
 TEXT, CALL, TURNS = "text", "call", "turns"
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_CALL_START = '<function_call>\n{"name": "write", "arguments": {"text": "'
-_CALL_END = '"}}\n</function_call>'
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+CALL_START = '<function_call>\n{"name": "write", "arguments": {"text": "'
+CALL_END = '"}}\n</function_call>'
 _open: set["PacedStream"] = set()
 
 
@@ -72,19 +72,19 @@ class PacedStream(asyncio.Protocol):
         kind, count, pause, *_ = messages[-1]["content"].split(":")
         _open.add(self)
         try:
-            self.transport.write(_HEAD + encode_event(""))
+            self.transport.write(HEAD + encode_event(""))
             if kind == TURNS:
                 marks = [each["content"].rpartition(":")[2] for each in messages if each["role"] == "user"]
                 self.transport.write(encode_event(f"{' '.join(marks)}\n"))
             if kind == CALL:
-                self.transport.write(encode_event(_CALL_START))
+                self.transport.write(encode_event(CALL_START))
             due = time.monotonic()
             for _ in range(int(count)):
                 due += float(pause)
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 self.transport.write(encode_event(f"@{time.monotonic():.6f} {FILLER}"))
             if kind == CALL:
-                self.transport.write(encode_event(_CALL_END))
+                self.transport.write(encode_event(CALL_END))
             self.transport.write(encode_event(None, "stop") + http_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         finally:
             _open.discard(self)

@@ -4,6 +4,7 @@ Rule: two processes of the same program differ by more than some features cost: 
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -26,21 +27,31 @@ class _BusyServer(ProxyServer):
         return await uvicorn.Server.on_tick(self, counter)
 
 
-async def serve_all(variants: list[dict[str, str | bool]]) -> None:
-    """Serve the configuration of each set of flags until the process ends."""
+class _StillServer(ProxyServer):
+    """A server that does nothing but what it is asked for, so that its instructions can be counted."""
+
+    async def main_loop(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def serve_all(variants: list[dict[str, str | bool]], *, still: bool = False) -> None:
+    """Serve the configuration of each set of flags until the process ends; `still`: without ticks and collections."""
     silence_library_logs()
-    await asyncio.gather(*(_serve(flags) for flags in variants))
+    if still:
+        gc.disable()
+    await asyncio.gather(*(_serve(flags, _StillServer if still else _BusyServer) for flags in variants))
 
 
-async def _serve(flags: dict[str, str | bool]) -> None:
+async def _serve(flags: dict[str, str | bool], server: type[ProxyServer]) -> None:
     collector = flags.pop(COLLECTOR, "")
     if collector:
         os.environ[COLLECTOR] = str(collector)
     config = load_config(flags)
     app = create_app(config)
     os.environ.pop(COLLECTOR, None)
-    await _BusyServer(config, app).serve(sockets=[listen(config)])
+    await server(config, app).serve(sockets=[listen(config)])
 
 
 if __name__ == "__main__":
-    uvloop.run(serve_all(json.loads(sys.argv[1])))
+    *options, flag_sets = sys.argv[1:]
+    uvloop.run(serve_all(json.loads(flag_sets), still="--still" in options))

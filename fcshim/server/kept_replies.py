@@ -1,108 +1,93 @@
 """The replies to a request as they came: the bytes of each read, its time and its events, within a limit.
 
-Rule: to keep a block of chunks costs a join and some appends; views are made when somebody looks. The bytes of a block
-are one object: a buffer that grows would move, and each chunk's object would lie where no cache has it.
+Rule: what is kept is what exists anyway, as it is; views are made when somebody looks.
 """
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from fcshim.events import Event
 from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.server.observation import Reads, RequestObserver
+from fcshim.server.observation import Read, Reads, RequestObserver
 
-KEPT_BYTES = 8 * 2**20
-"""Bytes of the replies to one request, for a record or a trace: some 20,000 chunks."""
-CHUNK_BYTES = 200
-"""What one kept chunk takes beside its data: an event with its text, a time and places in lists."""
-_WRITE_BYTES = 40
-
-
-class _Block(NamedTuple):
-    """Some chunks: their times, their sizes and their bytes."""
-
-    times: Sequence[float]
-    sizes: Sequence[int]
-    data: bytes
+KEPT_BYTES = 12 * 2**20
+"""Bytes of the replies to one request, for a record or a trace: some 17,000 chunks."""
+CHUNK_BYTES = 300
+"""What one kept chunk takes beside its bytes: their objects, an event with its text, a time, a tuple."""
 
 
 class ChunkLog:
-    """Keeps chunks while there is room: `charge` counts bytes, and returns whether they may be kept."""
+    """Keeps chunks while there is room: `charge` counts bytes, and returns whether they may be kept.
 
-    __slots__ = ("_blocks", "_charge", "batches", "is_full")
+    `written`: the bytes that went to the client are of interest, not those that came from the upstream.
+    """
 
-    def __init__(self, charge: Callable[[int], bool]) -> None:
+    __slots__ = ("_blocks", "_charge", "_side", "is_full")
+
+    def __init__(self, charge: Callable[[int], bool], *, written: bool = False) -> None:
         self._charge = charge
-        self._blocks: list[_Block] = []
+        self._side: Literal[1, 3] = 3 if written else 1
+        self._blocks: list[Sequence[Read]] = []
         self.is_full = False
         """Whether something was not kept. From then on, nothing is: a reply with a gap would be read wrongly."""
-        self.batches: list[Batch | Event] = []
-        """A single event of the first choice stands without its batch."""
 
     @property
     def data(self) -> bytes:
         """All bytes."""
-        return b"".join([block.data for block in self._blocks])
+        return b"".join([data for _, data in self.chunks()])
 
     @property
     def first_at(self) -> float:
         """The time of the first chunk; 0 without any."""
-        return self._blocks[0].times[0] if self._blocks else 0.0
+        return self._blocks[0][0][0] if self._blocks else 0.0
 
-    def sizes(self) -> list[int]:
-        """Return the sizes of the chunks that are not empty."""
-        return [size for block in list(self._blocks) for size in block.sizes if size]
-
-    def add_reads(self, reads: Reads) -> None:
-        """Keep some reads of an upstream's reply."""
-        if self._add(reads.at, reads.data, CHUNK_BYTES):
-            self.batches += map(_single_event, reads.batches) if reads.events is None else reads.events
+    def add(self, reads: Reads) -> bool:
+        """Keep some reads; return whether there was room."""
+        self.is_full = self.is_full or not self._charge(reads.size + len(reads.reads) * CHUNK_BYTES)
+        if not self.is_full:
+            self._blocks.append(reads.reads)
+        return not self.is_full
 
     def add_last(self, batch: Batch) -> None:
         """Keep the last events of a reply, which came without bytes."""
-        if self._add((time.monotonic(),), (b"",), CHUNK_BYTES):
-            self.batches.append(batch)
+        self.add(Reads([(time.monotonic(), b"", batch, b"")], 0))
 
-    def add_writes(self, at: Sequence[float], data: Sequence[bytes]) -> None:
-        """Keep some bytes that were passed on."""
-        self._add(at, data, _WRITE_BYTES)
+    def add_write(self, at: float, data: bytes) -> None:
+        """Keep bytes that were made of no read."""
+        self.add(Reads([(at, b"", [], data)], len(data)))
+
+    def share(self, reads: Reads) -> None:
+        """Keep reads that another log has kept, which therefore take no further room."""
+        if not self.is_full:
+            self._blocks.append(reads.reads)
 
     def chunks(self) -> list[tuple[float, bytes]]:
         """Return the chunks that are not empty, with their times."""
-        return [chunk for block in list(self._blocks) for chunk in _chunks(block)]
+        side = self._side
+        return [(read[0], read[side]) for read in self._reads() if read[side]]
 
     def events(self) -> list[tuple[float, int, Event]]:
         """Return the events, each with its time and choice."""
-        # A thread may see a block that is being added.
-        pairs = zip((at for block in list(self._blocks) for at in block.times), self.batches, strict=False)
-        return [(at, choice, event) for at, batch in pairs for choice, event in _as_batch(batch)]
+        return [(read[0], choice, event) for read in self._reads() for choice, event in _as_batch(read[2])]
 
     def first_choice(self) -> list[Event]:
         """Return the events of the first choice."""
-        return [event for batch in self.batches for choice, event in _as_batch(batch) if choice == 0]
+        found: list[Event] = []
+        for _, _, events, _ in self._reads():
+            if isinstance(events, list):
+                found += [event for choice, event in events if choice == 0]
+            else:
+                found.append(events)
+        return found
 
-    def _add(self, times: Sequence[float], data: Sequence[bytes], overhead: int) -> bool:
-        part = b"".join(data)
-        self.is_full = self.is_full or not self._charge(len(part) + len(data) * overhead)
-        if not self.is_full:
-            self._blocks.append(_Block(times, list(map(len, data)), part))
-        return not self.is_full
-
-
-def _chunks(block: _Block) -> list[tuple[float, bytes]]:
-    ends = itertools.accumulate(block.sizes)
-    triples = zip(block.times, block.sizes, ends, strict=True)
-    return [(at, block.data[end - size : end]) for at, size, end in triples if size]
+    def _reads(self) -> Iterable[Read]:
+        return itertools.chain.from_iterable(list(self._blocks))  # more may be added while a thread looks
 
 
-def _single_event(batch: Batch) -> Batch | Event:
-    return batch[0][1] if len(batch) == 1 and not batch[0][0] else batch
-
-
-def _as_batch(batch: Batch | Event) -> Batch:
-    return batch if isinstance(batch, list) else [(0, batch)]
+def _as_batch(events: Event | Batch) -> Batch:
+    return events if isinstance(events, list) else [(0, events)]
 
 
 class _ReplyRoom:
@@ -123,6 +108,7 @@ class KeptReplies(RequestObserver):
     def __init__(self, limit: int) -> None:
         self.replies: list[ChunkLog] = []
         self._limit = limit
+        self.wants_reads = limit > 0
         self.room = _ReplyRoom(limit)
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:  # noqa: ARG002
@@ -131,8 +117,7 @@ class KeptReplies(RequestObserver):
 
     def take_reads(self, reads: Reads) -> None:
         """Keep some reads."""
-        if self._limit:
-            self.replies[-1].add_reads(reads)
+        self.replies[-1].add(reads)
 
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events."""

@@ -1,8 +1,8 @@
 """Observing a request while it is served: the one place that metrics, records, traces and the inspector are told from.
 
-Rule: nothing is observed where nobody asked for it. A chunk costs two clock readings and a tuple: observers are told of
-chunks in blocks, as sequences that functions in C work through, since a loop in Python over the chunks costs more than
-all else. What an observer does wrong is its own affair: it is left out, and the request goes on.
+Rule: nothing is observed where nobody asked for it. A chunk costs two clock readings, and a tuple where reads are kept.
+Nothing looks at a chunk again while the reply runs: by then it is in no cache, and to fetch it costs more than all
+else. What an observer does wrong is its own affair: it is left out, and the request goes on.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fcshim.config import ModelConfig
 from fcshim.errors import release_frames
-from fcshim.events import Event, ToolCallEnd
+from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, text_of
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
@@ -23,36 +23,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fcshim.server")
 
 _BLOCK = 64
-"""Chunks that are told of at once: their memory is still in the processor's cache."""
+"""Reads that are told of at once."""
 _NO_EVENTS: Batch = []
+_PIECES = frozenset({Text, Reasoning, ToolCallChunk})
+"""The events that are no more than a piece of the reply."""
 
 
-class Chunks(NamedTuple):
-    """Some bytes in the order in which they came, with their times."""
+Read = tuple[float, bytes, Event | Batch, bytes]
+"""A read of the upstream's reply: when it came, its bytes, its events, and what was made of it for the client.
 
-    at: tuple[float, ...]
-    data: tuple[bytes, ...]
+A single piece of the first choice stands without its batch. What is relayed stands on both sides; a write that was made
+of no read has empty bytes as its read.
+"""
 
 
 class Reads(NamedTuple):
-    """Some reads of an upstream's reply, in their order; all sequences but `events` are of the same length."""
+    """Some reads in their order; whoever keeps them must not change them."""
 
-    at: tuple[float, ...]
-    passed_at: tuple[float, ...]
-    """When the events of each had been passed on."""
-    data: tuple[bytes, ...]
-    batches: tuple[Batch, ...]
-    written: tuple[bytes, ...]
-    """What was made of each for the client; often empty."""
-    events: list[Event] | None
-    """The event of each read, if each brought one and the reply has one choice, as nearly all do."""
-
-
-def _single_events(batches: Sequence[Batch]) -> list[Event] | None:
-    try:
-        return [event for ((_, event),) in batches]
-    except ValueError:
-        return None
+    reads: Sequence[Read]
+    size: int
+    """The bytes on both sides."""
 
 
 class ObservedRun(NamedTuple):
@@ -72,6 +62,8 @@ class RequestObserver:
     The event loop calls it, so it must not block: what may take long has a queue of its own, with a limit.
     """
 
+    wants_reads = False
+    """Whether it is told of the reads of replies that are not relayed."""
     wants_writes = False
     """Whether it is told of what else goes to the client than what was made of reads."""
 
@@ -81,8 +73,14 @@ class RequestObserver:
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Take note of an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
+    def take_events(self, at: float, batch: Batch) -> None:
+        """Take the events of a read that brought more than a piece of the reply, and of the first that brought any."""
+
+    def take_seconds(self, seconds: float) -> None:
+        """Take the time that the proxy itself took for the reads since the last time that it was told."""
+
     def take_reads(self, reads: Reads) -> None:
-        """Take some reads of the attempt that began last, and what the client got of them."""
+        """Take some reads of the attempt that began last; told to those that want reads."""
 
     def fail_attempt(self, message: str) -> None:
         """Take note that the attempt failed."""
@@ -90,7 +88,7 @@ class RequestObserver:
     def end_attempt(self, batch: Batch) -> None:
         """Take the last events of the attempt, which came without bytes."""
 
-    def take_relayed(self, reads: Chunks) -> None:
+    def take_relayed(self, reads: Reads) -> None:
         """Take some reads of a reply that is relayed, which the client gets as they are."""
 
     def take_status(self, status: int) -> None:
@@ -115,15 +113,16 @@ class RequestObservers:
     def __init__(self, observers: Sequence[RequestObserver]) -> None:
         self._observers = list(observers)
         self._left_out: list[RequestObserver] = []
-        self._reads: list[tuple[float, float, bytes, Batch, bytes]] = []
-        self._relayed: list[tuple[float, bytes]] = []
-        self._has_choices = False
+        self._reads: list[Read] = []
+        self._relayed: list[Read] = []
+        self._size = 0
+        """The bytes of the reads, on both sides."""
+        self._seconds = 0.0
         self._told = b""
         """What was made of a read and is still to be sent: it is told of with the read, not once more."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Tell of the decoded request."""
-        self._has_choices = request.n > 1
         self._tell(lambda each: each.take_request(request, body, model))
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
@@ -148,24 +147,35 @@ class RequestObservers:
 
         It runs once per chunk. `encode` makes of events what `write` sends to the client.
         """
-        decode, clock, reads = exchange.feed, time.monotonic, self._reads
+        decode, clock = exchange.feed, time.monotonic
+        keeps = any(each.wants_reads for each in self._observers)
+        pieces: frozenset[type] = frozenset()  # until the first event has come
 
         def read(data: bytes) -> bool:
-            at, batch = clock(), _NO_EVENTS
+            nonlocal pieces
+            at, batch, encoded = clock(), _NO_EVENTS, b""
             try:
                 batch = decode(data)
                 encoded = encode(batch)
-                is_sent = write(encoded)
-            except BaseException:
-                reads.append((at, clock(), data, batch, b""))
-                raise
-            reads.append((at, clock(), data, batch, encoded))
-            if len(reads) >= _BLOCK:
-                self.catch_up()
-            if is_sent:
-                return not exchange.finished
-            self._told = encoded
-            return False
+                if write(encoded):
+                    return not exchange.finished
+                self._told = encoded
+                return False
+            finally:
+                passed_at = clock()
+                self._seconds += passed_at - at
+                events: Event | Batch = batch
+                if len(batch) == 1 and type(batch[0][1]) in pieces:
+                    choice, event = batch[0]
+                    events = batch if choice else event
+                elif batch:
+                    pieces = _PIECES
+                    self._tell_events(passed_at, batch)
+                if keeps:
+                    self._reads.append((at, data, events, encoded))
+                    self._size += len(data) + len(encoded)
+                    if len(self._reads) >= _BLOCK:
+                        self.catch_up()
 
         return read
 
@@ -178,7 +188,7 @@ class RequestObservers:
     def relay(self, data: bytes) -> None:
         """Tell of a read of a reply that is relayed, before it is written."""
         self._told = data
-        self._relayed.append((time.monotonic(), data))
+        self._relayed.append((time.monotonic(), data, _NO_EVENTS, data))
         if len(self._relayed) >= _BLOCK:
             self.catch_up()
 
@@ -214,16 +224,16 @@ class RequestObservers:
         return listen
 
     def catch_up(self) -> None:
-        """Tell of the chunks that wait for their block to be full."""
+        """Tell of what waits for a block to be full."""
+        if self._seconds:
+            seconds, self._seconds = self._seconds, 0.0
+            self._tell(lambda each: each.take_seconds(seconds))
         if self._reads:
-            at, passed_at, data, batches, written = zip(*self._reads, strict=True)
-            events = None if self._has_choices else _single_events(batches)
-            reads = Reads(at, passed_at, data, batches, written, events)
-            self._reads.clear()
+            reads, self._reads, self._size = Reads(self._reads, self._size), [], 0
             self._tell(lambda each: each.take_reads(reads))
         if self._relayed:
-            relayed = Chunks(*zip(*self._relayed, strict=True))
-            self._relayed.clear()
+            relayed = Reads(self._relayed, sum(len(data) for _, data, _, _ in self._relayed))
+            self._relayed = []
             self._tell(lambda each: each.take_relayed(relayed))
 
     def end(self, status: int, error: str) -> None:
@@ -233,6 +243,9 @@ class RequestObservers:
         for observer in ending:
             self._guard(observer, lambda each: each.end(status, error))
         self._observers = []  # they know the connection, which knows them: such cycles stay until a full collection
+
+    def _tell_events(self, at: float, batch: Batch) -> None:
+        self._tell(lambda each: each.take_events(at, batch))
 
     def _tell_sent(self, data: bytes) -> None:
         """Tell of a write that was made of no read."""

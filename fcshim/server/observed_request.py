@@ -13,13 +13,11 @@ from fcshim.messages import Request
 from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.observation import Chunks, ObservedRun, Reads, RequestObserver
+from fcshim.server.observation import ObservedRun, Reads, RequestObserver
 from fcshim.server.relayed_usage import RelayedUsage
 
 NO_DIALECT = "native"
 """In place of a dialect, where the upstream reads the calls itself."""
-_FACTS = frozenset({ToolCallEnd, Usage, Stop})
-"""The events that tell more than a piece of the reply."""
 _MAX_OBSERVED = 10_000
 """Calls, attempts and runs of tools of one request that are kept."""
 
@@ -110,23 +108,26 @@ class ObservedRequest(RequestObserver):
     def end_attempt(self, batch: Batch) -> None:
         """Take note of the last events of the attempt."""
         if self.attempts:
-            self._take_events(batch, time.monotonic())
+            self.take_events(time.monotonic(), batch)
             exchange = self.attempts[-1].exchange
             self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(exchange.reading)]
 
-    def take_reads(self, reads: Reads) -> None:
-        """Take some reads."""
-        self.own_seconds += sum(reads.passed_at) - sum(reads.at)
-        if reads.events is not None and self.first_event_at and _FACTS.isdisjoint(map(type, reads.events)):
-            return
-        for batch, passed_at in zip(reads.batches, reads.passed_at, strict=True):
-            self._take_events(batch, passed_at)
+    def take_events(self, at: float, batch: Batch) -> None:
+        """Take the events of a read."""
+        if batch and not self.first_event_at:
+            self.first_event_at = at
+        for _, event in batch:
+            self._take_event(event)
 
-    def take_relayed(self, reads: Chunks) -> None:
+    def take_seconds(self, seconds: float) -> None:
+        """Take the time of some reads."""
+        self.own_seconds += seconds
+
+    def take_relayed(self, reads: Reads) -> None:
         """Take some reads of a relayed reply."""
         self.is_relayed = True
-        self.first_event_at = self.first_event_at or reads.at[0]
-        self._relayed_usage.add(reads.data)
+        self.first_event_at = self.first_event_at or reads.reads[0][0]
+        self._relayed_usage.add(data for _, data, _, _ in reads.reads)
 
     def take_run(self, run: ObservedRun) -> None:
         """Take note of a call that ran in this proxy."""
@@ -139,13 +140,6 @@ class ObservedRequest(RequestObserver):
         self.status, self.error = status, error
         if self.is_relayed and self.request is not None and status == 200:
             self.usage = self._relayed_usage.read(self.codec.decoder())
-
-    def _take_events(self, batch: Batch, at: float) -> None:
-        if batch and not self.first_event_at:
-            self.first_event_at = at
-        for _, event in batch:
-            if type(event) in _FACTS:
-                self._take_event(event)
 
     def _take_event(self, event: Event) -> None:
         match event:

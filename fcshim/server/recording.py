@@ -21,7 +21,7 @@ from fcshim.config.credentials import CredentialMask
 from fcshim.errors import ConfigError
 from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk
 from fcshim.server.kept_replies import KEPT_BYTES, ChunkLog, KeptReplies
-from fcshim.server.observation import Chunks
+from fcshim.server.observation import Reads
 from fcshim.server.observed_request import ObservedAttempt, ObservedRequest
 from fcshim.server.request_log import config_secrets
 
@@ -95,9 +95,9 @@ class Recording(KeptReplies):
         """Whether a part of the replies was not kept."""
         return any(log.is_full for log in (*self.replies, self.relayed))
 
-    def take_relayed(self, reads: Chunks) -> None:
+    def take_relayed(self, reads: Reads) -> None:
         """Record each read."""
-        self.relayed.add_writes(reads.at, reads.data)
+        self.relayed.add(reads)
 
     def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
         """Write the record."""
@@ -153,7 +153,7 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
         "reply": log.data.decode("utf-8", "replace"),
-        "reads": log.sizes(),
+        "reads": [len(data) for _, data in log.chunks()],
         "events": log.first_choice(),
     }
     return {

@@ -21,7 +21,7 @@ from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.inspector.decoded_reply import DecodedReply, decode_reply, masked_reply, relayed_reply
 from fcshim.server.kept_replies import CHUNK_BYTES, ChunkLog
-from fcshim.server.observation import Chunks, Reads, RequestObserver
+from fcshim.server.observation import Reads, RequestObserver
 from fcshim.server.observed_request import ObservedRequest
 from fcshim.server.request_log import config_secrets
 
@@ -69,7 +69,7 @@ class _RingRoom:
 class Capture(RequestObserver):
     """One request from a client, all attempts for it, and the response."""
 
-    wants_writes = True
+    wants_reads = wants_writes = True
 
     def __init__(self, ring: "CaptureRing", number: int, seen: ObservedRequest) -> None:
         connection = seen.connection
@@ -92,7 +92,7 @@ class Capture(RequestObserver):
         self.calls, self.usage = seen.calls, seen.usage
         self.status = 0
         self.room = _RingRoom(ring)
-        self.sent = ChunkLog(self.room.charge)
+        self.sent = ChunkLog(self.room.charge, written=True)
         self.error = ""
         self.withheld = ""
 
@@ -129,16 +129,18 @@ class Capture(RequestObserver):
 
     def take_reads(self, reads: Reads) -> None:
         """Keep some reads of the attempt, and what the client got of them."""
-        self.attempts[-1].log.add_reads(reads)
-        self.sent.add_writes(reads.at, reads.written)
+        if self.attempts[-1].log.add(reads):
+            self.sent.share(reads)
+        else:
+            self.sent.is_full = True
 
-    def take_relayed(self, reads: Chunks) -> None:
+    def take_relayed(self, reads: Reads) -> None:
         """Keep some reads of a reply that is relayed."""
-        self.sent.add_writes(reads.at, reads.data)
+        self.sent.add(reads)
 
     def take_write(self, at: float, data: bytes) -> None:
         """Keep another write of the response."""
-        self.sent.add_writes([at], [data])
+        self.sent.add_write(at, data)
 
     def take_status(self, status: int) -> None:
         """Keep the status."""
@@ -151,7 +153,7 @@ class Capture(RequestObserver):
             self._name_upstream()
             self.usage, self._seen = self._seen.usage, None
         if self.withheld:
-            self.sent, self.attempts = ChunkLog(self.room.charge), []
+            self.sent, self.attempts = ChunkLog(self.room.charge, written=True), []
         self.room.charge(len(self.calls) * CHUNK_BYTES)
         self._ring.end(self)
 

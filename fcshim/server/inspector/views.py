@@ -158,7 +158,7 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
         "response": {
             "status": capture.status,
             "body": shown(capture.response_text()),
-            "chunks": len(capture.sent.sizes()),
+            "chunks": len(capture.sent.chunks()),
         },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
