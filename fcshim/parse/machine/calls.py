@@ -110,6 +110,7 @@ class CallStates:
         begins = self._sink.begins_with_name(self._cursor.buffer[pos:])
         self._cursor.wait = begins is None
         if begins:
+            self.await_document_search()
             self.open_body(primary, "", State.IN_TEXT)
         return begins is not False
 
@@ -127,12 +128,12 @@ class CallStates:
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers
-        elif opening.dialect.bare:
+        elif opening.dialect.bare or not self._openings.knows(marker):
             self.await_document_search()
         return self.open(opening, marker, start, State.IN_TEXT)
 
     def await_document_search(self) -> None:
-        """Keep a call without tags pending, if a document may hold it: in a document nothing shows that it is none."""
+        """Keep a call pending if a document may hold it: without tags, or with tags that no document escapes."""
         documents = self._output.documents
         if documents is not None and documents.mention_a_tool:
             self._output.begin_pending("quotable")

@@ -53,6 +53,10 @@ class OpeningFinder:
         self._any_body = any_body
         self._unknown_tags: set[str] = set()
 
+    def knows(self, marker: str) -> bool:
+        """Tell whether a dialect has this marker: the prompt escapes those, not an element with the name of a tool."""
+        return marker in self._start_markers.openings
+
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
         opening = self._start_markers.find_opening(marker, text, start)
