@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Protocol
 
 from fcshim.tools.commands.plain import read_plain_line
-from fcshim.tools.commands.programs import executing_words, is_interpreter
+from fcshim.tools.commands.programs import executing_words, is_interpreter, may_run_arguments
 from fcshim.tools.commands.reading import read_commands
 from fcshim.tools.commands.words import ShellWord, program_name, skip_assignments
 
 _COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n]")
 _SUBSTITUTION = re.compile(r"[`<>\\]|\$[({]")
 """Shell syntax that can run or write something that the words of a command do not show."""
+_ANY_FOLDERS = re.compile(r"/\*\*/")
+"""`a/**/b` means `a/b` too; `*` alone matches any number of folders."""
+_MAX_ARGUMENTS = 100
+"""Arguments of an unknown program that are looked at."""
 _WILDCARD = re.compile(r"[*?[]")
 
 
@@ -64,10 +68,17 @@ class PathSubject:
         return any(_matches_any(_names(self._real, self._root), each) for each in _pattern_forms(pattern, self._root))
 
     def touched_by(self, pattern: str) -> bool:
-        """Return whether any name of the path matches, in either case; a folder counts as what is in it."""
+        """Return whether any name of the path matches, in either case; a folder counts as what is in it.
+
+        A pattern that names a folder means what is in it, too.
+        """
         names = {self._given, *_names(self._real, self._root), *_names(self._lexical, self._root)}
         folded = {_folded(name + end) for name in names for end in ("", "/")}
-        return any(_matches_any(folded, _folded(each)) for each in _pattern_forms(pattern, self._root))
+        folders = {_folded(name) for name in _folders(names)}
+        return any(
+            _matches_any(folded, _folded(each)) or _folded(each).rstrip("/") in folders
+            for each in _pattern_forms(pattern, self._root)
+        )
 
 
 class UrlSubject:
@@ -109,10 +120,14 @@ class CommandSubject:
     def touched_by(self, pattern: str) -> bool | None:
         """Return whether any command that the line runs matches."""
         commands, complete = self._reading
-        if self._text.touched_by(pattern) or any(_names_command(pattern, words) for words in commands):
+        if _matches_any([self._line], pattern) or any(_names_command(pattern, words) for words in commands):
             return True
-        unknown = not complete or any(_may_become(pattern, words) for words in commands)
-        return None if unknown else False
+        # Text that merely looks like a command: part of a quoted string, if all of the line could be read.
+        looks_alike = self._text.touched_by(pattern)
+        if looks_alike and not complete:
+            return True
+        unknown = not complete or any(_may_become(pattern, words) or _may_run(pattern, words) for words in commands)
+        return None if unknown or looks_alike else False
 
 
 def _covers(pattern: str, words: Sequence[ShellWord]) -> bool:
@@ -184,6 +199,18 @@ def _after_options(texts: Sequence[str]) -> Iterator[int]:
             yield at
 
 
+def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
+    """Return whether a program that we do not know has a matching command among its arguments: `launcher -x rm y`."""
+    if not words or not may_run_arguments(program_name(words[0].text)):
+        return False
+    texts = [word.text for word in words[1:_MAX_ARGUMENTS]]
+    return any(
+        _matches_any((name, f"{name} ", " ".join([name, *texts[at + 1 :]])), pattern)
+        for at, text in enumerate(texts)
+        for name in (program_name(text), text.rpartition("=")[2])
+    )
+
+
 def _may_become(pattern: str, words: Sequence[ShellWord]) -> bool:
     """Return whether a command with expansions may match once the shell has expanded them."""
     known = next((at for at, word in enumerate(words) if not word.known), len(words))
@@ -221,6 +248,11 @@ def _names(path: Path, root: Path) -> set[str]:
     return {absolute.as_posix(), *inside}
 
 
+def _folders(names: Iterable[str]) -> set[str]:
+    """Return the folders of paths: `a` and `a/b` of `a/b/c`."""
+    return {name[:at] for name in names for at, sign in enumerate(name) if sign == "/" and at}
+
+
 def _without_dots(parts: Sequence[str]) -> list[str]:
     kept: list[str] = []
     for part in parts:
@@ -235,12 +267,14 @@ def _pattern_forms(pattern: str, root: Path) -> set[str]:
     """Return a pattern as it is written, and with the real path of the folder before its first wildcard."""
     while pattern.startswith("./"):
         pattern = pattern[2:].lstrip("/")
+    forms = {pattern, _ANY_FOLDERS.sub("/", pattern)}
+    return forms | {_with_real_folder(form, root) for form in forms}
+
+
+def _with_real_folder(pattern: str, root: Path) -> str:
     found = _WILDCARD.search(pattern)
     end = pattern.rfind("/", 0, found.start()) if found else len(pattern)
-    if end <= 0:
-        return {pattern}
-    folder = _resolved(_expanded(pattern[:end], root)).as_posix()
-    return {pattern, folder.rstrip("/") + pattern[end:]}
+    return _resolved(_expanded(pattern[:end], root)).as_posix().rstrip("/") + pattern[end:] if end > 0 else pattern
 
 
 def _folded(text: str) -> str:

@@ -133,6 +133,36 @@ EVASIONS = [
     'echo "\'" ; rm victim ; echo "\'"',
     "echo é; rm victim",
     "sort --compress-program=rm f.txt; rm victim",
+    "setarch -R rm victim",
+    "prlimit --cpu=10 rm victim",
+    "choom -n 0 -- rm victim",
+    "unknown-launcher --level 3 rm victim || rm victim",
+    "env --split-string='rm victim'",
+    "env -S'rm victim'",
+    "env -S 'rm\\_victim'",
+    "script --command='rm victim' /dev/null",
+    "bash --rcfile <(echo rm victim) -i -c true",
+    "bash --init-file <(echo rm victim) -ic true",
+    "coproc X { rm victim; }; wait",
+    "r`:`m victim",
+    "r`true`m victim; r$(:)m victim",
+    "time ! rm victim",
+    "! ! rm victim",
+    "x='a[$(rm victim)]'; echo $((x))",
+    "x='a[$(rm victim)]'; ((x))",
+    "x='a[$(rm victim)]'; [[ $x -eq 0 ]]",
+    "x='a[`rm victim`]'; let x",
+    "x='a[$(rm victim)]'; declare -i y; y=x; declare -i z=x",
+    "x='$(rm victim)'; echo ${x@P}",
+    "sed --expression='1e rm victim' f.txt",
+    "sed -e'1e rm victim' f.txt",
+    "sed -ne '1erm victim' f.txt",
+    "sed 's/f.txt/rm victim/;e' f.txt",
+    "python3 -m timeit -n1 -r1 \"__import__('os').system('rm victim')\"",
+    "cat <<-E\n\t$(rm victim)\n\tE",
+    "cat <<E\n`rm victim`\nE",
+    "history -s rm victim; fc -s",
+    "jobs -x rm victim",
 ]
 
 
@@ -207,6 +237,23 @@ def test_most_evasions_do_delete_the_file(folder):
         'echo "$HOME" > out 2>&1',
         "xargs grep -l rm < files",
         "docker ps",
+        "docker rm web",
+        "git -C sub status",
+        "git rm old.py",
+        "npm rm lodash",
+        "mytool --remove rm.txt",
+        "python3 script.py --remove rm",
+        "command -v rm",
+        "ruby -v",
+        "java -jar app.jar",
+        "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release",
+        "time npm run build",
+        "[[ $(git branch --show-current) == main ]] && echo yes",
+        "cat <<EOF\nhi $USER $(date) `pwd`\nEOF",
+        "i=0; while (( i < 3 )); do echo $i; ((i++)); done",
+        "if [[ -f a && $x == b* ]]; then awk '{ print $(NF - 1) }' a; fi",
+        "sed -n '/def main/,/^$/p' f | sed -e 's|/usr|/opt|g' -e '/^#/d'",
+        "sed -i.bak 's/[[:space:]]*$//; 1i # header' f",
     ],
 )
 def test_ordinary_commands_pass_a_deny_rule(command):
@@ -218,8 +265,19 @@ def test_ordinary_commands_pass_a_deny_rule(command):
 
 @pytest.mark.parametrize(
     "command",
+    ["git commit -m 'Fix it\n\nrm the old file'", "cat <<'E' > notes\nrm is a program\nE", "echo 'a; rm b'"],
+)
+def test_a_text_that_looks_like_a_denied_command_is_asked_about(command):
+    pytest.importorskip("tree_sitter_bash")
+
+    assert judge(parse_rules("deny", ["Bash(rm *)"]), ["Bash"], CommandSubject(command)) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
     [
         "git push",
+        "git --attr-source HEAD push",
         "git -C . push",
         "git --no-pager push --force",
         "git -c a=b push",
@@ -274,6 +332,11 @@ NOT_ALLOWED = {
         "git -calias.x='!touch proof' x",
         "git --config-env=alias.x=Y x",
         "git --exec-path=. status",
+        "git --attr-source HEAD -c alias.x='!touch proof' x",
+        "git --super-prefix=x/ -c alias.x='!touch proof' x",
+        "git rebase --ex='touch proof' HEAD~1",
+        "git init --template=/x",
+        "git filter-repo --blob-callback 'import os'",
         "git -p status",
         "git -C /elsewhere status",
         "git config core.pager 'touch proof'",
@@ -340,6 +403,7 @@ NOT_ALLOWED = {
         "tar xIf sh a",
         "tar cf a * ",
         "tar cf x --checkpoint-action=exec=sh a",
+        "tar cf h:x a --rmt-command=sh",
     ],
     "sed *": [
         "sed '1e id' f",
@@ -348,6 +412,17 @@ NOT_ALLOWED = {
         "sed 's/a/b/w /etc/x' f",
         "sed -f x f",
         "sed -n 'w /etc/x' f",
+        "sed '1eid' f",
+        "sed -e1e f",
+        "sed -Ee'1e id' f",
+        "sed --expression='1e id' f",
+        "sed --expr '1e id' f",
+        "sed '$!{eid' f",
+        "sed 's/./id/;ebash' f",
+        "sed 's/a/b/w/etc/x' f",
+        "sed '1w/etc/x' f",
+        "sed 's,a,b,;y/a/b/;e' f",
+        "sed -l p '1e id' f",
     ],
     "ssh *": ["ssh -o ProxyCommand=x h", "ssh h id"],
     "rsync *": ["rsync -e 'sh -c id' a b", "rsync -ae sh a b", "rsync --rsh=sh a b"],
@@ -366,7 +441,21 @@ NOT_ALLOWED = {
     "cat src/*": ["cat src/../../etc/passwd", "cat src/a /etc/passwd", "cat src/a ../b"],
     "sort *": ["sort --compress-program=sh f", "sort -o /etc/x f"],
     "rg *": ["rg --pre sh x"],
-    "go *": ["go run x.go", "go build -toolexec sh"],
+    "docker *": ["docker container run x", "docker compose exec x id", "docker --tls run x"],
+    "kubectl *": ["kubectl -n x exec y -- id", "kubectl --kubeconfig x get pods"],
+    "cmake *": ["cmake -E env id", "cmake -P x"],
+    "gcc *": ["gcc @x", "gcc --specs=x f.c", "gcc -Xlinker -plugin=x f.c"],
+    "scp *": ["scp -D id a b"],
+    "openssl *": ["openssl engine x", "openssl x -provider-path /x"],
+    "sqlite3 *": ["sqlite3 x '.shell id'"],
+    "hyperfine *": ["hyperfine id"],
+    "perf *": ["perf stat id"],
+    "conda *": ["conda run id"],
+    "socat *": ["socat - EXEC:id"],
+    "m4 *": ["m4 x"],
+    "gh *": ["gh alias set x '!id'"],
+    "hg *": ["hg --config alias.x=!id x"],
+    "go *": ["go build '-ldflags=-extld=id'", "go run x.go", "go build -toolexec sh"],
     "less *": ["less +!id f"],
 }
 
@@ -384,6 +473,16 @@ def test_an_allow_rule_does_not_cover(pattern, command):
         *(("git *", command) for command in ALLOWED_GIT),
         ("git *", "git status && git diff HEAD@{1}"),
         ("git *", "git clean -fdx"),
+        ("git *", "git --no-pager log -5"),
+        ("docker *", "docker compose logs -f --tail=50 web"),
+        ("kubectl *", "kubectl -n prod get pods"),
+        ("cmake *", "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release"),
+        ("go *", "go build -ldflags '-s -w' ./cmd/x"),
+        ("gcc *", "gcc -O2 -o x x.c"),
+        ("java *", "java -jar app.jar"),
+        ("sed *", "sed -i -e 's|/usr|/opt|g' -e '/^#/d' f"),
+        ("sed *", "sed ':a;N;$!ba;s/\\n/,/g' f"),
+        ("sed *", "sed -En '/start/,/end/{s/a/b/;p}' f"),
         ("git *", "git rev-parse --git-dir"),
         ("git log*", "git log --oneline"),
         ("git -c core.pager=cat *", "git -c core.pager=cat log"),
@@ -457,7 +556,11 @@ def spellings(root):
 
 @pytest.mark.parametrize("number", range(12))
 @pytest.mark.parametrize(
-    "pattern", ["secrets/*", "./secrets/*", "*/secrets/*", "secrets/**", "link/*", "{root}/secrets/*"]
+    "pattern",
+    [
+        *("secrets/*", "./secrets/*", "*/secrets/*", "secrets/**", "link/*", "{root}/secrets/*"),
+        *("secrets", "secrets/", "{root}/secrets", "secrets/**/k", "/**/secrets/**"),
+    ],
 )
 async def test_no_spelling_of_a_path_evades_a_deny_rule(workspace, number, pattern):
     if pattern == "*/secrets/*":

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,12 +48,29 @@ _UNKNOWN_NODES = frozenset(
     {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
     | {"ansi_c_string", "translated_string", "brace_expression"}
 )
+_SUBSTITUTION_SIGNS = frozenset({"$(", "`", "$(("})
+_BACKQUOTED = re.compile("`([^`]*)`")
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _SHELL_PATTERN = re.compile(r"[*?[]|\{[^}]*(?:,|\.\.)")
 _SCRIPT_OPTION = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*")
+_SHELL_FILE_OPTION = re.compile("--(?:rcfile|init-file)")
+_CODE_MODULES = frozenset({"timeit", "code", "pdb", "asyncio", "IPython"})
+"""Modules of Python that run code in their arguments or input."""
 _INLINE_CODE = re.compile(r"-{1,2}(?:[A-Za-z]*[ceErpPx]|eval|exec|print|run)?(?:=.*)?")
 _HARMLESS = frozenset({"--version", "--help", "-V"})
 _AWK_EXECUTES = re.compile(r"system|[|]|getline|@load|^-[fEl]")
+_BLANK = re.compile(r"\s")
+_QUERIES = frozenset({"-v", "-V"})
+"""Options of `command` with which it only names a program."""
+_PLACES = frozenset({"-C", "--git-dir", "--work-tree", "--directory"})
+"""Options that are listed because of the folder that they name: what runs there is no other command."""
+_MAX_CLUSTER = 8
+"""Characters of an option in which the letters before its value may stand."""
+_RESERVED = frozenset({"!", "{", "(", "time", "coproc", "then", "do", "else", "elif", "if", "while", "until"})
+"""Words of the shell's syntax that a command follows."""
+_ARITHMETIC = re.compile(r"\(\(|\$\[|\[\[|\blet\b|\b(?:declare|typeset|local)\s+-\w*i")
+_SUBSCRIPT = re.compile(r"\[[^]]*(?:\$\(|`)")
+"""What arithmetic runs in the value of a variable: `x='a[$(rm y)]'; ((x))`."""
 _READ_OPTIONS = frozenset({"find", "fd", "fdfind"})
 """Programs whose executing options hold a command as words, which is read."""
 _SUBSTITUTION = re.compile(r"\$\(|`")
@@ -90,20 +108,20 @@ class _CommandReader:
             self.complete = False
             return
         first = at = len(self.commands)
-        texts = self._read_syntax(script)
+        texts = self._read_syntax(script, depth)
         while at < len(self.commands):  # a command that runs another one adds it at the end
             self._read_command(self.commands[at], depth)
             at += 1
         self._read_shell_input(self.commands[first:], texts, depth)
 
-    def _read_syntax(self, script: str) -> list[str]:
+    def _read_syntax(self, script: str, depth: int) -> list[str]:
         """Add the commands that the syntax shows; return the here-documents and here-strings."""
         parser = bash_parser()
         if parser is None:
             plain = read_plain_line(script)
             for plain_words in plain or ():
                 self._add(plain_words)
-            self.complete &= plain is not None
+            self.complete &= plain is not None and not _evaluates(script, [script])
             return []
         tree = parser.parse(_LINE_CONTINUATION.sub("", script).encode(errors="replace"))
         self.complete &= not tree.root_node.has_error
@@ -111,6 +129,8 @@ class _CommandReader:
         for words in walk.commands:
             self._add(words)
         self.complete &= not walk.computed
+        self.complete &= not _evaluates(script, walk.quoted)
+        self._read_texts(walk.scripts, depth)
         return walk.texts
 
     def _add(self, words: Sequence[ShellWord]) -> None:
@@ -121,11 +141,7 @@ class _CommandReader:
             self.commands.append(tuple(words))
 
     def _read_command(self, words: tuple[ShellWord, ...], depth: int) -> None:
-        if any(
-            is_risky_variable(assigned_name(word.source)) for word in words[: len(words) - len(skip_assignments(words))]
-        ):
-            self.complete = False
-        words = tuple(skip_assignments(words))
+        words = self._program_words(words)
         if not words:
             return
         name = without_version(program_name(words[0].text))
@@ -136,6 +152,8 @@ class _CommandReader:
         elif name == "eval":
             self._read_texts([" ".join(word.text for word in words[1:]).removeprefix("-- ")], depth)
             self.complete &= all(word.known for word in words)
+        elif name == "command" and any(word.text in _QUERIES for word in words[1:2]):
+            pass
         elif name in WRAPPERS or is_loader(name):
             self._read_wrapper(words, WRAPPERS.get(name, 0), depth)
         elif name in EVALUATING_BUILTINS:
@@ -144,7 +162,17 @@ class _CommandReader:
             self._read_interpreter(words)
         self._read_executing_options(words, depth)
 
+    def _program_words(self, words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
+        """Return the words from the program on; a command after a word of the syntax is a command of its own."""
+        program = tuple(skip_assignments(words))
+        variables = (assigned_name(word.source) for word in words[: len(words) - len(program)])
+        self.complete &= not any(map(is_risky_variable, variables))
+        if len(program) > 1 and program[0].source in _RESERVED:
+            self._add(program[1:])
+        return program
+
     def _read_shell(self, words: Sequence[ShellWord], depth: int) -> None:
+        self.complete &= not any(_SHELL_FILE_OPTION.match(word.text) for word in words)
         option = next((at for at, word in enumerate(words) if at and _SCRIPT_OPTION.fullmatch(word.text)), None)
         if option is None:
             self.complete &= len(words) == 2 and words[1].text in _HARMLESS
@@ -156,25 +184,30 @@ class _CommandReader:
     def _read_wrapper(self, words: Sequence[ShellWord], positionals: int, depth: int) -> None:
         for at in _inner_starts(words, positionals):
             self._add(words[at:])
-        self._read_texts([word.text for word in words[1:] if " " in word.text or "\t" in word.text], depth)
+        self._read_texts([part for word in words[1:] for part in _scripts_in(word.text)], depth)
+        if program_name(words[0].text) == "env":  # -S knows escapes and variables of its own
+            self.complete &= not any("\\" in word.text or "$" in word.text for word in words)
 
     def _read_interpreter(self, words: Sequence[ShellWord]) -> None:
         """Code in the arguments or on standard input is not read; a script's file is a program like any other."""
         name = without_version(program_name(words[0].text))
         texts = [word.text for word in words[1:]]
-        if texts and texts[0] in _HARMLESS:
+        if texts and (texts[0] in _HARMLESS or texts == ["-v"]):
             return
         if "awk" in name:
             self.complete &= not any(map(_AWK_EXECUTES.search, texts))
         elif name in SCRIPT_LANGUAGES:
             before = texts[: texts.index("-m")] if "-m" in texts else texts[: _script_index(words) - 1]
             self.complete &= "-m" in texts or len(before) < len(texts)
+            self.complete &= _CODE_MODULES.isdisjoint(texts[len(before) + 1 : len(before) + 2])
             self.complete &= not any(map(_INLINE_CODE.fullmatch, before))
         else:
             self.complete = False
 
     def _read_executing_options(self, words: Sequence[ShellWord], depth: int) -> None:
         for option in executing_words(words):
+            if option.text.partition("=")[0] in _PLACES:
+                continue
             self.complete &= program_name(words[0].text) in _READ_OPTIONS
             at = next(at for at, word in enumerate(words) if word is option)
             if option.text.startswith("-") and at + 1 < len(words):
@@ -195,6 +228,12 @@ class _CommandReader:
             self.read_script(script, depth + 1)
 
 
+def _evaluates(script: str, quoted: Iterable[str]) -> bool:
+    """Tell whether a script may evaluate the quoted texts in it, of which each has a substitution."""
+    is_arithmetic, is_prompt = _ARITHMETIC.search(script) is not None, "@P}" in script
+    return any(is_prompt or (is_arithmetic and _SUBSCRIPT.search(text)) for text in quoted)
+
+
 def _values(text: str) -> Iterator[str]:
     """Yield what an option's value may execute: `alias.x=!rm y` has `rm y`."""
     parts = text.split("=")
@@ -202,6 +241,17 @@ def _values(text: str) -> Iterator[str]:
         yield "=".join(parts[at:]).removeprefix("!")
     if " " in text:
         yield text
+
+
+def _scripts_in(text: str) -> Iterator[str]:
+    """Yield what a wrapper may run of a word: `-vSrm x` and `--split-string=rm x` have `rm x`."""
+    if not _BLANK.search(text):
+        return
+    yield text
+    if text.startswith("--"):
+        yield text.partition("=")[2]
+    elif text.startswith("-"):
+        yield from (text[at:] for at in range(2, min(len(text), _MAX_CLUSTER)))
 
 
 def _is_option(word: ShellWord) -> bool:
@@ -230,11 +280,15 @@ def _inner_starts(words: Sequence[ShellWord], positionals: int) -> Iterator[int]
 
 
 class _SyntaxWalk:
-    """Collects commands from a syntax tree; `computed`: words that the shell evaluates as code."""
+    """Collects commands from a syntax tree; `computed`: words that the shell evaluates as code, or reads otherwise."""
 
     def __init__(self, root: "Node") -> None:
         self.commands: list[tuple[ShellWord, ...]] = []
         self.texts: list[str] = []
+        self.scripts: list[str] = []
+        """The backquoted commands of here-documents, which the parser reads as text."""
+        self.quoted: list[str] = []
+        """Strings with substitutions that are only text, until something evaluates them."""
         self.computed = False
         pending = [root]
         while pending:
@@ -246,16 +300,52 @@ class _SyntaxWalk:
         match node.type:
             case "command" | "declaration_command" | "unset_command":
                 self.commands.append(_words_of(node))
+                self.computed |= _joins_words(node)
+            case "raw_string" | "ansi_c_string":
+                self.quoted += [_text(node)] if _SUBSTITUTION.search(_text(node)) else []
+            case "heredoc_redirect":
+                for body in _expanded_bodies(node):
+                    self.computed |= _hides_substitution(body, "$(")
+                    self.scripts += _BACKQUOTED.findall(_text(body))
             case "variable_assignment":
                 self.computed |= is_risky_variable(assigned_name(_text(node)))
-            case "test_command" | "compound_statement" | "subscript":
+            case "test_command":
+                self.computed |= _hides_substitution(node)
+            case "compound_statement" | "subscript":
                 quoted = [child for child in node.children if child.type == "raw_string"]
                 self.computed |= any(_SUBSTITUTION.search(_text(child)) for child in quoted)
-                self.computed |= node.type == "test_command" and _SUBSTITUTION.search(_text(node)) is not None
             case "heredoc_body" | "herestring_redirect":
                 self.texts.append(_text(node) if node.type == "heredoc_body" else _word(node.children[-1]).text)
             case _:
                 pass
+
+
+def _joins_words(command: "Node") -> bool:
+    """Tell whether two words touch: the parser has split what is one word for the shell."""
+    words = [node for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
+    return any(one.end_byte == other.start_byte for one, other in pairwise(words))
+
+
+def _expanded_bodies(heredoc: "Node") -> list["Node"]:
+    """Return the body of a here-document in which the shell expands substitutions: one without quotes at its start."""
+    start = next((_text(node) for node in heredoc.children if node.type == "heredoc_start"), "")
+    quoted = any(sign in start for sign in "'\"\\")
+    return [node for node in heredoc.children if node.type == "heredoc_body" and not quoted]
+
+
+def _hides_substitution(node: "Node", *signs: str) -> bool:
+    """Tell whether a text holds more substitutions than the parser has found in it."""
+    text = _text(node)
+    return sum(map(text.count, signs or ("$(", "`"))) > _count(node, _SUBSTITUTION_SIGNS)
+
+
+def _count(root: "Node", types: frozenset[str]) -> int:
+    found, pending = 0, [root]
+    while pending:
+        node = pending.pop()
+        found += node.type in types
+        pending += node.children
+    return found
 
 
 def _words_of(command: "Node") -> tuple[ShellWord, ...]:
