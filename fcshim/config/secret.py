@@ -13,9 +13,18 @@ from collections.abc import Iterable, Sequence
 
 MIN_SECRET_LENGTH = 8
 """Characters from which on a key is masked in other data; a shorter one could be an ordinary word."""
-_ESCAPE = re.compile(rb"\\[ux/+=_.~-]|%[0-9a-fA-F]|&(?:#|amp;)")
+_ESCAPE = re.compile(
+    rb"\\[ux/+=_.~-]|%[0-9a-fA-F]"
+    rb"|&(?:#|amp;|(?:sol|plus|equals|lowbar|UnderBar|period|colon|comma|excl|dollar|percnt|ast|midast|commat|num);)"
+)
 """An escape as it may stand in a spelling of a key. Where there is none, only the plain texts can occur."""
-_UNFINISHED_ESCAPE = re.compile(rb"(?:\\+[ux]?\{?[0-9a-fA-F]{0,4}|%[0-9a-fA-F]{0,8}|&[#a-zA-Z0-9;]{0,16})\Z")
+_AMPERSAND = rb"(?:&|\\+(?:u0026|x26))(?:amp;)*"
+"""What starts an escape of HTML; it may be escaped itself: Go writes `&` as `\\u0026` in JSON."""
+_PERCENT = rb"(?:%|\\+(?:u0025|x25)|&(?:amp;)*(?:#37|#[xX]25|percnt);)(?:25)*"
+_UNFINISHED_ESCAPE = re.compile(
+    rb"(?:\\+(?:[ux]?\{?[0-9a-fA-F]{0,4}|(?:u002[56]|x2[56])[#a-zA-Z0-9;]{0,16})|%[0-9a-fA-F]{0,8}"
+    rb"|&[#a-zA-Z0-9;]{0,16})\Z"
+)
 
 
 class Secret:
@@ -172,19 +181,23 @@ def _escaped_forms(character: str) -> bytes:
     """Return a pattern for one character as it is, or escaped once or several times."""
     code = ord(character)
     digits = b"".join(b"[%c%c]" % (digit, digit ^ 32) if digit > 57 else b"%c" % digit for digit in b"%x" % code)
-    percent = b"".join(b"%%(?:25)*%b" % _any_case(b"%02x" % byte) for byte in character.encode())
-    name = html.entities.codepoint2name.get(code, "").encode()
-    named = b"|%b;" % name if name else b""
-    return rb"(?:%b|\\+(?:u\{?0*%b\}?|x%b%b)|%b|&(?:amp;)*(?:#0*%d;?|#[xX]0*%b;?%b))" % (
+    percent = b"".join(_PERCENT + _any_case(b"%02x" % byte) for byte in character.encode())
+    names = b"".join(b"|%b" % name.encode() for name in _html_names(character))
+    return rb"(?:%b|\\+(?:u\{?0*%b\}?|x%b%b)|%b|%b(?:#0*%d;?|#[xX]0*%b;?%b))" % (
         re.escape(character.encode()),
         digits,
         digits,
         _backslashed(character),
         percent,
+        _AMPERSAND,
         code,
         digits,
-        named,
+        names,
     )
+
+
+def _html_names(character: str) -> list[str]:
+    return [name for name, text in html.entities.html5.items() if text == character and name.endswith(";")]
 
 
 def _any_case(digits: bytes) -> bytes:

@@ -25,6 +25,7 @@ _SEGMENT_CHARACTERS = "~!$&'*+,=:@()"
 _MAX_ENCODINGS = 3
 """Layers of percent-encoding that are looked through: gateways in front of an upstream may decode once more."""
 _FORBIDDEN = re.compile(r"[\\\x00-\x1f\x7f]")
+_SEGMENT_ENDS = re.compile("[;?#]")
 _EXPECTED = "expected segments without '.', '..', backslashes and control characters"
 
 
@@ -67,8 +68,11 @@ def _is_ambiguous(segment: str) -> bool:
 
 
 def _is_name(part: str) -> bool:
-    """Tell whether a part between slashes is a name; `..;x` is a dot segment with parameters (Tomcat, Spring)."""
-    return part.partition(";")[0].strip() not in {"", ".", ".."}
+    """Tell whether a part between slashes is a name.
+
+    `..;x` is a dot segment with parameters (Tomcat, Spring), `..?` and `..#` are one before a query or a fragment.
+    """
+    return _SEGMENT_ENDS.split(part, maxsplit=1)[0].strip() not in {"", ".", ".."}
 
 
 Scope: TypeAlias = MutableMapping[str, JSON]

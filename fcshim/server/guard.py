@@ -7,6 +7,7 @@ here only, for every path.
 import functools
 import hmac
 import ipaddress
+import re
 from urllib.parse import parse_qsl
 
 from fcshim.codecs.routes import find_route
@@ -23,6 +24,10 @@ _PROBED_METHODS = frozenset({"GET", "HEAD"})
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
+
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:]+))(?::[0-9]*)?")
+"""A host and perhaps a port (RFC 9112, 3.2); an IPv6 address stands in brackets."""
 
 
 class RequestGuard:
@@ -190,11 +195,9 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_name(header: bytes) -> str:
-    text = header.decode("latin-1").strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    name, colon, port = text.rpartition(":")
-    return name if colon and port.isdigit() else text
+    """Return the name in a `Host` header, without the port and the dot of a complete name; empty if it is no host."""
+    found = _HOST.fullmatch(header.decode("latin-1").strip().lower())
+    return (found[1] or found[2].removesuffix(".")) if found else ""
 
 
 def is_about_proxy(path: str) -> bool:

@@ -7,15 +7,17 @@ never gets a clean end.
 
 import asyncio
 import contextlib
+import functools
 import re
 from collections.abc import Callable
+from urllib.parse import unquote_plus
 
 import msgspec
 
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
 from fcshim.errors import FcshimError, UpstreamError
-from fcshim.server.client_connection import ClientConnection, Headers, header
+from fcshim.server.client_connection import ClientConnection, Headers
 from fcshim.server.guard import client_key
 from fcshim.server.model_name import read_model_name
 from fcshim.upstream import Upstream, UpstreamReply, key_header
@@ -38,10 +40,13 @@ _NOT_FORWARDED = frozenset(
         *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
         b"x-fcshim-mcp",  # for the proxy itself
         b"x-conversation-id",  # makes llama-server continue after its client has disconnected
-        # Frameworks take the method or the path from these, which would undo the checks of both.
-        *(b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
     }
 )
+_REPLACES_TARGET = re.compile(
+    rb"method|x-(?:http-|original-|forwarded-|override-|rewrite-)?(?:method|url|uri|path|prefix)(?:-override)?"
+    rb"|x-http-(?:destination|method)-override|destination"
+)
+"""Headers from which frameworks and gateways take the method or the path, which would undo the checks of both."""
 _RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 """The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
 
@@ -132,7 +137,12 @@ class Relay:
         if not self._config.forward_client_key or self._config.upstream_key is not None:
             dropped |= _KEY_HEADERS
         # CGI and WSGI servers read `_` as `-`.
-        return [(name, value) for name, value in headers if name.lower().replace(b"_", b"-") not in dropped]
+        lowered = [(name.lower(), name, value) for name, value in headers]
+        return [
+            (name, value)
+            for lower, name, value in lowered
+            if lower.replace(b"_", b"-") not in dropped and not _replaces_target(lower)
+        ]
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return what an upstream of another API may see of the client's headers: the key, where keys are forwarded."""
@@ -140,6 +150,11 @@ class Relay:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._upstream.kind, key)]
+
+
+@functools.lru_cache(maxsize=128)
+def _replaces_target(name: bytes) -> bool:
+    return _REPLACES_TARGET.fullmatch(name.replace(b"_", b"-").lstrip(b"-")) is not None
 
 
 def with_model_name(body: bytes, model: str | None) -> bytes:
@@ -170,7 +185,9 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     if path == connection.encoded_path and not path.startswith("/models/"):
         path = "/" + path
     fields = [
-        field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")
+        field
+        for field in connection.query.decode("latin-1").split("&")
+        if with_key or unquote_plus(field.partition("=")[0]) != "key"
     ]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
@@ -191,7 +208,7 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:
-    named = header([(name.lower(), value) for name, value in headers], b"connection")
+    named = b",".join(value for name, value in headers if name.lower() == b"connection")
     return frozenset(name.strip().lower() for name in named.split(b","))
 
 

@@ -18,6 +18,10 @@ KEYS = {"api_keys": (Secret("first-key"), Secret("second-key"))}
         {"Host": "127.0.0.1.evil.example"},
         {"Host": "localhost.evil.example:80"},
         {"Host": "192.168.0.1"},
+        {"Host": "[::1].evil.example"},
+        {"Host": "[::1]evil.example:80"},
+        {"Host": "localhost:80:80"},
+        {"Host": "localhost.."},
         {"Host": "evil.example", "Origin": "http://evil.example"},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
@@ -56,7 +60,9 @@ async def test_a_request_without_a_host_is_forbidden():
     assert not upstream.requests
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8181", "127.0.0.1:1", "[::1]:8181", "shim.example"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8181", "localhost.:80", "127.0.0.1:1", "127.0.0.1:", "[::1]:8181", "shim.example"]
+)
 async def test_loopback_names_and_allowed_names_are_served(host):
     async with running_proxy("http://127.0.0.1:9", allowed_hosts=("shim.example",)) as url, http_client(url) as client:
         assert 404 == (await client.get("/nothing", headers={"Host": host})).status_code

@@ -28,6 +28,9 @@ ESCAPES = [
     "/v1/..;/api/delete",
     "/v1/..;a=b/api/delete",
     "/v1/..%3b/api/delete",
+    "/v1/..%3f/api/delete",
+    "/v1/..%23/../api/delete",
+    "/v1/..%253fx/api/delete",
     "/v1/;/../api/delete",
     "/v1/.%00./api/delete",
     "/v1/..%0a/api/delete",
@@ -137,3 +140,39 @@ async def test_a_rejected_path_is_answered_with_what_was_expected():
         answer = await send_raw(url, b"GET /v1/%2e%2e/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 
     assert "expected segments" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+
+
+REPLACING = [
+    *("X-HTTP-Method-Override", "X_HTTP_Method", "X-Method-Override", "X-Override-Method", "_method"),
+    *("X-Original-Method", "X-Forwarded-Method", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Uri"),
+    *("X-Forwarded-Path", "X-Forwarded-Prefix", "X-HTTP-Destination-Override", "Destination"),
+]
+
+
+async def test_no_header_replaces_the_method_or_the_path():
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        headers = {**dict.fromkeys(REPLACING, "DELETE"), "X-Forwarded-For": "192.0.2.1", "X-Custom": "1"}
+        await client.post("/v1/embeddings", json={}, headers=headers)
+
+    passed = upstream.requests[-1].headers
+    assert {"x-forwarded-for", "x-custom"} <= passed.keys()
+    assert not [name for name in passed if "method" in name or "DELETE" in passed[name]]
+
+
+async def test_no_connection_header_and_no_spelling_of_the_key_is_relayed():
+    head = (
+        b"POST /v1/embeddings?k%65y=client-secret&a=1 HTTP/1.1\r\nHost: localhost\r\n"
+        b"Connection: X-One\r\nConnection: X-Two\r\nX-One: 1\r\nX-Two: 2\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer x\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
+        await send_raw(url, head)
+
+    (request,) = upstream.requests
+    assert "POST /v1/embeddings?a=1 HTTP/1.1" == request.request_line
+    assert b"client-secret" not in request.head
+    assert {"x-one", "x-two"}.isdisjoint(request.headers)
