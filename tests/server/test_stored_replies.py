@@ -85,3 +85,18 @@ async def test_one_key_finds_its_replies_in_every_header(keys):
 
     assert [200, 200, 200, 404] == [each.status_code for each in (found, continued, deleted, gone)]
     assert "Hi" in str(upstream.requests[-1].body)
+
+
+async def test_a_request_of_unknown_items_alone_is_an_error_of_the_client():
+    async with (
+        scripted_upstream(text_reply("a")) as upstream,
+        running_proxy(upstream.url, **KEYS) as url,
+        http_client(url) as client,
+    ):
+        made = (await client.post(PATH, json=body("Hi"), headers=ALICE)).json()
+        items = [[{"type": "item_reference", "id": name}] for name in (made["output"][0]["id"], "msg_x", "a:b", "\x00")]
+        answers = [await client.post(PATH, json=body(each), headers=BOB) for each in items]
+
+    assert [400] * 4 == [each.status_code for each in answers]
+    assert all("refers to" in each.json()["error"]["message"] for each in answers)
+    assert 1 == len(upstream.requests)

@@ -65,7 +65,7 @@ class InputResolver:
 
     def __init__(self, limits: RequestLimits, *, stored_upstream: bool = False) -> None:
         self.has_unresolved = False
-        self._stored_upstream = stored_upstream
+        self.stored_upstream = stored_upstream
         self._max_bytes = limits.recalled_bytes
         self._bytes_left = limits.recalled_bytes
         self._loaded: dict[str, StoredResponse] = {}
@@ -75,14 +75,14 @@ class InputResolver:
         """Return all items of the conversation, with references resolved. Raises `RequestError`."""
         chain = yield from self._load_chain(source)
         items = [*(item for stored in chain for item in stored.all_items()), *input_items(source)]
-        if not self._stored_upstream:
+        if not self.stored_upstream:
             yield from self._load_items({name for item in items if isinstance(name := _referenced_id(item), str)})
         return [found for item in items for found in self._resolve_item(item)]
 
     def _load_chain(self, source: dict[str, JSON]) -> Lookups[list[StoredResponse]]:
         name = source.get("previous_response_id")
         chain: list[StoredResponse] = []
-        if self._stored_upstream:
+        if self.stored_upstream:
             self.has_unresolved = name is not None
             return chain
         while name is not None:

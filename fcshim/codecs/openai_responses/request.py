@@ -248,6 +248,9 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
     _reject_unsupported(source)
     items = yield from resolver.resolve(source)
     messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)
+    if not messages and not (resolver.stored_upstream and resolver.has_unresolved):
+        known = "; none of the items that it refers to is known here" if resolver.has_unresolved else ""
+        raise RequestError(f"input: expected a string or at least one message{known}", param="input")
     offered = read_tools(read_field(source, "tools", list, []), loaded_tools, limits)
     return Request(
         model=read_field(source, "model", str, ""),
@@ -283,8 +286,6 @@ def _read_messages(
     instructions = read_field(source, "instructions", str, "")
     before = (SystemMessage((TextPart(instructions),)),) if instructions else ()
     messages = (*before, *reader.close())
-    if not messages and not has_unresolved:
-        raise RequestError("input: expected a string or at least one message", param="input")
     return messages, reader.loaded_tools
 
 
