@@ -41,8 +41,10 @@ def _is_public_v4(address: IPv4Address) -> bool:
 def _is_public_v6(address: IPv6Address) -> bool:
     if address in _NAT64:
         return _is_public_v4(IPv4Address(int(address) & 0xFFFF_FFFF))
-    # Packets to IPv4-mapped, 6to4 and Teredo addresses reach the IPv4 address inside.
-    inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    # Packets to IPv4-mapped, 6to4, Teredo and ISATAP addresses reach the IPv4 address inside.
+    teredo = address.teredo[1] if address.teredo else None
+    isatap = IPv4Address(int(address) & 0xFFFF_FFFF) if int(address) >> 32 & 0xFFFF_FFFF in _ISATAP else None
+    inner = address.ipv4_mapped or address.sixtofour or teredo or isatap
     if inner is not None:
         return _is_public_v4(inner)
     return address in _GLOBAL_UNICAST and address.is_global and address not in _DOCUMENTATION
@@ -53,5 +55,7 @@ _RESERVED_V4 = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 """All that is assigned. Python calls addresses outside it global too: ::127.0.0.1, fec0::1, 64:ff9b:1::7f00:1."""
 _DOCUMENTATION = ipaddress.IPv6Network("3fff::/20")
+_ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
+"""What stands before the IPv4 address in an ISATAP interface identifier (RFC 5214, 6.1)."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """The well-known prefix of RFC 6052; the last 32 bits are an IPv4 address."""
