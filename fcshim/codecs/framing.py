@@ -20,6 +20,8 @@ EVENT_STREAM = "text/event-stream; charset=utf-8"
 """The media type of the body."""
 
 _BOM = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
+_DONE_LINE = b"data: [DONE]"
 _LINE_COST = 50  # bytes that a line takes in memory beside its text, so that many short lines cannot evade the limit
 
 
@@ -50,7 +52,14 @@ class SSESplitter:
         """
         if self.is_plain_event(data):
             return [data[6:-2]]
-        return self._split_lines(self._normalize_line_ends(data))
+        payloads = self._split_lines(self._normalize_line_ends(data))
+        if self._line == _DONE_LINE or self._data == [_DONE]:
+            # The last event of a body, of which some servers leave out a line end, and keep the body open.
+            self._line.clear()
+            self._data.clear()
+            self._data_bytes = 0
+            payloads.append(_DONE)
+        return payloads
 
     def close(self) -> list[bytes]:
         """Handle the end of the body; return the data of an event whose closing blank line is missing."""

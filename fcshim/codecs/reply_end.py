@@ -12,7 +12,7 @@ from fcshim.codecs.ndjson import NDJSON, NDJSONSplitter
 from fcshim.errors import UpstreamError
 
 _MAY_BE_LAST = re.compile(
-    rb'^\[DONE\]|"finishReason"|"message_stop"|"response\.(?:completed|incomplete|failed|cancelled)"|"error"|"done"'
+    rb'^\s*\[DONE\]|"finishReason"|"message_stop"|"response\.(?:completed|incomplete|failed|cancelled)"|"error"|"done"'
 )
 """What the last events of all APIs contain; the same words in the model's text are escaped or decoded in vain."""
 

@@ -72,6 +72,24 @@ async def test_the_last_event_ends_the_reply(kind, size, usage, stream, client, 
     assert "of it." in answer.text
 
 
+@pytest.mark.parametrize("last", ["data: [DONE]", "data: [DONE]\n", "data:  [DONE] \n\n"])
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("tools", [TOOLS, ()], ids=["tools", "plain"])
+async def test_the_last_event_needs_no_line_end(last, stream, tools):
+    kind = UPSTREAMS["openai"]
+    done = b"data: [DONE]\n\n"
+    body = body_of(kind, [Text("All of it."), Stop("complete")]).removesuffix(done) + last.encode()
+    request = Request(model="m", messages=REQUEST.messages, stream=True, tools=tools)
+    async with (
+        raw_upstream(left_open(kind, body, 100_000)) as upstream,
+        running_proxy(upstream.url, chunk_timeout=15, limit=14) as url,
+    ):
+        answer = await post(url, CODECS["openai_chat"], request, stream=stream)
+
+    assert 200 == answer.status_code
+    assert "of it." in answer.text
+
+
 JSON_HEAD = SSE_HEAD.replace(b"text/event-stream", b"application/json")
 
 
