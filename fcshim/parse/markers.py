@@ -96,12 +96,13 @@ def compile_end_markers(markers: tuple[str, ...]) -> EndMarkers:
 
 
 def is_damaged(text: str, marker: str) -> bool:
-    """Say whether `text` is a marker with one character deleted, inserted or replaced."""
+    """Say whether `text` is a marker with one character deleted, inserted, replaced or swapped with its neighbour."""
     if text == escaped_once(marker):
         return False
     at = _common_length(text, marker)
     rest, expected = text[at:], marker[at:]
-    return text != marker and (rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
+    swapped = rest[:2] == expected[1::-1] and rest[2:] == expected[2:]
+    return text != marker and (swapped or rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
 
 
 def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
@@ -112,7 +113,9 @@ def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
     if found == escaped_once(marker):
         return False
     at = _common_length(found, marker)
-    wanted = ((found[at:], marker[at + 1 :]), (found[at + 1 :], marker[at:]), (found[at + 1 :], marker[at + 1 :]))
+    wanted = [(found[at:], marker[at + 1 :]), (found[at + 1 :], marker[at:]), (found[at + 1 :], marker[at + 1 :])]
+    if found[at : at + 2] == marker[at : at + 2][::-1]:
+        wanted.append((found[at + 2 :], marker[at + 2 :]))
     if any(rest.startswith(expected) for rest, expected in wanted):
         return True
     return None if any(expected.startswith(rest) for rest, expected in wanted) else False

@@ -26,7 +26,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.restart import RestartMarkers, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
-from fcshim.parse.tagged.tags import BodyHeader, CompiledTags
+from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, TagMatch
 
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
@@ -55,6 +55,8 @@ class TaggedBody(CallContentReader):
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
         self._stray_text: list[str] = []
+        self._follows_parameter = False
+        """True where what may be an argument stands before the next call."""
         self._searched = 0
         """Characters after an element that were searched for its end tag."""
 
@@ -150,7 +152,7 @@ class TaggedBody(CallContentReader):
             return at
         kind = self._marker_kind(text, pos)
         if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
-            return self._begin_call(found, 0, pos)
+            return self._begin_next_call(found, pos)
         if kind in {"close", "open"}:
             self._progress.end_body()
         if kind in {"close", "call_close"}:  # models write the call's closing tag twice
@@ -161,10 +163,19 @@ class TaggedBody(CallContentReader):
         self._state = self._in_trailing_text
         return pos + 1
 
+    def _begin_next_call(self, found: TagMatch, pos: int) -> int:
+        end = self._begin_call(found, 0, pos)
+        if found and self._follows_parameter:
+            self._call.fail("malformed", "unexpected text before the call")
+            self._follows_parameter = False
+        return end
+
     def _drop_stray_text(self) -> None:
         """Drop a remark after a call; a call is not certain if its remark may be an argument."""
-        if _NO_REMARK.search("".join(self._stray_text)) and self._sink.is_complete:
-            self._sink.fail("malformed", "unexpected text after the call")
+        if _NO_REMARK.search("".join(self._stray_text)):
+            self._follows_parameter = True
+            if self._sink.is_complete:
+                self._sink.fail("malformed", "unexpected text after the call")
         self._stray_text.clear()
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
@@ -250,8 +261,11 @@ class TaggedBody(CallContentReader):
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
         self.unread = rest or ""
+        after = tail.partition(self._tags.parameter_close)[2]
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
+        elif rest is not None and self._breaks_off(after):
+            self._fail_truncated()
         elif rest is not None:
             self._call.end_value(self._value)
             self._close_call()
@@ -263,11 +277,21 @@ class TaggedBody(CallContentReader):
             self._end_at_restart(tail)
         elif natural and self._compiled.kind_at(tail, 0) == "parameter":
             self._call.fail("malformed", "the opening of a parameter is not complete")
+        elif natural and self._breaks_off(tail):
+            self._fail_truncated()
         elif natural and self._call.has_arguments and not self._progress.discarding:
+            self._check_stray_text()
             self.unread = self._without_partial_marker(tail)
             self._close_call()
         else:
             self._fail_truncated()
+
+    def _breaks_off(self, tail: str) -> bool:
+        """Say whether the reply ended inside a tag that may open a parameter."""
+        rest, head = tail.strip(), self._tags.parameter.head
+        ends = (self._tags.call_close, *self._compiled.end_markers)
+        is_end = any(end.startswith(rest) for end in ends) and not head.startswith(rest)
+        return bool(rest) and rest[0] == head[0] and not is_end and "\n" not in rest
 
     def _fail_truncated(self) -> None:
         self._call.fail("truncated", "the reply ended inside the call")

@@ -83,9 +83,14 @@ class TaggedCall:
         is_text = tag.type in tags.text_types
         value: UntypedValue | None = None
         if writer is not None:
-            value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text, repeatable=True)
+            is_json = tag.type in tags.json_types()
+            value = UntypedValue(
+                writer, expected, limits, (tag.name,), is_text=is_text, is_json=is_json, repeatable=True
+            )
         self._last = value
-        return TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+        reader.lacks_opening = tag.lacks_value_open
+        return reader
 
     def _may_wrap(self, tag: NamedTag) -> bool:
         """Say whether the first parameter may hold all arguments: it is none of the tool's parameters."""
@@ -165,6 +170,8 @@ class TaggedCall:
         arguments = json.loads(self._sink.unfinished_arguments)
         for key, value in self._doubtful.items():
             content = arguments.get(key)
+            if isinstance(content, list) and len(content) == 1:  # one value as an array
+                content = content[0]
             if isinstance(content, str) and value.is_damaged(content):
                 self.fail("malformed", "a damaged tag, or a value that contains it")
                 return

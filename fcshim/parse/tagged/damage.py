@@ -9,11 +9,17 @@ opening after a closing tag.
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from fcshim.parse.markers import begins_damaged, escaped_once, is_damaged
 from fcshim.parse.tagged.tags import CompiledTags
 
 _SPACE = " \t\r\n"
+_SHORTEST_PIECE = 2
+"""Characters of a tag that a value without its closing tag does not end with by chance."""
+_MUCH_ALIKE = 0.75
+"""The share of common characters from which text is rather a damaged tag: two of ten may be wrong."""
+_LONGEST_OPENING = 256
 _SHORTEST_TOKEN = 4
 """A shorter token or closing tag (of a custom dialect) is content of many texts with a character more or less."""
 
@@ -21,22 +27,61 @@ _SHORTEST_TOKEN = 4
 def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> bool:
     """Say whether a value contains its closing tag damaged, before a marker or, where it is `unclosed`, at its end."""
     close = compiled.tags.parameter_close
-    return len(close) >= _SHORTEST_TOKEN and any(
-        is_damaged(value[max(0, end - size) : end], close)
-        for end in _tag_ends(value, compiled, unclosed=unclosed)
-        if not value.endswith(close, 0, end)
-        for size in range(len(close) - 1, len(close) + 2)
+    if len(close) < _SHORTEST_TOKEN:
+        return False
+    bare = value.rstrip(_SPACE)
+    if unclosed and (_ends_like(bare, close) or _ends_with_opening(bare, compiled)):
+        return True
+    if not unclosed and bare.endswith(compiled.tags.call_close) and len(compiled.tags.call_close) >= _SHORTEST_TOKEN:
+        return True
+    return any(_ends_with_damaged(value, end, close) for end in _tag_ends(value, compiled))
+
+
+def has_damaged_open(value: str, opening: str) -> bool:
+    """Say whether a value begins with its opening tag damaged, or contains it."""
+    opening, start = opening.lower(), value[: len(opening) + _SHORTEST_PIECE].lower()
+    return bool(opening) and (
+        opening in value.lower()
+        or start.startswith(opening[:_SHORTEST_PIECE])
+        or any(start.startswith(opening[-size:]) for size in range(_SHORTEST_PIECE, len(opening)))
+        or SequenceMatcher(None, start, opening, autojunk=False).ratio() >= _MUCH_ALIKE
     )
 
 
-def _tag_ends(value: str, compiled: CompiledTags, *, unclosed: bool) -> Iterator[int]:
+def _ends_like(value: str, close: str) -> bool:
+    """Say whether a value without its closing tag ends with a piece of that tag, or with text that is much like it."""
+    if value.endswith((escaped_once(close), close)):
+        return False
+    close = close.lower()
+    tail = value[-len(close) - _SHORTEST_PIECE :].lower()
+    return (
+        tail.endswith(close[-_SHORTEST_PIECE:])
+        or any(tail.endswith(close[:size]) for size in range(_SHORTEST_PIECE, len(close)))
+        or SequenceMatcher(None, tail, close, autojunk=False).ratio() >= _MUCH_ALIKE
+        or _ends_with_damaged(value, len(value), close)
+    )
+
+
+def _ends_with_opening(value: str, compiled: CompiledTags) -> bool:
+    """Say whether a value ends with an opening tag in the place of the closing one."""
+    tag = compiled.tags.parameter
+    return value.endswith(compiled.start_markers) or (value.endswith(tag.end) and tag.head in value[-_LONGEST_OPENING:])
+
+
+def _ends_with_damaged(value: str, end: int, close: str) -> bool:
+    """Say whether a value ends with its closing tag damaged."""
+    if value.endswith(close, 0, end):
+        return False
+    sizes = range(len(close) - 1, len(close) + 2)
+    return any(is_damaged(value[max(0, end - size) : end].lower(), close.lower()) for size in sizes)
+
+
+def _tag_ends(value: str, compiled: CompiledTags) -> Iterator[int]:
     """Return where a closing tag would end: before each marker and the white space before it."""
     start = 0
     for found in compiled.value_markers.search_all(value):
         yield start + len(value[start : found.start()].rstrip(_SPACE))
         start = found.end()
-    if unclosed:
-        yield start + len(value[start:].rstrip(_SPACE))
 
 
 def holds_damaged_tag(text: str, head: str) -> bool:
@@ -49,7 +94,8 @@ def holds_damaged_tag(text: str, head: str) -> bool:
 
 def _holds_damaged(text: str, marker: str) -> bool:
     """Say whether a damaged marker is anywhere in a text: one half of it is whole."""
-    text, half = text.replace(marker, "\0").replace(escaped_once(marker), "\0"), len(marker) // 2
+    text, half = text.replace(marker, "\0").replace(escaped_once(marker), "\0").lower(), len(marker) // 2
+    marker = marker.lower()
     starts = [found - shift for shift in (-1, 0, 1) for found in _find_all(text, marker[half:], half)]
     starts += _find_all(text, marker[:half], 0)
     return any(begins_damaged(text, start, marker) for start in starts if start >= 0)

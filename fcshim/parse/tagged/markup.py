@@ -19,7 +19,8 @@ _MAX_SPELLING = 400
 """Characters of one opening tag in another spelling."""
 _KEY = r"[^\s<>/=\"']{1,256}"
 _WORDS = "parameter|param|argument|arg|arg_key|param_key"
-_ATTRIBUTE = re.compile(r"[\"'\s]\w{1,64}\s?=?[\"']")
+_MARKUP = re.compile(r"[\"'“”‘’=;\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x1f]")
+"""Characters that markup has, and no name of a parameter."""
 _TAG_CHARACTERS = "=<>|/\"' "
 _CHILD = re.compile(rf"<({_KEY})\s{{0,4}}(/?)>")
 _WORD_TAG = re.compile(rf"<({_WORDS})(?=[\s=])")
@@ -88,7 +89,7 @@ class CallMarkup:
         return False if own and own.name not in self.keys and self._holds_markup(own.name) else own
 
     def _holds_markup(self, name: str) -> bool:
-        return name.strip(_TAG_CHARACTERS) in self.keys or _ATTRIBUTE.search(name) is not None
+        return name.strip(_TAG_CHARACTERS) in self.keys or _MARKUP.search(name) is not None
 
     def end_of_markup(self, text: str, pos: int) -> int | None:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none, None where more text is needed."""

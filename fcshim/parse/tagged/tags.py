@@ -42,6 +42,8 @@ _TYPE_NAMES: dict[type, str] = {
     dict: "object",
 }
 
+_JSON_TYPES = frozenset(_TYPE_NAMES.values()) | {"integer"}
+
 MarkerKind = Literal["parameter", "call", "call_close", "close", "open", "value_close"]
 """The kind of a marker inside a body; `open` and `close` enclose the body itself."""
 
@@ -126,6 +128,10 @@ class Tags:
         values = (self.type_open, self.type_close, self.value_open, self.quote_open, self.quote_close)
         return tuple(filter(None, (self.call.head, self.parameter.head, *ends, *values)))
 
+    def json_types(self) -> frozenset[str]:
+        """Return the type names of values that are JSON, and no text."""
+        return frozenset([self.other_type]) if self.other_type else _JSON_TYPES
+
     def with_suffix(self, suffix: str) -> "Tags":
         """Return the tags with a suffix in each: `<tool_call:suffix>`."""
         call = replace(self.call, head=_add_suffix(self.call.head, suffix))
@@ -199,6 +205,8 @@ class NamedTag(NamedTuple):
     """True where the tag closes itself (`<function=now/>`)."""
     is_unclosed: bool = False
     """True where no closing tag belongs to it: the next parameter or the end of the call ends the value."""
+    lacks_value_open: bool = False
+    """True where the tag that opens the value is missing."""
 
 
 TagMatch = NamedTag | Literal[False] | None
@@ -324,7 +332,7 @@ class CompiledTags:
         if damaged:
             return False
         partial = damaged is None or bool(tags.type_open and tags.type_open.startswith(text[at:]))
-        return None if partial else NamedTag(found.name, kind, at)  # the tag that opens the value is missing
+        return None if partial else NamedTag(found.name, kind, at, lacks_value_open=True)
 
     def is_opening_damaged(self, text: str, pos: int, opening: str) -> bool | None:
         """Say whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""

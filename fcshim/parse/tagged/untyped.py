@@ -66,18 +66,21 @@ class UntypedValue:
         path: Sequence[str | int],
         *,
         is_text: bool = False,
+        is_json: bool = False,
         is_leaf: bool = False,
         repeatable: bool = False,
     ) -> None:
-        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text.
+        """Prepare the value at `path` in the arguments.
 
-        A `repeatable` value that must be an array waits for `flush`, because its parameter may come again. In a leaf
-        of nested elements (`is_leaf`) an object or array in JSON is a string, by the format; where the schema admits
-        both, nobody can tell.
+        `is_text` is True where the format types it as text, `is_json` where it types it as anything else. A
+        `repeatable` value that must be an array waits for `flush`, because its parameter may come again. In a leaf of
+        nested elements (`is_leaf`) an object or array in JSON is a string, by the format; where the schema admits both,
+        nobody can tell.
         """
         must_be_array = expected.admits("array", []) and '"' not in expected.streaming_starts
         self._waits = repeatable and must_be_array and not expected.admits("object", {})
         self._is_leaf = is_leaf and '"' in expected.streaming_starts
+        self._is_json = is_json
         self._path = path
         self._writer = writer
         self._expected = expected
@@ -150,6 +153,8 @@ class UntypedValue:
             strict = read_untyped_text(self._expected, text)
             if self._is_leaf and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
+            if self._is_json and strict[0] == '"' and text.strip(_SPACE)[:1] != '"':
+                raise NotStrictError
             self._writer.write_literal(strict, text, self._path, self._expected)
             return
         elements = [*self._elements, text]

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.damage import has_damaged_close
+from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
@@ -43,6 +43,8 @@ class TaggedValue:
         self._markup = markup
         self.roles = MarkerRoles(markup, key, seen_keys)
         self._limits = limits
+        self.lacks_opening = False
+        """True where the tag that opens the value is missing."""
         self._may_skip_line_break = compiled.tags.lines
         self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
@@ -62,13 +64,16 @@ class TaggedValue:
         return None if self._is_blank or self.ended or self._pending is not None else self._value
 
     def is_damaged(self, content: str) -> bool:
-        """Say whether the content of the value, which has ended, contains its closing tag with a wrong character."""
+        """Say whether the content of the value, which has ended, contains one of its own tags damaged."""
+        if self.lacks_opening and has_damaged_open(content, self._compiled.tags.value_open):
+            return True
         return self.may_be_damaged and has_damaged_close(content, self._compiled, unclosed=self.is_unclosed)
 
     @property
     def may_be_damaged(self) -> bool:
         """True where the value ran over a marker that it does not quote with a call, or has no closing tag."""
-        return self.is_unclosed or (self._has_markers and not self.roles.quotes_call)
+        runs_over_marker = self._has_markers and not self.roles.quotes_call
+        return self.is_unclosed or self.lacks_opening or runs_over_marker
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""

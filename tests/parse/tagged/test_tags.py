@@ -82,7 +82,7 @@ def test_other_text_is_no_call_opening(tags: Tags, text: str) -> None:
         (ATTRIBUTES, '<p t="x" name="k">', NamedTag("k", "x", 18)),
         (KEYS, "<key>k</key>\n<value>v", NamedTag("k", "", 20)),
         (KEYS, "<key>k</key><type>int</type> <value>v", NamedTag("k", "int", 36)),
-        (KEYS, "<key>k</key>\nvw", NamedTag("k", "", 13)),
+        (KEYS, "<key>k</key>\nvw", NamedTag("k", "", 13, lacks_value_open=True)),
     ],
 )
 def test_a_parameter_opening_gives_key_type_and_start_of_the_value(tags: Tags, text: str, found: NamedTag) -> None:
