@@ -190,6 +190,11 @@ class CallSink:
         properties = schema.get("properties") if isinstance(schema, dict) else None
         return tuple(properties) if isinstance(properties, dict) else ()
 
+    @property
+    def current_parameters(self) -> tuple[str, ...]:
+        """The parameters of the tool of the open call, or of the last one."""
+        return self.parameter_names(self._name)
+
     def add_coercions(self, coercions: Sequence[Coercion]) -> None:
         """Record what the schema coercion changed in the open call."""
         self._coerced.extend(coercions)

@@ -186,6 +186,28 @@ _UNCERTAIN_KEY = re.compile(r"[\"'](?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}\w?
 """A key whose colon is missing or wrong."""
 _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
 """What follows a quote before a key or an item, one of whose own quotes may be missing."""
+_DOUBLED = re.compile(r"([\"'])(?!\1)[\s\S]*(?<!\1)\1")
+"""The content of a string in doubled quotes, or of one with quotes around all of it."""
+_DOUBLED_AFTER_WORD = re.compile(r"\w([\"'])\1\Z")
+"""Two quotes at the end of a string: in code they are a literal, which no word precedes."""
+_LAST_WORD = re.compile(r"\w*\Z")
+_TWO_PLACES = "a string with unescaped quotes may end at two places"
+_OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%\"'-]|\\[nrt])\Z")
+"""What precedes a quotation in text or code, where it does not begin the string."""
+_CLOSES_QUOTATION = re.compile(r"[\s)\]}>=:,;.!?&|+*/%\"'-]|\\[nrt]")
+_BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
+"""A string that is begun again after its equals sign or colon."""
+_KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
+_STRUCTURE = re.compile(
+    r"\s*(?:(?:[,;:.|=\]}){\[\xa0\u200b-\u200f\u2028\u2029\ufeff\ufffd]|-?\d)+(?:[^\w\"'\\]|\d|\b(?:true|false|null|True|False|None)\b|\b\w+\s*[^\w\s\"'\\,]+)*"
+    r"|,\s*[^\"'\\]{1,128},\s*|,\s*\w{1,64}\s+|,\s*\w{1,2})?"
+)
+"""What stands between two strings of a container where one character of it is missing or wrong."""
+_OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.DOTALL)
+"""The text before a string that is the value of a key without quotes, or that stands in a bracket."""
+_CURLY_END = re.compile(r"[“”]\s*[,:}\]]|[,:{\[]\s*[“”]")
+_STRAIGHT_END = re.compile(r"(?<!\\)\"\s*[,:}\]]")
+"""Where a string ends or begins with quotes of the other kind."""
 _CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
@@ -237,7 +259,8 @@ class QuoteEscaper:
         text, pos = self._text, 0
         if quote:
             opening = self._opening_quote(quote, -1) if at_string_start else quote
-            self._before, self._is_continued_string = _after_last_quote(before), not at_string_start
+            self._before = _after_last_quote(before)
+            self._is_continued_string = not at_string_start and bool(self._before)
             pos = self._read_string(opening, len(opening) - len(quote))
             self._before, self._is_continued_string = "", False
             self._end_string(pos)
@@ -397,6 +420,8 @@ class QuoteEscaper:
         inner, end = self._find_end(closing, start)
         if inner:
             self._check_content(closing, start, end, inner)
+        elif closing == "”" and _STRAIGHT_END.search(self._text, start, end):
+            raise AmbiguousQuotesError("a string may end with a quote of another kind")
         self._write_string(end, inner)
         self._after_string = True
         return end + len(closing)
@@ -432,7 +457,8 @@ class QuoteEscaper:
         return False
 
     def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:
-        candidates = _EndCandidates(is_triple=len(quote) == 3)
+        is_array = len(quote) == 1 and bool(self._scopes) and not self._scopes[-1].keyed
+        candidates = _EndCandidates(is_triple=len(quote) == 3, is_array=is_array)
         comment_end = -1
         for number, at in enumerate(quotes):
             follows = self.follows(at + len(quote))
@@ -444,7 +470,18 @@ class QuoteEscaper:
             if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
                 candidates.unpaired = not candidates.unpaired
         end = candidates.choose()
+        if candidates.has_both_kinds and not self._are_quotations(quotes[: end + 1]):
+            raise AmbiguousQuotesError(_TWO_PLACES)
         return quotes[:end], quotes[end]
+
+    def _are_quotations(self, quotes: Sequence[int]) -> bool:
+        """Say whether the quotes inside a string open and close quotations in turn; the last one ends the string."""
+        text = self._text
+        if len(quotes) % 2 == 0 or self._before:
+            return False
+        return all(_OPENS_QUOTATION.search(text, max(0, at - 2), at) for at in quotes[:-1:2]) and all(
+            _CLOSES_QUOTATION.match(text, at + 1) for at in quotes[1::2]
+        )
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         """Raise `AmbiguousQuotesError` if the string may be something else than a string with unescaped quotes."""
@@ -459,6 +496,8 @@ class QuoteEscaper:
             )
         if _COLON.match(text, inner[0] + len(quote)) or self._precedes_parameter(inner[0] + len(quote)):
             raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
+        if len(quote) == 1:
+            self._check_quotes_of_string(quote, content, start, end)
         if len(inner) % 2:
             self._check_own_quote(start, end, inner)
             closers = self._closing_braces(end + len(quote))
@@ -469,9 +508,42 @@ class QuoteEscaper:
         bounds = [start, *(at + len(quote) for at in inner)], [*inner, end]
         pieces = [text[begin:stop] for begin, stop in zip(*bounds, strict=True)]
         strings, gaps = pieces[::2], pieces[1::2]
+        if self._are_members(strings, gaps):
+            raise AmbiguousQuotesError("strings with a damaged separator or bracket, or a string with unescaped quotes")
         balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
         if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
+
+    def _check_quotes_of_string(self, quote: str, content: str, start: int, end: int) -> None:
+        """Raise `AmbiguousQuotesError` if some quotes are escaped, or if the string's own quotes may be doubled."""
+        if re.search(rf"(?<!\\)(?:\\\\)*\\{re.escape(quote)}", content):
+            raise AmbiguousQuotesError("some of a string's quotes are escaped")
+        if _CURLY_END.search(content):
+            raise AmbiguousQuotesError("a string may end with a quote of another kind")
+        is_doubled = not self._is_continued_string and _DOUBLED.fullmatch(self._text, start, end) is not None
+        if is_doubled or _DOUBLED_AFTER_WORD.search(content) or _BEGINS_TWICE.match(content):
+            raise AmbiguousQuotesError("a string in doubled quotes, or one with quotes around it")
+
+    def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
+        """Say whether these may be several strings as they stand, with one separator or bracket damaged."""
+        scope = self._scopes[-1] if self._scopes else None
+        if scope is None or not all(map(_STRUCTURE.fullmatch, gaps)):
+            return False
+        if not scope.keyed:
+            return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
+        if _OPENS_VALUE.search(gaps[0]):
+            return True
+        if not _is_balanced("".join(gaps)):
+            return True
+        is_separated = gaps[0].strip() == "," if len(gaps) == 1 else any(map(str.strip, gaps))
+        return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
+
+    def _may_be_key(self, text: str) -> bool:
+        """Say whether a string may be a key of an open bracket, with a damaged separator."""
+        key = text.strip(" :=,")
+        return _KEY_LIKE.fullmatch(key) is not None and any(
+            scope.keyed and scope.members.lists_member(key) is not False for scope in self._scopes
+        )
 
     def _precedes_parameter(self, pos: int) -> bool:
         """Say whether a parameter that has not come yet follows the first quote of a string, behind a wrong bracket."""
@@ -608,8 +680,11 @@ class QuoteEscaper:
 class _EndCandidates:
     """The quotes that may end a string which contains quotes."""
 
-    def __init__(self, *, is_triple: bool) -> None:
+    def __init__(self, *, is_triple: bool, is_array: bool) -> None:
         self._is_triple = is_triple
+        self._is_array = is_array
+        self.has_both_kinds = False
+        """True in an array where quotes may end the string of which an even and an odd number precede."""
         self.unpaired = False
         """True after an odd number of quotes."""
         self._end = -1
@@ -623,7 +698,11 @@ class _EndCandidates:
             if self._end < 0:
                 self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
             elif self.unpaired is not self._end_unpaired:
-                raise AmbiguousQuotesError("a string with unescaped quotes may end at two places")
+                if not self._is_array:
+                    raise AmbiguousQuotesError(_TWO_PLACES)
+                self.has_both_kinds = True
+                if self._end_unpaired:
+                    self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
         elif self._end >= 0:
             return
         elif follows is Follows.COMMENT:

@@ -17,6 +17,7 @@ from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, Unex
 
 from fcshim.errors import ConfigError
 from fcshim.parse.arguments.entities import unescape_entities
+from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.quote_escaping import ANYTHING, AmbiguousQuotesError, Members, QuoteEscaper, Scope
 from fcshim.resources import resource_dir
 
@@ -86,7 +87,7 @@ def repair(
         tree = load_grammar(grammar).parse(whole)
     except LarkError as error:
         raise _to_repair_error(error, whole) from None
-    return _RepairWriter(len(prefix)).write(tree)
+    return _RepairWriter(whole, len(prefix), sent).write(tree)
 
 
 def load_grammar(name: str) -> Lark:
@@ -131,8 +132,10 @@ def _to_repair_error(error: LarkError, text: str) -> RepairError:
 class _RepairWriter:
     """Writes one parse tree as strict JSON, without the tokens before `sent_end`, which were already sent."""
 
-    def __init__(self, sent_end: int) -> None:
+    def __init__(self, text: str, sent_end: int, sent: str) -> None:
+        self._text = text
         self._sent_end = sent_end
+        self._sent = sent
         self._complete = True
 
     def write(self, tree: Tree[Token]) -> RepairedJson:
@@ -157,13 +160,46 @@ class _RepairWriter:
         members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
         parts: list[Tree[Token] | Token | str] = [opening] if _start_pos(tree) >= self._sent_end else []
         for position, member in enumerate(members):
-            if position and _lacks_brace(members[position - 1]) and not _is_object(member):
+            self._check_separator(members[position - 1] if position else None, member)
+            if position and _lacks_brace(members[position - 1]) and not self._follows_comma(member):
                 raise RepairError("an object is not closed before another value", "syntax")
             if position and _start_pos(member) >= self._sent_end:
                 parts.append(", ")
             parts.append(member)
         self._complete = self._complete and not _is_cut_off(tree)
         return [*parts, closing]
+
+    def _check_separator(self, previous: Tree[Token] | Token | None, member: Tree[Token] | Token) -> None:
+        """Raise `RepairError` where a separator is missing, or superfluous, so that the members are not certain."""
+        start = _start_pos(member)
+        if start < self._sent_end:
+            return
+        if previous is None:
+            if _LEADING_COMMA.search(self._text, max(0, start - _MAX_SPACE), start):
+                raise RepairError("a value is missing before a comma", "syntax")
+            return
+        last = _last_token(previous)
+        between = self._text[(last.end_pos or 0) : start]
+        if "," in between:
+            if between == "," and isinstance(member, Token) and _GROUP.match(member) and last.type == "NUMBER":
+                raise RepairError("two numbers, or one with a comma in it", "syntax")
+            return
+        if not between and not (_is_object(previous) and _is_object(member)):
+            raise RepairError("two values without a comma", "syntax")
+        if self._ends_with_separator(last):
+            raise RepairError("a comma is missing after a string that ends with one", "syntax")
+
+    def _follows_comma(self, member: Tree[Token] | Token) -> bool:
+        """Say whether a member is an object after a comma."""
+        start = _start_pos(member)
+        return _is_object(member) and self._text[max(0, start - _MAX_SPACE) : start].rstrip()[-1:] == ","
+
+    def _ends_with_separator(self, last: Token) -> bool:
+        """Say whether the content of a string ends with the comma that is missing after it."""
+        if _start_pos(last) >= self._sent_end:
+            return last.type in _STRINGS and last[:-1].rstrip()[-1:] in _SEPARATORS
+        written = (self._sent[-_MAX_SPACE:] + self._text[self._sent_end : last.end_pos]).rstrip()
+        return written[-1:] == '"' and written[:-1].rstrip()[-1:] in _SEPARATORS
 
     def _write_key(self, token: Token) -> str:
         if _start_pos(token) < self._sent_end:
@@ -189,6 +225,8 @@ class _RepairWriter:
 
     def _write_string(self, token: Token, *, sent: bool) -> str:
         if token.type == "V_WORDS":
+            if is_damaged_word(token.strip()):
+                raise RepairError(f"{token[:20]!r} is no JSON", "value")
             return json.dumps(token.strip(), ensure_ascii=False)
         content = _strict_content(token[3:-3] if token.type == "V_TRIPLE" else token[1:-1], token[0])
         return content + '"' if sent else f'"{content}"'
@@ -196,6 +234,11 @@ class _RepairWriter:
 
 _BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END", "FENCE"})
 _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
+_SEPARATORS = frozenset(",，;")
+_LEADING_COMMA = re.compile(r"[\[{]\s*,\s*\Z")
+_MAX_SPACE = 64
+_GROUP = re.compile(r"0\d\d\b")
+"""The second half of a number such as `2,000`."""
 
 
 def _body_node(tree: Tree[Token]) -> Tree[Token]:
@@ -219,6 +262,13 @@ def _ends_with(container: Tree[Token], *types: str) -> bool:
 def _is_cut_off(container: Tree[Token]) -> bool:
     """Return whether the reply may have ended inside a container: not where the bracket around an object is closed."""
     return _ends_with(container, "END") if container.data == "object" else not _ends_with(container, "RSQB")
+
+
+def _last_token(node: Tree[Token] | Token) -> Token:
+    """Return the last token of a node that was in the text."""
+    while isinstance(node, Tree):
+        node = next(child for child in reversed(node.children) if isinstance(child, Tree) or child.type != "END")
+    return node
 
 
 def _start_pos(node: Tree[Token] | Token) -> int:

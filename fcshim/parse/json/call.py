@@ -7,11 +7,11 @@ object count; `TypedArguments` handles the values inside the arguments.
 
 import json
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
+from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers, Scope
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
@@ -180,6 +180,7 @@ class JsonCalls:
         """End the object of a call. The call itself ends with the body."""
         if not self.discarding:
             if self.name is None and not self._take_named_member():
+                self._check_previous()
                 self.discard()
             else:
                 self._complete()
@@ -188,6 +189,11 @@ class JsonCalls:
         elif not self.repairing:
             self.status = BodyStatus.CALL_ENDED
             self._reader.stop = True
+
+    def _check_previous(self) -> None:
+        """Reject the call before an object that is no call, if that object has parameters of its tool."""
+        if self._sink.is_complete and not self.unknown_members.keys().isdisjoint(self._sink.current_parameters):
+            self._sink.fail("malformed", "arguments stand after the end of the call")
 
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
@@ -206,7 +212,7 @@ class JsonCalls:
         self.arguments.flush()
         if self._reader.has_backslash:
             self._sink.doubt_escapes()
-        if self.lacks_brackets and self._may_lack_inner_bracket(self._sink.parameter_names(self.name)):
+        if self.lacks_brackets and self._may_lack_inner_bracket():
             self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
             return
         self._sink.mark_complete()
@@ -244,14 +250,11 @@ class JsonCalls:
         self._start()
         self._send_whole(arguments)
 
-    def _may_lack_inner_bracket(self, parameters: Collection[str]) -> bool:
-        """Say whether the last value, or the last value in it, has a member that is rather a parameter of the tool."""
-        arguments = value = json.loads(self._sink.arguments())
-        while isinstance(value, dict) and value:
-            if value is not arguments and any(key in parameters and key not in arguments for key in value):
-                return True
-            value = value[next(reversed(value))]
-        return False
+    def _may_lack_inner_bracket(self) -> bool:
+        """Say whether the missing bracket may stand inside the arguments, or before one of the call's own members."""
+        arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
+        own = any(key in _OWN_KEYS and not expected.lists_member(key) for key in arguments)
+        return own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected)
 
     def _decode_arguments(self, encoded: str) -> str | None:
         """Return the arguments that were written as a JSON string; None if they are not an object.
@@ -343,6 +346,9 @@ ARGUMENT_KEYS = (
     *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
     *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
 )
+
+
+_OWN_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +527,8 @@ class JsonEnvelope(ValueHandler):
             self.outer_depth, self._depth = 2, 3
             self._is_message = False
             calls.unknown_members.clear()
+        elif key in keys.other_keys and first in "{[":
+            calls.add_unknown_key(key)
         elif self._is_message and key == "content" and first == '"':
             calls.begin_message_text()
         elif self._is_message and key == "content" and first != "null":

@@ -1,0 +1,79 @@
+"""Say whether a closing bracket that is missing may stand at an earlier place than the end.
+
+Theory of operation. Where a bracket is missing, the members after it belong to the container around it. It is certain
+that it is missing at the end only if the last member of each container cannot be one of the container around it: the
+two are of different kinds, or the schema lists the key in one of them only.
+
+Rule: where both places are possible, the arguments have two readings.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fcshim.schema.expect import Expectation
+
+JSON = Any
+_CLOSERS = {")": "(", "]": "[", "}": "{", ",": ""}
+
+
+def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *, separate_names: bool = False) -> bool:
+    """Say whether a bracket may be missing inside the arguments, of which one bracket is missing.
+
+    With `separate_names` the names of arguments are written in another way than keys of objects.
+    """
+    return any(
+        _may_move_out(outer, inner, around, within)
+        for outer, inner, around, within in _last_containers(arguments, expected)
+        if not (separate_names and outer is arguments)
+    )
+
+
+def ends_like_closer(arguments: dict[str, JSON]) -> bool:
+    """Say whether the last string of the arguments ends with a bracket or comma that is missing after it."""
+    value: JSON = arguments
+    while isinstance(value, (dict, list)) and value:
+        value = value[next(reversed(value))] if isinstance(value, dict) else value[-1]
+    last = value.rstrip()[-1:] if isinstance(value, str) else ""
+    opener = _CLOSERS.get(last)
+    return opener is not None and (not opener or value.count(last) > value.count(opener))
+
+
+def _last_containers(value: JSON, expected: Expectation) -> Iterator[tuple[JSON, JSON, Expectation, Expectation]]:
+    """Yield each container that is the last member of another one, with what the schema admits in both."""
+    while isinstance(value, (dict, list)) and value:
+        if isinstance(value, dict):
+            key = next(reversed(value))
+            inner, within = value[key], expected.member(key)
+        else:
+            inner, within = value[-1], expected.item(len(value) - 1)
+        if isinstance(inner, type(value)) and inner:
+            yield value, inner, expected, within
+        value, expected = inner, within
+
+
+def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expectation) -> bool:
+    """Say whether members of the inner container may be members of the outer one."""
+    if isinstance(inner, list):
+        last = inner[-1]
+        return len(inner) > 1 and around.item(len(outer)).admits(_kind(last), last)
+    if any(around.lists_member(key) and key not in outer for key in inner):
+        return True
+    last_key = next(reversed(inner))
+    unlisted = around.lists_member(last_key) is None and not within.lists_member(last_key)
+    return len(inner) > 1 and last_key not in outer and unlisted
+
+
+def _kind(value: JSON) -> Any:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
