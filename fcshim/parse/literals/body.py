@@ -45,6 +45,7 @@ ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValue
 
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
+_ARGUMENT = re.compile(r"[\s,]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
@@ -286,10 +287,16 @@ class LiteralBody(BodyReader):
         if status is TrailingStatus.OPEN:
             self._progress.wait = end < len(text)
             return end
+        self._check_trailing_text()
         if status is TrailingStatus.TEXT:
             self.unread = self._trailer.text
         self._progress.end_body()
         return end
+
+    def _check_trailing_text(self) -> None:
+        """Reject a call without its closing bracket that an argument follows."""
+        if self._call.lacks_brackets and self._sink.is_complete and _ARGUMENT.match(self._trailer.text):
+            self._sink.fail("malformed", "an argument after the end of the call")
 
     def _has_trailing_text(self) -> bool:
         """Say whether unexpected text follows the last call."""
@@ -362,6 +369,8 @@ class LiteralBody(BodyReader):
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         has_trailing = self._has_trailing_text()
+        if has_trailing:
+            self._check_trailing_text()
         self.unread = (self._trailer.text if has_trailing else "") + tail
         if natural or has_trailing or self._is_complete():
             self._sink.finish()

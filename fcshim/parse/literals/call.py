@@ -5,10 +5,13 @@ keys, and items of brackets that may still be a set, a dict, a tuple or plain pa
 is written at once.
 """
 
+import json
+import re
 from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body import BodyProgress
@@ -18,6 +21,9 @@ from fcshim.parse.sink import CallSink
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """The methods that write a token."""
+WRAPPER_NAMES = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
+"""Names that models invent for one argument that holds all of them."""
+_ALL_ARGUMENTS = re.compile(r"\s*\{\s*[\"']")
 _KEY_TOKENS = frozenset({ATOM, CONTENT})
 
 
@@ -70,6 +76,14 @@ class LiteralCall:
         """True where a string of the call has a backslash that is no escape."""
         self.has_unsent = False
         """True where `flush` may have something to send."""
+        self.lacks_brackets = False
+        """True where closing brackets of the current call are missing."""
+        self.has_keywords = False
+        """True where the names of arguments are written in another way than keys."""
+        self.is_positional = False
+        """True where an argument of the current call has no name."""
+        self.has_wrapper = False
+        """True where an argument has a name that models invent for all arguments."""
         self._name: str | None = None
         self._sink = sink
         self._writer = TokenWriter(sink, limits)
@@ -81,7 +95,7 @@ class LiteralCall:
         """Begin a call of the tool that `name` means; discard it where that tool is not offered."""
         self.progress.begin_call()
         self.is_certain, self.is_text = False, self.progress.refused
-        self.escapes_doubtful = False
+        self.escapes_doubtful = self.lacks_brackets = self.is_positional = self.has_wrapper = False
         if self.progress.refused:
             return
         self._name = self._sink.resolve(name)
@@ -198,11 +212,32 @@ class LiteralCall:
                 self.put(OPEN, "{")
             self.put(CLOSE, "}")
             self.flush()
+            self._check_brackets()
+            self._check_whole()
         if not self.progress.discarding:
             if self.escapes_doubtful:
                 self._sink.doubt_escapes()
             self._writer.complete()
         self.progress.end_call()
+
+    def _check_brackets(self) -> None:
+        """Abandon a call without a closing bracket where that bracket may stand at two places."""
+        if not self.lacks_brackets or self.progress.discarding:
+            return
+        arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
+        if ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected, separate_names=self.has_keywords):
+            self.abandon("malformed", "a bracket is missing at one of two places")
+
+    def _check_whole(self) -> None:
+        """Abandon a call whose only argument may hold all arguments: a string without a name, or an unknown keyword."""
+        if self.progress.discarding or not (self.is_positional or self.has_wrapper):
+            return
+        names = self._sink.parameter_names(self._name or "")
+        items = list(json.loads(self._sink.arguments()).items())
+        key, value = items[0] if len(items) == 1 else ("", None)
+        is_text = isinstance(value, str) and _ALL_ARGUMENTS.match(value) and any(f'"{name}"' in value for name in names)
+        if is_text or (isinstance(value, dict) and key not in names and value and value.keys() <= set(names)):
+            self.abandon("malformed", "one argument, or all of them in one")
 
     def discard(self) -> None:
         """Not a call: read to its end without sending."""

@@ -12,6 +12,7 @@ Rule: every tolerance is named in `gemma_call.lark`.
 import re
 
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
+from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, OpenBracket
 from fcshim.parse.literals.call import ATOM, KEY
@@ -125,7 +126,8 @@ class GemmaValues(LiteralValues):
         word = self._word.take().strip()
         atom = None if bracket.expects_key else atom_to_json(word)
         is_value = atom is None and not bracket.expects_key
-        if is_value and (word.lstrip("+-").lower() in _NOT_A_NUMBER or _NESTED_CALL.match(word)):
+        is_number = word.lstrip("+-").lower() in _NOT_A_NUMBER
+        if is_value and (is_number or _NESTED_CALL.match(word) or is_damaged_word(word)):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:

@@ -43,7 +43,7 @@ class PythonValues(LiteralValues):
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)
-        self._seen_keyword = False
+        self._seen_keyword, self._call.has_keywords = False, True
 
     # White space.
 
@@ -140,6 +140,7 @@ class PythonValues(LiteralValues):
             return ""
         if self._seen_keyword or bracket.count >= len(names):
             raise LiteralError("an argument without a name", pos)
+        self._call.is_positional = True
         return names[bracket.count]
 
     def _handle_unexpected(self, text: str, pos: int) -> int:
@@ -147,6 +148,7 @@ class PythonValues(LiteralValues):
         bracket = self.brackets[-1]
         in_list = bracket.kind is ARGUMENTS and bracket.closing_brackets.startswith(")]")
         if text[pos] == "]" and in_list and not bracket.expects_value:
+            self._call.lacks_brackets = True
             return self._close_bracket(pos) - 1
         return super()._handle_unexpected(text, pos)
 

@@ -25,7 +25,18 @@ from fcshim.parse.body import READING, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
-from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, LiteralCall, tokens_to_key
+from fcshim.parse.literals.call import (
+    ATOM,
+    BEGIN,
+    CLOSE,
+    CONTENT,
+    END,
+    KEY,
+    OPEN,
+    WRAPPER_NAMES,
+    LiteralCall,
+    tokens_to_key,
+)
 from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
 from fcshim.parse.literals.python_quotes import StringContext
 from fcshim.parse.literals.python_strings import PythonString
@@ -304,7 +315,7 @@ class LiteralValues(ABC):
             if bracket.kind is not BRACE:
                 return self._handle_unexpected(text, pos)
         if char in ",，":
-            self._begin_next_item(bracket)
+            self._begin_next_item(bracket, pos)
             self._state = self._before_item
             return pos + 1
         return self._close_bracket(pos) if char == bracket.closer else self._handle_unexpected(text, pos)
@@ -323,6 +334,9 @@ class LiteralValues(ABC):
         bracket = self.brackets[-1]
         if bracket.expects_value if self._state == self._before_item else bracket.expects_key:
             raise LiteralError("a value is missing", pos)
+        if self.brackets[0].count and not self._seen_keyword:
+            raise LiteralError("a bracket is missing after an argument without a name", pos)
+        self._call.lacks_brackets = True
         while self.brackets:
             self._close_bracket(pos)
             if self.brackets and self.brackets[-1].expects_key and self.brackets[-1].kind is not BRACE:
@@ -357,12 +371,14 @@ class LiteralValues(ABC):
         self.brackets.append(OpenBracket(kind, closer, self.brackets[-1].closing_brackets))
         self._state = self._before_item
 
-    def _begin_next_item(self, bracket: OpenBracket) -> None:
+    def _begin_next_item(self, bracket: OpenBracket, pos: int) -> None:
         """Read a comma: a key may follow, and `(` or `{` with two values is a tuple or a set."""
         if bracket.expects_value:
             bracket.expects_value, bracket.expects_key = False, True
         elif bracket.kind is PAREN or bracket.kind is BRACE:
             tokens = self._call.pop_buffer()
+            if bracket.kind is BRACE:
+                self._check_set(tokens, pos)
             self._put(OPEN, "[")
             self._call.put_all(tokens)
             bracket.kind, bracket.expects_key = ARRAY, False
@@ -378,19 +394,26 @@ class LiteralValues(ABC):
         elif kind is ARRAY:
             self._put(CLOSE, "]")
         elif kind is not SPREAD:
-            self._close_undecided(bracket, self._call.pop_buffer())
+            self._close_undecided(bracket, self._call.pop_buffer(), pos)
         self._state = self._after_item
         return pos + 1
 
-    def _close_undecided(self, bracket: OpenBracket, tokens: list[Token]) -> None:
+    def _close_undecided(self, bracket: OpenBracket, tokens: list[Token], pos: int) -> None:
         """Write a `(` or `{` bracket with one item or none: a parenthesised value, a set, an empty tuple or dict."""
         array = bracket.kind is BRACE if bracket.count else bracket.kind is PAREN
+        if bracket.kind is BRACE and bracket.count:
+            self._check_set(tokens, pos)
         brackets = "[]" if array else "" if bracket.count else "{}"
         if brackets:
             self._put(OPEN, brackets[0])
         self._call.put_all(tokens)
         if brackets:
             self._put(CLOSE, brackets[1])
+
+    def _check_set(self, tokens: list[Token], pos: int) -> None:
+        """Raise `LiteralError` where a set is rather a dict with a mistake: a set holds no dict and no list."""
+        if self.quotes_escaped or any(write is OPEN for write, _ in tokens):
+            raise LiteralError("a set, or a dict with a mistake", pos)
 
     # Keys.
 
@@ -432,6 +455,8 @@ class LiteralValues(ABC):
         bracket = self.brackets[0]
         if not self._progress.discarding:
             self._seen_names.add(key)
+            if key in WRAPPER_NAMES:
+                self._call.has_wrapper = True
         self._call.is_certain = True
         self._call.start()
         if not bracket.count:
