@@ -12,7 +12,7 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.known_markers import PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
+from fcshim.parse.machine.known_markers import COMMENT, PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
 from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
 from fcshim.parse.machine.state import BYTE_ORDER_MARK, Cursor, Output, State
@@ -215,6 +215,8 @@ class TextStates:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
+        if marker in COMMENT:
+            return self._read_comment(marker, end)
         if marker in self._start_markers.markup:
             self._cursor.state = State.BEFORE_ANSWER
         else:
@@ -257,6 +259,14 @@ class TextStates:
         self._output.emit_text(marker)
         self._result_end_tag = self._start_markers.result_tags[marker]
         self._cursor.state = State.IN_ECHOED_RESULT
+        return end
+
+    def _read_comment(self, marker: str, end: int) -> int:
+        """Begin a comment of HTML at the start of a line, in which calls are quoted."""
+        if self._output.line.at_line_start():
+            self._result_end_tag = COMMENT[marker]
+            self._cursor.state = State.IN_ECHOED_RESULT
+        self._output.emit_text(marker)
         return end
 
     def in_echoed_result(self, pos: int) -> int:
