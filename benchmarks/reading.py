@@ -21,12 +21,12 @@ from tests.conformance.readers import installed
 from tests.conformance.suite import ConformanceCase, ReaderResult
 from tests.reading.mutations import MUTATIONS, Mutant
 from tests.reading.seeds import make_seed
-from tests.reading.verdict import Delivered, Verdict, cuts, judge, read
+from tests.reading.verdict import Delivered, Verdict, cuts, judge, judge_mutant, read
 
 SEEDS, QUICK_SEEDS = 200, 8
 SHARE_OF_DIALECTS = 4
 """Each seed is used in every fourth dialect, another quarter each time."""
-VERDICTS: tuple[Verdict, ...] = ("exact", "error", "lost", "wrong")
+VERDICTS: tuple[Verdict, ...] = ("exact", "two readings", "error", "lost", "wrong")
 EVERY_SPLIT_SHARE = 0.02
 """The share of mutants that is read with every split into two pieces, beside the three cuts."""
 
@@ -45,7 +45,10 @@ def main() -> int:
     options = arguments("Count what is read of replies with mistakes.").parse_args()
     report = Report("reading")
     seeds = QUICK_SEEDS if options.quick else SEEDS
-    rows = {mutation: _count(mutation, seeds) for mutation in MUTATIONS}
+    rows = {}
+    for mutation in MUTATIONS:
+        rows[mutation] = _count(mutation, seeds)
+        print(mutation, dict(rows[mutation][0]), file=sys.stderr, flush=True)
     report.table(
         f"mutants of {seeds} seeds in {len(DIALECTS)} dialects",
         ["mutation", "mutants", *VERDICTS, "differ by split"],
@@ -81,7 +84,9 @@ def _count(mutation: str, seeds: int) -> tuple[Counter[Verdict], int]:
                 read(sample.tools, sample.dialect, sample.mutant, [text[:at], text[at:]]) for at in range(len(text))
             ]
         differing += any(result != results[0] for result in results)
-        verdicts[_worst([judge(result, sample.mutant.calls) for result in results])] += 1
+        judged = [judge_mutant(result, sample.mutant, sample.dialect) for result in results]
+        if None not in judged:
+            verdicts[_worst([verdict for verdict in judged if verdict is not None])] += 1
     return verdicts, differing
 
 

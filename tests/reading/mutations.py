@@ -22,7 +22,9 @@ from fcshim.parse.tagged.syntax import SuffixedCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
+from tests.reading.readings import have_two_readings
 from tests.reading.seeds import Call, Seed
+from tests.reading.structure import STRUCTURAL_CHANGES, Change, structure_of
 from tests.reading.styles import JSON_STYLES, PYTHON_STYLES
 
 JSON = Any
@@ -36,6 +38,8 @@ class Mutant:
     text: str
     calls: list[Call]
     stop_reason: StopReason = "complete"
+    has_two_readings: bool = False
+    """True where the reply may mean other calls as well."""
 
 
 Mutation = Callable[[Seed, Dialect, random.Random], Mutant | None]
@@ -66,7 +70,19 @@ def _styled(kind: str) -> Mutation:
             if replaced is None:
                 return None
             mutated = replaced
-        return Mutant(mutated, seed.calls) if mutated != text else None
+        ambiguous = kind == "unescaped quotes" and have_two_readings([arguments for _, arguments in seed.calls])
+        return Mutant(mutated, seed.calls, has_two_readings=ambiguous) if mutated != text else None
+
+    return mutate
+
+
+def _structural(change: Change) -> Mutation:
+    """Change what stands outside the values."""
+
+    def mutate(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+        structure = structure_of(seed, dialect)
+        text = change(structure, rng) if structure is not None and structure.marks else None
+        return None if structure is None or text is None or text == structure.text else Mutant(text, seed.calls)
 
     return mutate
 
@@ -128,9 +144,30 @@ def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Rand
     return text.replace(end, "") if end and "\n" not in end and not dialect.fenced else None
 
 
-def _drop_brackets(text: str, seed: Seed, _dialect: Dialect, _rng: random.Random) -> str | None:
-    arguments = _json(seed.calls[-1][1])
-    return text.replace(arguments, arguments[:-1], 1) if arguments in text and len(arguments) > 2 else None
+def _drop_brackets(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
+    """Leave out the last bracket of the arguments; without an end marker nobody can tell whether more should follow."""
+    text, arguments = render(dialect, seed.calls), _json(seed.calls[-1][1])
+    if arguments not in text or len(arguments) <= 2:
+        return None
+    is_open = not (dialect.close or dialect.section_close or dialect.fenced)
+    return Mutant(text.replace(arguments, arguments[:-1], 1), seed.calls, has_two_readings=is_open)
+
+
+def _split_object(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) -> str | None:
+    """End the object of the arguments, or that of the call, before one of its members."""
+    arguments = seed.calls[-1][1]
+    members = [_json({key: value})[1:-1] for key, value in arguments.items()]
+    written = ", ".join(members)
+    at = text.find(written)
+    if at < 0 or not members:
+        return None
+    pieces = [text[: at + len(", ".join(members[:count]))] for count in range(1, len(members))]
+    found = re.search(r", (?=\"(?:arguments|parameters|args)\": )", text)
+    pieces += [text[: found.start()]] if found else []
+    if not pieces:
+        return None
+    before = rng.choice(pieces)
+    return before + rng.choice(("}, {", "}{", "}\n{")) + text[len(before) + 2 :]
 
 
 def _drop_quote(text: str, seed: Seed, rng: random.Random, *, closing: bool) -> str | None:
@@ -303,13 +340,15 @@ MUTATIONS: dict[str, Mutation] = {
     "no mistake": unchanged,
     **{kind: _styled(kind) for kind in JSON_STYLES},
     "end marker dropped": _on_text(_drop_end_marker),
-    "closing bracket dropped": _on_text(_drop_brackets),
+    "closing bracket dropped": _drop_brackets,
+    "object in two": _on_text(_split_object),
     "closing quote dropped": _on_text(_drop_closing_quote),
     "opening quote dropped": _on_text(_drop_opening_quote),
     "start marker dropped": _on_text(_drop_start_marker),
     "start marker doubled": _on_text(_double_start_marker),
     "end marker doubled": _on_text(_double_end_marker),
     "tag damaged": _on_text(_damage_tag),
+    **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
     "translated keys": _on_text(_translate_keys),
     "arguments beside the name": _reshape(lambda name, arguments: {"name": name, **arguments}),
     "name as the key": _reshape(lambda name, arguments: {name: arguments}),

@@ -85,6 +85,12 @@ def _arguments(rng: random.Random, schema: dict[str, JSON]) -> dict[str, JSON]:
 def _value(rng: random.Random, schema: dict[str, JSON]) -> JSON:
     if "enum" in schema:
         return rng.choice(schema["enum"])
+    if "properties" in schema:
+        return {key: _value(rng, typed) for key, typed in schema["properties"].items() if rng.random() < 0.8}
+    if schema.get("items", {}).get("type") in {"object", "array", "number"}:
+        return [_value(rng, schema["items"]) for _ in range(rng.randint(0, 3))]
+    if schema["type"] == ["string", "null"]:
+        return rng.choice((None, _text(rng)))
     make = next(make for schema_of, make in _KINDS if schema_of(rng).get("type") == schema["type"])
     return make(rng)
 
@@ -103,6 +109,20 @@ def _array(rng: random.Random) -> list[JSON]:
     return [_text(rng) for _ in range(rng.randint(0, 3))]
 
 
+def _nested(rng: random.Random) -> dict[str, JSON]:
+    """Make a schema whose values hold objects or arrays of a known form."""
+    point = {"type": "object", "properties": {"zone": {"type": "string"}, "size": {"type": "number"}}}
+    return rng.choice(
+        (
+            point,
+            {"type": "object", "properties": {"at": point, "label": {"type": ["string", "null"]}}},
+            {"type": "array", "items": point},
+            {"type": "array", "items": {"type": "number"}},
+            {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+        )
+    )
+
+
 _Kind = tuple[Callable[[random.Random], dict[str, JSON]], Callable[[random.Random], JSON]]
 _KINDS: tuple[_Kind, ...] = (
     (lambda _: {"type": "string"}, _text),
@@ -113,5 +133,6 @@ _KINDS: tuple[_Kind, ...] = (
     (lambda _: {"type": "boolean"}, lambda rng: rng.random() < 0.5),
     (lambda _: {"type": "array", "items": {"type": "string"}}, _array),
     (lambda _: {"type": "object"}, _object),
+    (_nested, _object),
     (lambda _: {"enum": ["celsius", "fahrenheit", "open"]}, lambda rng: "open"),
 )

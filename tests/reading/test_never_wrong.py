@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.parse.dialects import DIALECTS
 from tests.reading.mutations import MUTATIONS, Mutation
 from tests.reading.seeds import make_seed
-from tests.reading.verdict import cuts, judge, read
+from tests.reading.verdict import cuts, judge_mutant, read
 
 MUST_BE_EXACT = frozenset({"no mistake", "prose before", "end marker doubled"})
 """Mistakes that cost no call in any dialect."""
@@ -25,7 +25,7 @@ def test_a_delivered_call_is_one_that_was_meant(mutation, number, dialect):
     if mutant is None:
         return
     results = [read(seed.tools, dialect, mutant, pieces) for pieces in cuts(mutant.text, rng)]
-    verdict = judge(results[0], mutant.calls)
+    verdict = judge_mutant(results[0], mutant, dialect)
 
     assert verdict != "wrong", (mutant, results[0])
     assert all(result == results[0] for result in results), mutant

@@ -14,10 +14,12 @@ from fcshim.reply import fold
 from tests.parse.cases import random_split
 from tests.reading.mutations import Mutant
 from tests.reading.seeds import Call
+from tests.reading.structure import stands_as_written
 
-Verdict = Literal["exact", "error", "lost", "wrong"]
-"""`exact`: the calls that were meant. `error`: some of them, and at least one call with an error. `lost`: some of them.
-`wrong`: a call without an error that was not meant."""
+Verdict = Literal["exact", "two readings", "error", "lost", "wrong"]
+"""`exact`: the calls that were meant. `error`: some of them, and at least one call with an error; `two readings` where
+that is right, because the reply may mean other calls too. `lost`: some of them. `wrong`: a call without an error that
+was not meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,14 @@ def judge(delivered: Delivered, calls: Sequence[Call]) -> Verdict:
     if found == meant:
         return "exact"
     return "error" if delivered.failed else "lost"
+
+
+def judge_mutant(delivered: Delivered, mutant: Mutant, dialect: Dialect) -> Verdict | None:
+    """Compare the delivered calls with those that a mutant means; None where it is a valid reply that means them."""
+    verdict = judge(delivered, mutant.calls)
+    if verdict == "wrong" and stands_as_written(dialect, delivered.calls, mutant.text):
+        return None
+    return "two readings" if mutant.has_two_readings and verdict in {"error", "lost"} else verdict
 
 
 def _key(call: tuple[str, Any]) -> str:

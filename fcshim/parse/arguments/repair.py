@@ -184,7 +184,8 @@ class _RepairWriter:
             if between == "," and isinstance(member, Token) and _GROUP.match(member) and last.type == "NUMBER":
                 raise RepairError("two numbers, or one with a comma in it", "syntax")
             return
-        if not between and not (_is_object(previous) and _is_object(member)):
+        after_object = _is_object(previous) or ((last.start_pos or 0) < self._sent_end and self._sent.endswith("}"))
+        if not between and not (after_object and _is_object(member)):
             raise RepairError("two values without a comma", "syntax")
         if self._ends_with_separator(last):
             raise RepairError("a comma is missing after a string that ends with one", "syntax")

@@ -126,6 +126,7 @@ class JsonCalls:
             return
         self.name = self._sink.resolve(name)
         if self.name is None:
+            self.check_previous(name)
             self.discard()
         elif self._early_arguments:
             self._start()
@@ -180,7 +181,7 @@ class JsonCalls:
         """End the object of a call. The call itself ends with the body."""
         if not self.discarding:
             if self.name is None and not self._take_named_member():
-                self._check_previous()
+                self.check_previous(*self.unknown_members)
                 self.discard()
             else:
                 self._complete()
@@ -190,9 +191,9 @@ class JsonCalls:
             self.status = BodyStatus.CALL_ENDED
             self._reader.stop = True
 
-    def _check_previous(self) -> None:
-        """Reject the call before an object that is no call, if that object has parameters of its tool."""
-        if self._sink.is_complete and not self.unknown_members.keys().isdisjoint(self._sink.current_parameters):
+    def check_previous(self, *keys: str) -> None:
+        """Reject the call before an object that is no call, if that object has arguments, or parameters of its tool."""
+        if self._sink.is_complete and (self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters)):
             self._sink.fail("malformed", "arguments stand after the end of the call")
 
     def _complete(self) -> None:
@@ -486,6 +487,7 @@ class JsonEnvelope(ValueHandler):
         if key in self._keys.message_keys and not self.outer_depth:
             self._is_message = True
         elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
+            self._calls.check_previous(key)
             self._calls.discard()
 
     def on_duplicate_key(self, key: str) -> None:

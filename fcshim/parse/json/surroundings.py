@@ -96,7 +96,7 @@ _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
 _PARTIAL_SURPLUS_MEMBER = re.compile(
     r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64})?\Z"
 )
-_BEFORE_MEMBER = frozenset("}],，{｛")
+_BEFORE_MEMBER = frozenset("}],，{｛\n")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 

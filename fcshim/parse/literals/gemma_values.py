@@ -127,7 +127,8 @@ class GemmaValues(LiteralValues):
         atom = None if bracket.expects_key else atom_to_json(word)
         is_value = atom is None and not bracket.expects_key
         is_number = word.lstrip("+-").lower() in _NOT_A_NUMBER
-        if is_value and (is_number or _NESTED_CALL.match(word) or is_damaged_word(word)):
+        is_damaged = is_damaged_word(word) or word.count("(") != word.count(")")
+        if is_value and (is_number or is_damaged or _NESTED_CALL.match(word)):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:
