@@ -164,7 +164,9 @@ _SURPLUS = re.compile(r"[\s}\])｝］）`,;.]*+")
 _FENCE_AT_END = re.compile(r"`{3,8}\s*\Z")
 _TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“”])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
-_LITERAL_COMMA = re.compile(r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[\s.)\]}+,:;%*\[=!<>|?&\\'\"-])")
+_LITERAL_COMMA = re.compile(
+    r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[.)\]}+,:;%*\[=!|&\\])|(?<!\\)([\"']),\2(?=[\s<>?'\"-])"
+)
 """A comma between quotes, and what follows a literal in code."""
 _LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
 _CALL_IN_STRING = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
@@ -199,7 +201,7 @@ _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
 """A string that is begun again after its equals sign or colon."""
 _KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
 _STRUCTURE = re.compile(
-    r"\s*(?:(?:[,;:.|=\]}){\[\xa0\u200b-\u200f\u2028\u2029\ufeff\ufffd]|-?\d)+(?:[^\w\"'\\]|\d|\b(?:true|false|null|True|False|None)\b|\b\w+\s*[^\w\s\"'\\,]+)*"
+    r"\s*(?:(?:[,;:.|=\]}){(\[\xa0\u200b-\u200f\u2028\u2029\ufeff\ufffd]|-?\d)+(?:[^\w\"'\\]|\d|\b(?:true|false|null|True|False|None)\b|\b\w+\s*[^\w\s\"'\\,]+)*"
     r"|,\s*[^\"'\\]{1,128},\s*|,\s*\w{1,64}\s+|,\s*\w{1,2})?"
 )
 """What stands between two strings of a container where one character of it is missing or wrong."""
@@ -404,6 +406,8 @@ class QuoteEscaper:
         end = next(self._quotes(_QUOTES[quote], start), None)
         if end is None:
             raise AmbiguousQuotesError("a key is not closed", unclosed=True)
+        if _QUOTES[quote] == "”" and '"' in self._text[start:end]:
+            raise AmbiguousQuotesError("a key may end with a quote of another kind", unclosed=True)
         self._write_string(end, [])
         self._begin_member(scope, self._text[start:end])
         return end + len(quote)
@@ -476,11 +480,12 @@ class QuoteEscaper:
 
     def _are_quotations(self, quotes: Sequence[int]) -> bool:
         """Say whether the quotes inside a string open and close quotations in turn; the last one ends the string."""
-        text = self._text
-        if len(quotes) % 2 == 0 or self._before:
+        if len(quotes) % 2 == 0:
             return False
-        return all(_OPENS_QUOTATION.search(text, max(0, at - 2), at) for at in quotes[:-1:2]) and all(
-            _CLOSES_QUOTATION.match(text, at + 1) for at in quotes[1::2]
+        shown = self._before[-2:]  # what precedes the text in the same string
+        text, shift = shown + self._text, len(shown)
+        return all(_OPENS_QUOTATION.search(text, max(0, at + shift - 2), at + shift) for at in quotes[:-1:2]) and all(
+            _CLOSES_QUOTATION.match(text, at + shift + 1) for at in quotes[1::2]
         )
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
