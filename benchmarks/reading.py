@@ -42,9 +42,11 @@ class Sample:
 
 def main() -> int:
     """Measure, report and return the exit status: 1 if a bar was missed."""
-    options = arguments("Count what is read of replies with mistakes.").parse_args()
+    parser = arguments("Count what is read of replies with mistakes.")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="random tools and calls of each mutation")
+    options = parser.parse_args()
     report = Report("reading")
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = QUICK_SEEDS if options.quick else options.seeds
     rows = {}
     for mutation in MUTATIONS:
         rows[mutation] = _count(mutation, seeds)

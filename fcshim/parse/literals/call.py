@@ -236,7 +236,10 @@ class LiteralCall:
         items = list(json.loads(self._sink.arguments()).items())
         key, value = items[0] if len(items) == 1 else ("", None)
         is_text = isinstance(value, str) and _ALL_ARGUMENTS.match(value) and any(f'"{name}"' in value for name in names)
-        if is_text or (isinstance(value, dict) and key not in names and value and value.keys() <= set(names)):
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        is_whole = isinstance(value, dict) and bool(value) and value.keys() <= set(names)
+        if is_text or (is_whole and (self.is_positional or key not in names)):
             self.abandon("malformed", "one argument, or all of them in one")
 
     def discard(self) -> None:

@@ -332,7 +332,8 @@ class LiteralValues(ABC):
     def _close_at_end_marker(self, pos: int) -> int:
         """Close the open brackets at an end marker, if the last item is complete. Raises `LiteralError`."""
         bracket = self.brackets[-1]
-        if bracket.expects_value if self._state == self._before_item else bracket.expects_key:
+        is_before_item = self._state == self._before_item
+        if (bracket.expects_value or bracket.kind is ARRAY) if is_before_item else bracket.expects_key:
             raise LiteralError("a value is missing", pos)
         if self.brackets[0].count and not self._seen_keyword:
             raise LiteralError("a bracket is missing after an argument without a name", pos)
