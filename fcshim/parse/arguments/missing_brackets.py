@@ -33,9 +33,14 @@ def ends_like_closer(arguments: dict[str, JSON]) -> bool:
     value: JSON = arguments
     while isinstance(value, (dict, list)) and value:
         value = value[next(reversed(value))] if isinstance(value, dict) else value[-1]
-    last = value.rstrip()[-1:] if isinstance(value, str) else ""
+    return isinstance(value, str) and ends_with_closer(value)
+
+
+def ends_with_closer(text: str) -> bool:
+    """Say whether a string ends with a comma, or with a bracket that it does not open."""
+    last = text.rstrip()[-1:]
     opener = _CLOSERS.get(last)
-    return opener is not None and (not opener or value.count(last) > value.count(opener))
+    return opener is not None and (not opener or text.count(last) > text.count(opener))
 
 
 def _last_containers(value: JSON, expected: Expectation) -> Iterator[tuple[JSON, JSON, Expectation, Expectation]]:

@@ -171,6 +171,8 @@ _LITERAL_COMMA = re.compile(
 _LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
 _CALL_IN_STRING = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
 """A line in a string, written as JSON, which begins like a call without markers."""
+_MAX_GAP = 256
+"""Characters between two strings that are looked at as structure."""
 _MAX_BEFORE = 200
 """Characters before a quote that are looked at for a key: a long name fits."""
 _BEFORE_VALUE = re.compile(
@@ -201,8 +203,9 @@ _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
 """A string that is begun again after its equals sign or colon."""
 _KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
 _STRUCTURE = re.compile(
-    r"\s*(?:(?:[,;:.|=\]}){(\[\xa0\u200b-\u200f\u2028\u2029\ufeff\ufffd]|-?\d)+(?:[^\w\"'\\]|\d|\b(?:true|false|null|True|False|None)\b|\b\w+\s*[^\w\s\"'\\,]+)*"
-    r"|,\s*[^\"'\\]{1,128},\s*|,\s*\w{1,64}\s+|,\s*\w{1,2})?"
+    r"\s{0,64}(?=[,;:.|=\]}){(\[\xa0\u200b-\u200f\u2028\u2029\ufeff\ufffd]|-?\d)"
+    r"(?>[^\w\"'\\]|(?:\d+|true|false|null|True|False|None)(?!\w)|\w+(?=\s{0,64}[^\w\s\"'\\,]))*"
+    r"|,\s{0,64}[^\"'\\]{1,128},\s{0,64}|,\s{0,64}\w{1,64}\s{1,64}|,\s{0,64}\w{1,2}|\s{0,64}"
 )
 """What stands between two strings of a container where one character of it is missing or wrong."""
 _OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.DOTALL)
@@ -261,7 +264,7 @@ class QuoteEscaper:
         text, pos = self._text, 0
         if quote:
             opening = self._opening_quote(quote, -1) if at_string_start else quote
-            self._before = _after_last_quote(before)
+            self._before = after_last_quote(before)
             self._is_continued_string = not at_string_start and bool(self._before)
             pos = self._read_string(opening, len(opening) - len(quote))
             self._before, self._is_continued_string = "", False
@@ -532,7 +535,7 @@ class QuoteEscaper:
     def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
         """Say whether these may be several strings as they stand, with one separator or bracket damaged."""
         scope = self._scopes[-1] if self._scopes else None
-        if scope is None or not all(map(_STRUCTURE.fullmatch, gaps)):
+        if scope is None or not all(len(gap) <= _MAX_GAP and _STRUCTURE.fullmatch(gap) for gap in gaps):
             return False
         if not scope.keyed:
             return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
@@ -746,7 +749,7 @@ def written_key(key: re.Match[str]) -> str:
     return next(text for text in key.groups() if text is not None)
 
 
-def _after_last_quote(text: str) -> str:
+def after_last_quote(text: str) -> str:
     """Return what follows the last quote of JSON that is not escaped: the content of the open string."""
     end = len(text)
     while (at := text.rfind('"', 0, end)) >= 0 and _ODD_BACKSLASHES.search(text, max(0, at - _MAX_BEFORE), at):

@@ -18,7 +18,15 @@ from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, Unex
 from fcshim.errors import ConfigError
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
-from fcshim.parse.arguments.quote_escaping import ANYTHING, AmbiguousQuotesError, Members, QuoteEscaper, Scope
+from fcshim.parse.arguments.missing_brackets import ends_with_closer
+from fcshim.parse.arguments.quote_escaping import (
+    ANYTHING,
+    AmbiguousQuotesError,
+    Members,
+    QuoteEscaper,
+    Scope,
+    after_last_quote,
+)
 from fcshim.resources import resource_dir
 
 CommitPoint = Literal["start", "opened", "after", "string"]
@@ -159,6 +167,7 @@ class _RepairWriter:
         opening, closing = ("{", "}") if tree.data == "object" else ("[", "]")
         members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
         parts: list[Tree[Token] | Token | str] = [opening] if _start_pos(tree) >= self._sent_end else []
+        self._check_end(tree, members)
         for position, member in enumerate(members):
             self._check_separator(members[position - 1] if position else None, member)
             if position and _lacks_brace(members[position - 1]) and not self._follows_comma(member):
@@ -187,7 +196,7 @@ class _RepairWriter:
         after_object = _is_object(previous) or ((last.start_pos or 0) < self._sent_end and self._sent.endswith("}"))
         if not between and not (after_object and _is_object(member)):
             raise RepairError("two values without a comma", "syntax")
-        if self._ends_with_separator(last):
+        if self._string_content(last).rstrip()[-1:] in _SEPARATORS:
             raise RepairError("a comma is missing after a string that ends with one", "syntax")
 
     def _follows_comma(self, member: Tree[Token] | Token) -> bool:
@@ -195,12 +204,19 @@ class _RepairWriter:
         start = _start_pos(member)
         return _is_object(member) and self._text[max(0, start - _MAX_SPACE) : start].rstrip()[-1:] == ","
 
-    def _ends_with_separator(self, last: Token) -> bool:
-        """Say whether the content of a string ends with the comma that is missing after it."""
+    def _check_end(self, tree: Tree[Token], members: Sequence[Tree[Token] | Token]) -> None:
+        """Raise `RepairError` where a closing bracket is missing after a string that ends with one."""
+        closer = "RBRACE" if tree.data == "object" else "RSQB"
+        last = _last_token(members[-1]) if members else None
+        if last is not None and not _ends_with(tree, closer) and ends_with_closer(self._string_content(last)):
+            raise RepairError("a bracket is missing after a string that ends with one", "syntax")
+
+    def _string_content(self, last: Token) -> str:
+        """Return the content of a string, which may have been sent in part; empty for any other token."""
         if _start_pos(last) >= self._sent_end:
-            return last.type in _STRINGS and last[:-1].rstrip()[-1:] in _SEPARATORS
-        written = (self._sent[-_MAX_SPACE:] + self._text[self._sent_end : last.end_pos]).rstrip()
-        return written[-1:] == '"' and written[:-1].rstrip()[-1:] in _SEPARATORS
+            return last[1:-1] if last.type in _STRINGS else ""
+        written = (self._sent + self._text[self._sent_end : last.end_pos]).rstrip()
+        return after_last_quote(written[:-1]) if written[-1:] == '"' else ""
 
     def _write_key(self, token: Token) -> str:
         if _start_pos(token) < self._sent_end:
