@@ -194,6 +194,7 @@ _DOUBLED = re.compile(r"([\"'])(?!\1)[\s\S]*(?<!\1)\1")
 """The content of a string in doubled quotes, or of one with quotes around all of it."""
 _DOUBLED_AFTER_WORD = re.compile(r"\w([\"'])\1\Z")
 """Two quotes at the end of a string: in code they are a literal, which no word precedes."""
+_DAMAGED_KEY = re.compile(r"\s{0,64}(?P<comma>,?)\s{0,64}(?P<word>\w{1,128})\s{0,64}(?P<sign>[^\w\s\"']?)\s{0,64}")
 _LAST_WORD = re.compile(r"\w*\Z")
 _TWO_PLACES = "a string with unescaped quotes may end at two places"
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%\"'-]|\\[nrt])\Z")
@@ -526,6 +527,8 @@ class QuoteEscaper:
         """Raise `AmbiguousQuotesError` if some quotes are escaped, or if the string's own quotes may be doubled."""
         if re.search(rf"(?<!\\)(?:\\\\)*\\{re.escape(quote)}", content):
             raise AmbiguousQuotesError("some of a string's quotes are escaped")
+        if "\ufffd" in content:
+            raise AmbiguousQuotesError("bytes were lost in a string with unescaped quotes")
         if _CURLY_END.search(content):
             raise AmbiguousQuotesError("a string may end with a quote of another kind")
         is_doubled = not self._is_continued_string and _DOUBLED.fullmatch(self._text, start, end) is not None
@@ -535,6 +538,8 @@ class QuoteEscaper:
     def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
         """Say whether these may be several strings as they stand, with one separator or bracket damaged."""
         scope = self._scopes[-1] if self._scopes else None
+        if scope is not None and scope.keyed and self._names_parameter(strings[0], gaps[0]):
+            return True
         if scope is None or not all(len(gap) <= _MAX_GAP and _STRUCTURE.fullmatch(gap) for gap in gaps):
             return False
         if not scope.keyed:
@@ -545,6 +550,19 @@ class QuoteEscaper:
             return True
         is_separated = gaps[0].strip() == "," if len(gaps) == 1 else any(map(str.strip, gaps))
         return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
+
+    def _names_parameter(self, before: str, gap: str) -> bool:
+        """Say whether a parameter that has not come yet stands before a value, with a damaged separator or quote."""
+        found = _DAMAGED_KEY.fullmatch(gap)
+        is_separated = found is not None and (found["comma"] or found["sign"] or before.rstrip()[-1:] == ",")
+        return (
+            found is not None
+            and bool(is_separated)
+            and any(
+                scope.keyed and found["word"] not in scope.keys and bool(scope.members.lists_member(found["word"]))
+                for scope in self._scopes
+            )
+        )
 
     def _may_be_key(self, text: str) -> bool:
         """Say whether a string may be a key of an open bracket, with a damaged separator."""

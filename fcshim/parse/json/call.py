@@ -171,6 +171,14 @@ class JsonCalls:
         """Return whether the last value of the call is a string, which may be longer than it seems."""
         return bool(self._encoded_arguments) or self.sent_arguments().rstrip(" \t\r\n}]").endswith('"')
 
+    def has_unlisted_argument(self) -> bool:
+        """Return whether the call has an argument that the schema does not list."""
+        try:
+            arguments = json.loads(self.sent_arguments())
+        except ValueError:
+            return False
+        return any(self._sink.expectation.lists_member(key) is False for key in arguments)
+
     def may_end_earlier(self) -> bool:
         """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
         return _AFTER_STRING.search(self.sent_arguments()) is not None
@@ -181,7 +189,7 @@ class JsonCalls:
         """End the object of a call. The call itself ends with the body."""
         if not self.discarding:
             if self.name is None and not self._take_named_member():
-                self.check_previous(*self.unknown_members)
+                self.check_previous(*self._buffer.closed_keys)
                 self.discard()
             else:
                 self._complete()

@@ -94,9 +94,10 @@ _MEMBER = re.compile(
 """A member after the end of the arguments, alone or in an object of its own."""
 _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
 _PARTIAL_SURPLUS_MEMBER = re.compile(
-    r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64})?\Z"
+    r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64}"
+    r"|\"[^\"\n]{0,128}\"?\s{0,64}|'[^'\n]{0,128}'?\s{0,64})?\Z"
 )
-_BEFORE_MEMBER = frozenset("}],，{｛\n")
+_BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
@@ -115,6 +116,8 @@ class JsonTrailer:
         self.in_text = False
         """True in text that does not belong to the body."""
         self.unread = ""
+        self.has_surplus_bracket = False
+        """True where a closing bracket follows the call."""
         self._has_member = False
         """True where a member follows the call, and no end marker is expected."""
         self._has_end_marker = dialect.closes_bodies
@@ -143,10 +146,12 @@ class JsonTrailer:
             self.ended = end is not None and end > pos
             self.next_call = end == pos and text[pos] == "{" and self._calls_follow
             self.in_text = end == pos and not self.next_call
+            self.has_surplus_bracket = text[pos] in "}]"
             return end or pos
         return pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
+        self.has_surplus_bracket = self.has_surplus_bracket or text[pos : pos + 1] in {"}", "]"}
         if not self._has_member and text[pos : pos + 1] in _BEFORE_MEMBER:
             self._has_member = _SURPLUS_MEMBER.match(text, pos) is not None
             self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None

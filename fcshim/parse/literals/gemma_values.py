@@ -29,6 +29,8 @@ _FAST_VALUE = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", 
 _MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 _NESTED_CALL = re.compile(r"[^\W\d][\w.]*\(")
+_HOLDS_KEY = re.compile(r"[^\W\d][\w-]*+:(?!//)")
+"""A key in a string without quotes: a bracket or comma is missing before it."""
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -127,7 +129,7 @@ class GemmaValues(LiteralValues):
         atom = None if bracket.expects_key else atom_to_json(word)
         is_value = atom is None and not bracket.expects_key
         is_number = word.lstrip("+-").lower() in _NOT_A_NUMBER
-        is_damaged = is_damaged_word(word) or word.count("(") != word.count(")")
+        is_damaged = is_damaged_word(word) or word.count("(") != word.count(")") or _HOLDS_KEY.search(word)
         if is_value and (is_number or is_damaged or _NESTED_CALL.match(word)):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
