@@ -220,6 +220,11 @@ class LiteralCall:
             self._writer.complete()
         self.progress.end_call()
 
+    def has_unlisted_argument(self) -> bool:
+        """Return whether the call, which is complete, has an argument that the schema does not list."""
+        arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
+        return any(expected.lists_member(key) is False for key in arguments)
+
     def _check_brackets(self) -> None:
         """Abandon a call without a closing bracket where that bracket may stand at two places."""
         if not self.lacks_brackets or self.progress.discarding:

@@ -82,6 +82,8 @@ class GemmaBody(LiteralBody):
         elif _PARTIAL_MEMBER.match(text, pos) and not self._progress.final:
             self._progress.wait = True
             return pos
+        if text[pos] == "}" and self._sink.is_complete and self._call.has_unlisted_argument():
+            self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
         if text[pos] in ",;}":
             return self._trailer.skip_to(pos + 1)
         if _CALL.match(text, pos):

@@ -42,7 +42,7 @@ def has_damaged_open(value: str, opening: str) -> bool:
     opening, start = opening.lower(), value[: len(opening) + _SHORTEST_PIECE].lower()
     return bool(opening) and (
         opening in value.lower()
-        or start.startswith(opening[:_SHORTEST_PIECE])
+        or start.startswith(opening[0])
         or any(start.startswith(opening[-size:]) for size in range(_SHORTEST_PIECE, len(opening)))
         or SequenceMatcher(None, start, opening, autojunk=False).ratio() >= _MUCH_ALIKE
     )
@@ -55,7 +55,7 @@ def _ends_like(value: str, close: str) -> bool:
     close = close.lower()
     tail = value[-len(close) - _SHORTEST_PIECE :].lower()
     return (
-        tail.endswith(close[-_SHORTEST_PIECE:])
+        tail.endswith(close[-1])
         or any(tail.endswith(close[:size]) for size in range(_SHORTEST_PIECE, len(close)))
         or SequenceMatcher(None, tail, close, autojunk=False).ratio() >= _MUCH_ALIKE
         or _ends_with_damaged(value, len(value), close)
@@ -88,7 +88,10 @@ def holds_damaged_tag(text: str, head: str) -> bool:
     """Say whether a tag whose head begins with a reserved token is damaged in it, or lacks its bracket."""
     token = head[:-1]
     return len(token) >= _SHORTEST_TOKEN and (
-        _holds_damaged(text, token) or re.search(rf"{re.escape(token)}(?!<).?<?/?[^<>\s/]{{1,256}}>", text) is not None
+        _holds_damaged(text, token)
+        or re.search(rf"{re.escape(token)}</[^<>]{{0,64}}[A-Z]", text) is not None
+        or f"{token[-1]}</" in text.replace(token, "").replace(escaped_once(token), "")
+        or re.search(rf"{re.escape(token)}(?!<).?<?/?[^<>\s/]{{1,256}}>", text) is not None
     )
 
 
