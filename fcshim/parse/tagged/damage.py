@@ -16,7 +16,7 @@ from fcshim.parse.tagged.tags import CompiledTags
 
 _SPACE = " \t\r\n"
 _SHORTEST_PIECE = 2
-"""Characters of a tag that a value without its closing tag does not end with by chance."""
+"""Characters of a piece of a tag, and the characters beside a damaged tag that are looked at."""
 _MUCH_ALIKE = 0.75
 """The share of common characters from which text is rather a damaged tag: two of ten may be wrong."""
 _LONGEST_OPENING = 256
@@ -56,7 +56,7 @@ def _ends_like(value: str, close: str) -> bool:
     tail = value[-len(close) - _SHORTEST_PIECE :].lower()
     return (
         tail.endswith(close[-1])
-        or any(tail.endswith(close[:size]) for size in range(_SHORTEST_PIECE, len(close)))
+        or any(tail.endswith(close[:size]) for size in range(1, len(close)))
         or SequenceMatcher(None, tail, close, autojunk=False).ratio() >= _MUCH_ALIKE
         or _ends_with_damaged(value, len(value), close)
     )
