@@ -21,7 +21,7 @@ from tests.conformance.readers import installed
 from tests.conformance.suite import ConformanceCase, ReaderResult
 from tests.reading.mutations import MUTATIONS, Mutant
 from tests.reading.seeds import make_seed
-from tests.reading.verdict import Delivered, Verdict, cuts, judge, judge_mutant, read
+from tests.reading.verdict import Delivered, Verdict, cuts, judge_mutant, read
 
 SEEDS, QUICK_SEEDS = 200, 8
 SHARE_OF_DIALECTS = 4
@@ -114,7 +114,9 @@ def _count_peers(mutation: str, seeds: int) -> dict[str, Counter[Verdict]]:
     samples = [sample for sample, _ in _samples(mutation, seeds, [HERMES])]
     cases = [_case(sample) for sample in samples]
     return {
-        name: Counter(map(_judge_peer, samples, read_all(cases))) for name, read_all in installed().items() if cases
+        name: Counter(filter(None, map(_judge_peer, samples, read_all(cases))))
+        for name, read_all in installed().items()
+        if cases
     }
 
 
@@ -127,9 +129,9 @@ def _as_dict(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
-def _judge_peer(sample: Sample, result: ReaderResult) -> Verdict:
+def _judge_peer(sample: Sample, result: ReaderResult) -> Verdict | None:
     calls = [(call["name"], call["arguments"]) for call in result.calls]
-    return judge(Delivered(calls, failed=False), sample.mutant.calls)
+    return judge_mutant(Delivered(calls, failed=False), sample.mutant, sample.dialect)
 
 
 def _shares(verdicts: Counter[Verdict]) -> str:

@@ -101,6 +101,7 @@ class CallContentReader(BodyReader):
         self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
         value = self._value
         assert isinstance(value, TaggedValue)
+        value.needs_close = False
         at = 0
         while at < len(self._space):
             at = value.feed(self._space, at)

@@ -43,6 +43,8 @@ class TaggedValue:
         self._markup = markup
         self.roles = MarkerRoles(markup, key, seen_keys)
         self._limits = limits
+        self.needs_close = True
+        """False for text in the place of parameters, which no closing tag follows."""
         self.lacks_opening = False
         """True where the tag that opens the value is missing."""
         self._may_skip_line_break = compiled.tags.lines
@@ -67,7 +69,8 @@ class TaggedValue:
         """Say whether the content of the value, which has ended, contains one of its own tags damaged."""
         if self.lacks_opening and has_damaged_open(content, self._compiled.tags.value_open):
             return True
-        return self.may_be_damaged and has_damaged_close(content, self._compiled, unclosed=self.is_unclosed)
+        lacks_close = self.is_unclosed and self.needs_close
+        return self.may_be_damaged and has_damaged_close(content, self._compiled, unclosed=lacks_close)
 
     @property
     def may_be_damaged(self) -> bool:
