@@ -64,6 +64,8 @@ def _parameters(draw: st.DrawFn, key: str, *, must_close: bool) -> str:
     if "</parameter>" not in closing or "<parameter=z>" in value:  # another reading of the value is possible
         for tag in ("</parameter>", "</function>.", "</tool_call>."):
             value = value.replace(tag, "</b>.")
+    if "</parameter>" not in closing and value.rstrip().endswith(("<", "</", ">", "=")):
+        value += "."  # a piece of the closing tag
     return f"<parameter={key}>" + draw(st.sampled_from(["\n", ""])) + "v" + value + closing + draw(spaces)
 
 
