@@ -8,8 +8,8 @@ PIP = $(BIN)/python -m pip install --quiet
 # Test processes; each may start servers of its own.
 WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
-# What `make coverage` demands, in per cent. A floor: raise it to what it prints.
-COVERAGE = 85
+# What `make coverage` demands, in per cent: one less than it measured, for machines without Chromium or Redis.
+COVERAGE = 96
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 from fcshim.events import JSON
 
-_FENCE_LINES = re.compile(r"\A\s*[`~]{3,}[^\n]*\n|\n[ \t]*[`~]{3,}\s*\Z")
+_FENCE_LINES = re.compile(r"\A\s*[`~]{3,}+[^\n]*\n|\n[ \t]*[`~]{3,}\s*\Z")
 _BETWEEN_PYTHON_CALLS = re.compile(rb"(?<=\)),(?=[A-Za-z_][\w.]*\()")
 _BETWEEN_VALUES = re.compile(r"[\s,;]*")
 _UNICODE_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")

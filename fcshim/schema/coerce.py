@@ -207,7 +207,7 @@ class _ValueMatcher:
 
     def _wrap_in_array(self, node: Node, expectation: Expectation) -> MatchResult | None:
         """Wrap a single element in an array, but not null, an array, or a string that may be a broken array."""
-        if node.kind in {"array", "null"} or (node.kind == "string" and _MAY_BE_ARRAY.search(node.value)):
+        if node.kind in {"array", "null"} or (node.kind == "string" and _may_be_array(node.value)):
             return None
         for shape in expectation.shapes:
             if "array" in shape.kinds:
@@ -256,8 +256,12 @@ def _rewrite_container(
 # Reinterpretations of a scalar. Each yields what the value may mean; the first that an alternative admits wins.
 
 
-_MAY_BE_ARRAY = re.compile(r"\A\s*[\"']?\s*[\[\]}]|\A\s*([\"'])(?![\s\S]*\1\s*\Z)|\]\s*\Z")
-"""How a string begins or ends that may be an array with a mistake."""
+def _may_be_array(text: str) -> bool:
+    """Return whether a string begins or ends like an array with a mistake."""
+    text = text.strip()
+    quote = text[:1] if text[:1] in {'"', "'"} else ""
+    first = text[len(quote) :].lstrip()[:1]
+    return first in {"[", "]", "}"} or text.endswith("]") or (bool(quote) and not text[1:].endswith(quote))
 
 
 def _null_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:

@@ -183,7 +183,7 @@ _BEFORE_VALUE = re.compile(
 _COLON = re.compile(r"\s{0,64}[:：]")
 _NEXT_MEMBER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?:[\"']|[\w$][\w$.-]{0,127}(?:[\"']|[\"']?\s{0,64}[:：=]))")
 _BEFORE_PARAMETER = re.compile(
-    r"[\s\]})]{0,64}(?:\w(?=[,，]))?[,，]?\s{0,64}[^\s\w\"']?\s{0,64}\w?\s{0,64}"
+    r"[\s\]})]{0,64}+(?:\w(?=[,，]))?[,，]?\s{0,64}+[^\s\w\"']?\s{0,64}+\w?\s{0,64}+"
     r"(?=[\"']|(?<![\w\"'])(?P<word>[\w$][\w$.-]{0,127})[\"'={\[])"
 )
 _UNCERTAIN_KEY = re.compile(r"[\"'](?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}\w?\s{0,64}[\"'\d{\[-]")
@@ -214,7 +214,6 @@ _OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.
 _CURLY_END = re.compile(r"[“”]\s*[,:}\]]|[,:{\[]\s*[“”]")
 _STRAIGHT_END = re.compile(r"(?<!\\)\"\s*[,:}\]]")
 """Where a string ends or begins with quotes of the other kind."""
-_CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
 
 
 class QuoteEscaper:
@@ -617,7 +616,8 @@ class QuoteEscaper:
 
     def _is_gap(self, gap: str) -> bool:
         """Say whether this may stand between two strings of an expression."""
-        return _CONCATENATION.fullmatch(gap) is not None
+        text = gap.strip()
+        return (text[:1] == text[-1:] == "+") if text else "\n" in gap
 
     def _closing_braces(self, pos: int) -> int:
         """Return the number of closing braces at the end of the body, if nothing else follows."""
