@@ -71,8 +71,8 @@ def test_streamed_arguments_are_coerced_like_whole_arguments(schema, value, inde
         assert list(whole.changes) == end.coerced
 
 
-def test_any_number_of_members_may_be_dropped():
-    properties = {f"member {number}": {"type": "integer"} for number in range(2_000)}
+def test_many_members_may_be_dropped():
+    properties = {f"member {number}": {"type": "integer"} for number in range(1_000)}
     arguments = json.dumps({**dict.fromkeys(properties), "last": 1})
     events = read({"type": "object", "properties": properties}, arguments, 100, name_first=True)
     end = next(event for event in events if isinstance(event, ToolCallEnd))
