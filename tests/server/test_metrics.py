@@ -60,7 +60,7 @@ OUTCOMES = {
     "rescued": [CALL.replace("function_call", "tool_call")],
     "mended": [CALL.replace("add", "subtract"), CALL],
     "not_offered": [CALL.replace("add", "subtract"), "Never mind."],
-    "invalid": [CALL.replace("1,", "[1, {,"), "Never mind."],
+    "invalid": [CALL.replace("1,", '"one",'), "Never mind."],
     "malformed": [CALL.replace(': 1, "b": 2}', "1:::2,,{[")] * 2,
     "coerced": [CALL.replace("1", '"1"')],
 }

@@ -79,7 +79,7 @@ def test_many_members_may_be_dropped():
 
     assert end.error is None
     assert {"last": 1} == json.loads(end.tool_call_arguments_complete)
-    assert 2_000 == len(end.coerced)
+    assert 1_000 == len(end.coerced)
 
 
 @given(
