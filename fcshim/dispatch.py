@@ -73,7 +73,7 @@ class ReplySink(Protocol):
         ...
 
     def restart(self) -> None:
-        """Discard what was fed: another attempt starts the reply anew."""
+        """Discard what was fed: another attempt restarts the reply."""
         ...
 
     def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
@@ -96,18 +96,18 @@ class AttemptObserver(Protocol):
     """Sees every attempt of a request; it must not raise."""
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
-        """Take note of an attempt before it is sent; `reason` says why it is made, empty for the first.
+        """Handle an attempt before it is sent; `reason` says why it is made, empty for the first.
 
         `native`: the upstream's own tool calling is used.
         """
         ...
 
     def fail_attempt(self, message: str) -> None:
-        """Take note that the attempt failed."""
+        """Handle the failure of the attempt."""
         ...
 
     def end_attempt(self, batch: Batch) -> None:
-        """Take note of the last events of the attempt."""
+        """Handle the last events of the attempt."""
         ...
 
 

@@ -49,7 +49,7 @@ class _NativeCall:
         return self.fragments[0]
 
     def is_complete(self) -> bool:
-        """Tell whether the arguments are already one JSON object."""
+        """Return whether the arguments are already one JSON object."""
         return (
             bool(self.fragments)
             and self.join_arguments().rstrip().endswith("}")
@@ -79,7 +79,7 @@ class ChoiceReader:
         return not self.finished and self._open is None
 
     def has_calls_beside(self, key: str) -> bool:
-        """Tell whether a call with another key has begun."""
+        """Return whether a call with another key has begun."""
         return any(begun != key for begun in self._calls)
 
     def finish(self, reason: StopReason, out: list[Event], usage: Usage | None = None) -> None:
@@ -232,7 +232,7 @@ def _arguments_text(value: str | dict[str, JSON] | None) -> str:
 
 
 def _is_strict_object(arguments: str) -> bool:
-    """Tell whether strict `json.loads` accepts `arguments` as an object."""
+    """Return whether strict `json.loads` accepts `arguments` as an object."""
     try:
         _decode_object(arguments)
     except (ValueError, RecursionError):

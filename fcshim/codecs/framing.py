@@ -66,7 +66,7 @@ class SSESplitter:
         return self._split_lines(b"\n\n")
 
     def is_plain_event(self, data: bytes) -> bool:
-        """Tell whether `data` is exactly one event of one line, so that its payload is `data[6:-2]`.
+        """Return whether `data` is exactly one event of one line, so that its payload is `data[6:-2]`.
 
         Nearly every read from an engine is; `feed` then skips the line buffer.
         """
@@ -117,7 +117,7 @@ class SSESplitter:
         return payloads
 
     def _is_too_long(self) -> bool:
-        """Tell whether the current event exceeds the limit; the splitter does not recover from that."""
+        """Return whether the current event exceeds the limit; the splitter does not recover from that."""
         self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
         return self._overflow
 

@@ -71,7 +71,7 @@ def _read_lenient(document: bytes, decode: Callable[[bytes], T]) -> T | None:
 
 
 def is_json(document: bytes) -> bool:
-    """Tell whether a document is complete, strict JSON."""
+    """Return whether a document is complete, strict JSON."""
     try:
         msgspec.json.decode(document)
     except (ValueError, RecursionError):

@@ -112,7 +112,7 @@ def _completions(prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_json(text: str) -> bool:
-    """Tell whether a text is JSON."""
+    """Return whether a text is JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -197,7 +197,7 @@ def valid_calls(reply: Reply) -> list[ToolCallEnd]:
 
 
 def is_truncated(reply: Reply) -> bool:
-    """Tell whether a call of a whole reply was cut off, and no call is valid."""
+    """Return whether a call of a whole reply was cut off, and no call is valid."""
     return not valid_calls(reply) and any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
 
 

@@ -39,7 +39,7 @@ class NameRules(msgspec.Struct, frozen=True, kw_only=True):
     max_length: int = 64
 
     def is_valid(self, name: str) -> bool:
-        """Tell whether the API accepts `name`."""
+        """Return whether the API accepts `name`."""
         return (
             bool(re.match(self.first_char, name))
             and len(name) <= self.max_length

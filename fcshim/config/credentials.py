@@ -47,13 +47,13 @@ _MAX_SECRETS = 64
 
 
 def is_credential(name: str, *, parameter: bool = False) -> bool:
-    """Tell whether a field of this name holds a credential; `parameter`: it is one of a query or a header."""
+    """Return whether a field of this name holds a credential; `parameter`: it is one of a query or a header."""
     letters = re.sub(r"[^a-z]", "", name.lower())
     return bool(_NAME.search(letters)) or (parameter and bool(_PARAMETER.search(letters)))
 
 
 def _may_have_credentials(text: bytes) -> bool:
-    """Tell whether a text has to be searched; fixed strings are found in a fraction of an expression's time."""
+    """Return whether a text has to be searched; fixed strings are found in a fraction of an expression's time."""
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS) or (b"://" in lowered and b"@" in lowered)
 

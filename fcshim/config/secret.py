@@ -145,7 +145,7 @@ def _forms(text: str, *, only_signs: bool = False) -> list[bytes]:
 
 
 def _is_beginning(data: bytes, start: int, forms: Sequence[re.Pattern[bytes]]) -> bool:
-    """Tell whether all bytes from `start` on spell a beginning of the key."""
+    """Return whether all bytes from `start` on spell a beginning of the key."""
     for form in forms:
         if start == len(data):
             return True

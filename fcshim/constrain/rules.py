@@ -29,7 +29,7 @@ class Rules:
         self._names: dict[Expression, RuleRef] = {}
 
     def admit_pattern(self, pattern: str) -> bool:
-        """Say whether this pattern may still become rules."""
+        """Return whether this pattern may still become rules."""
         self._pattern_characters_left -= len(pattern)
         return self._pattern_characters_left >= 0
 

@@ -1,4 +1,4 @@
-r"""Tell whether an escape in the arguments of a call may be a backslash and a letter.
+r"""Return whether an escape in the arguments of a call may be a backslash and a letter.
 
 Rule: only a call in which the model wrote a backslash that is no escape is examined: where backslashes are content
 (`C:\Users`), `\n` may be content too (`C:\Users\new`).

@@ -86,7 +86,7 @@ class Documents:
         return any(name + bytes([end]) in self._folded_text for end in _NAME_ENDS)
 
     def hold(self, call: str) -> bool:
-        """Say whether the text of a call, or one of the calls in a list, stands in a document.
+        """Return whether the text of a call, or one of the calls in a list, stands in a document.
 
         A list that is too long to be compared counts as one of a document: no model makes so many calls at once.
         """

@@ -96,7 +96,7 @@ def compile_end_markers(markers: tuple[str, ...]) -> EndMarkers:
 
 
 def is_damaged(text: str, marker: str) -> bool:
-    """Say whether `text` is a marker with one character deleted, inserted, replaced or swapped with its neighbour."""
+    """Return whether `text` is a marker with one character deleted, inserted, replaced or swapped with the next."""
     if text == escaped_once(marker):
         return False
     at = _common_length(text, marker)
@@ -106,7 +106,7 @@ def is_damaged(text: str, marker: str) -> bool:
 
 
 def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
-    """Say whether a damaged marker is at `pos`; None where more text is needed."""
+    """Return whether a damaged marker is at `pos`; None where more text is needed."""
     found = text[pos : pos + len(marker) + 1]
     if marker.startswith(found) or found.startswith(marker):
         return False if found.startswith(marker) else None

@@ -157,7 +157,7 @@ def _is_const_branch(branch: JSON) -> bool:
 
 
 def _is_embedded_resource(schema: dict[str, JSON], root: JSON) -> bool:
-    """Say whether a subschema has an `$id` of its own (2020-12 core, 8.2.1), so that `#` inside it is not the root."""
+    """Return whether a subschema has an `$id` of its own (2020-12 core, 8.2.1), so `#` inside it is not the root."""
     name = schema.get("$id")
     return isinstance(name, str) and not name.startswith("#") and schema is not root
 

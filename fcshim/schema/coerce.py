@@ -76,7 +76,7 @@ def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | No
 
 
 def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
-    """Say whether a number is expected and the string has one with commas, which cannot be read with certainty."""
+    """Return whether a number is expected and the string has one with commas, which cannot be read with certainty."""
     if not isinstance(value, str) or expectation.admits("string", value) or not _WITH_COMMAS.fullmatch(value):
         return False
     return any({"integer", "fraction"} & shape.kinds for shape in expectation.shapes)
@@ -145,7 +145,7 @@ class _ValueMatcher:
         return best
 
     def _may_match(self, node: Node, shape: SchemaShape) -> bool:
-        """Say whether the keys and scalar members match (a discriminator, for example), without descending.
+        """Return whether the keys and scalar members match (a discriminator, for example), without descending.
 
         This rules out most alternatives early, so that nested unions do not multiply.
         """

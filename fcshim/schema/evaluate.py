@@ -120,7 +120,7 @@ class Evaluator:
         self._depth += 1
 
     def is_valid(self, schema: JSON, value: JSON) -> bool:
-        """Say whether the schema admits the value."""
+        """Return whether the schema admits the value."""
         for _ in self.violations(schema, value):
             return False
         return True

@@ -100,7 +100,7 @@ class SchemaShape:
             self.values = keys if self.values is None else self.values & keys
 
     def admits(self, kind: ValueKind, value: JSON) -> bool:
-        """Say whether a value of this kind is admitted, without looking into objects and arrays."""
+        """Return whether a value of this kind is admitted, without looking into objects and arrays."""
         if kind not in self.kinds:
             return False
         return self.values is None or kind in CONTAINERS or scalar_key(value) in self.values
@@ -152,7 +152,7 @@ class SchemaShape:
                 yield schema.get("additionalProperties", True)
 
     def admits_member(self, key: str) -> bool:
-        """Say whether a key may stand in the object."""
+        """Return whether a key may stand in the object."""
         return all(
             key in _dict(schema, "properties")
             or schema.get("additionalProperties") is not False
@@ -161,7 +161,7 @@ class SchemaShape:
         )
 
     def lists_member(self, key: str) -> bool | None:
-        """Say whether a key is one of the properties; None where the schema leaves the keys open."""
+        """Return whether a key is one of the properties; None where the schema leaves the keys open."""
         properties = [_dict(schema, "properties") for schema in self._schemas]
         if any(key in known for known in properties):
             return True
@@ -171,7 +171,7 @@ class SchemaShape:
         return None if others or not any(properties) else False
 
     def drops_null(self, key: str) -> bool:
-        """Say whether a null member is removed: it is a known, optional property that does not admit null."""
+        """Return whether a null member is removed: it is a known, optional property that does not admit null."""
         if key in self.required or not any(key in _dict(schema, "properties") for schema in self._schemas):
             return False
         return not self.member(key).admits("null", None)
@@ -241,7 +241,7 @@ class Expectation:
         )
 
     def admits(self, kind: ValueKind, value: JSON) -> bool:
-        """Say whether a value of this kind is admitted, without looking into objects and arrays."""
+        """Return whether a value of this kind is admitted, without looking into objects and arrays."""
         if not self.shapes:
             return not self.admits_nothing
         return any(shape.admits(kind, value) for shape in self.shapes)
@@ -263,7 +263,7 @@ class Expectation:
         return found.pop() if len(found) == 1 else ANY
 
     def lists_member(self, key: str) -> bool | None:
-        """Say whether a key is a property of an object that is admitted; None where any key may come."""
+        """Return whether a key is a property of an object that is admitted; None where any key may come."""
         found = {shape.lists_member(key) for shape in self._objects}
         return True if True in found else None if None in found or not found else False
 
@@ -279,7 +279,7 @@ class Expectation:
         return shapes.get(scalar_key(node.children[node.keys.index(name)].value), [])
 
     def misses_required(self, keys: Set[str]) -> bool:
-        """Say whether an object with these keys lacks a required one; False where several shapes admit objects."""
+        """Return whether an object with these keys lacks a required one; False where several shapes admit objects."""
         return self._only_object is not None and not self._only_object.required <= keys
 
     def item(self, index: int) -> "Expectation":
@@ -287,7 +287,7 @@ class Expectation:
         return ANY if self._only_array is None else self._only_array.item(index)
 
     def drops_null(self, key: str) -> bool:
-        """Say whether a null member is removed: it is a known, optional property that does not admit null."""
+        """Return whether a null member is removed: it is a known, optional property that does not admit null."""
         if self._only_object is not None:
             return self._only_object.drops_null(key)
         return self.member(key) is not ANY and all(shape.drops_null(key) for shape in self._objects)

@@ -59,7 +59,7 @@ def may_exceed_depth(text: bytes, max_depth: int) -> bool:
 
 
 def exceeds_depth(value: JSON, max_depth: int) -> bool:
-    """Say whether `value` nests more than `max_depth` arrays and objects; never recurses."""
+    """Return whether `value` nests more than `max_depth` arrays and objects; never recurses."""
     level = [value]
     for _ in range(max_depth + 1):
         level = [inner for outer in level for inner in _children(outer)]

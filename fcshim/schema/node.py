@@ -113,7 +113,7 @@ def load_json(text: str) -> JSON:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Say whether the text has a lone surrogate, which UTF-8 cannot encode."""
+    """Return whether the text has a lone surrogate, which UTF-8 cannot encode."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 

@@ -88,7 +88,7 @@ def _convert_for_gemini(name: str, value: JSON) -> JSON:
 
 
 def is_closed(schema: JSON, *, all_required: bool) -> bool:
-    """Say whether every object in a schema forbids additional properties (with `all_required`: and requires its own).
+    """Return whether every object in a schema forbids additional properties, and with `all_required` requires its own.
 
     OpenAI (`all_required`) and Anthropic require this of strict tools and reject strict tools with other schemas.
     """

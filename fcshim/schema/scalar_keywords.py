@@ -16,17 +16,17 @@ ScalarCheck = Callable[[JSON, JSON], str | None]
 
 
 def is_number(value: JSON) -> bool:
-    """Say whether it is a finite number."""
+    """Return whether it is a finite number."""
     return _is_numeric(value) and (isinstance(value, int) or math.isfinite(value))
 
 
 def is_count(value: JSON) -> bool:
-    """Say whether it is a size: an integer that is not negative."""
+    """Return whether it is a size: an integer that is not negative."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_of_type(value: JSON, name: str) -> bool:
-    """Say whether the value is of a type; 5.0 is an integer, as since draft 6."""
+    """Return whether the value is of a type; 5.0 is an integer, as since draft 6."""
     return _TYPE_CHECKS[name](value)
 
 
@@ -36,7 +36,7 @@ def type_names(operand: JSON) -> list[str]:
 
 
 def names_types(operand: JSON) -> bool:
-    """Say whether the operand of `type` names known types only."""
+    """Return whether the operand of `type` names known types only."""
     names = [operand] if isinstance(operand, str) else operand
     return isinstance(names, list) and all(isinstance(name, str) and name in _TYPE_CHECKS for name in names)
 

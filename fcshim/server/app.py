@@ -239,7 +239,7 @@ class App:
             )
 
     def _is_relayed(self, connection: ClientConnection, route: RouteMatch) -> bool:
-        """Tell whether the upstream answers this request itself."""
+        """Return whether the upstream answers this request itself."""
         if route.operation is None:
             # Embeddings, files and the other paths of OpenAI's API have no tools to emulate.
             unknown = route.api is OPENAI and not route.allowed_methods

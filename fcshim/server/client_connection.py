@@ -59,7 +59,7 @@ def normalize_path(raw: bytes) -> RequestPath:
 
 
 def _is_ambiguous(segment: str) -> bool:
-    """Tell whether a segment could be read as something else than a name, after up to `_MAX_ENCODINGS` decodings."""
+    """Return whether a segment could be read as something else than a name, after up to `_MAX_ENCODINGS` decodings."""
     for _ in range(_MAX_ENCODINGS):
         if _FORBIDDEN.search(segment) or not all(map(_is_name, segment.split("/"))):
             return True
@@ -68,7 +68,7 @@ def _is_ambiguous(segment: str) -> bool:
 
 
 def _is_name(part: str) -> bool:
-    """Tell whether a part between slashes is a name.
+    """Return whether a part between slashes is a name.
 
     `..;x` is a dot segment with parameters (Tomcat, Spring), `..?` and `..#` are one before a query or a fragment.
     """
@@ -173,10 +173,10 @@ class ClientConnection:
         self.upstream = ""
         """The name of the upstream that serves the request, where there are several."""
         self.observers: RequestObservers | None = None
-        """Who is told of the request while it is served; None if nobody is."""
+        """The observers of the request; None without any."""
 
     def observe(self, observers: RequestObservers) -> None:
-        """Tell `observers` of the request, and of the response but for what `write_nowait` sends."""
+        """Report the request to `observers`, and the response except what `write_nowait` sends."""
         self.observers = observers
         self._send = observers.watch_response(self._send)
 

@@ -71,7 +71,7 @@ class RequestGuard:
         )
 
     def is_known(self, connection: ClientConnection) -> bool:
-        """Tell whether the client sent one of the configured keys, or needs none.
+        """Return whether the client sent one of the configured keys, or needs none.
 
         Every key is compared, in constant time, so timing reveals nothing about them.
         """
@@ -185,7 +185,7 @@ def _query_key(query: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=32)  # each request asks, and a machine has few addresses
 def is_loopback(host: str) -> bool:
-    """Tell whether a server that listens on this host is reachable only from this machine."""
+    """Return whether a server that listens on this host is reachable only from this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -201,7 +201,7 @@ def _host_name(header: bytes) -> str:
 
 
 def is_about_proxy(path: str) -> bool:
-    """Tell whether a path belongs to no client API: probes, figures, the status page, and all below `/fcshim`.
+    """Return whether a path belongs to no client API: probes, figures, the status page, and all below `/fcshim`.
 
     They are not observed: the probes of an orchestrator would be most of the requests that metrics count.
     """

@@ -1,6 +1,6 @@
 """The replies to a request as they came: the bytes of each read, its time and its events, within a limit.
 
-Rule: what is kept is what exists anyway, as it is; views are made when somebody looks.
+Rule: only objects that exist anyway are kept, unchanged; views are made on request.
 """
 
 import itertools
@@ -15,13 +15,13 @@ from fcshim.server.observation import Read, Reads, RequestObserver
 KEPT_BYTES = 12 * 2**20
 """Bytes of the replies to one request, for a record or a trace: some 17,000 chunks."""
 CHUNK_BYTES = 300
-"""What one kept chunk takes beside its bytes: their objects, an event with its text, a time, a tuple."""
+"""Memory of a kept chunk besides its bytes: the objects, an event with its text, a time, a tuple."""
 
 
 class ChunkLog:
     """Keeps chunks while there is room: `charge` counts bytes, and returns whether they may be kept.
 
-    `written`: the bytes that went to the client are of interest, not those that came from the upstream.
+    `written`: keep the bytes that went to the client, instead of those from the upstream.
     """
 
     __slots__ = ("_blocks", "_charge", "_side", "is_full")
@@ -31,7 +31,7 @@ class ChunkLog:
         self._side: Literal[1, 3] = 3 if written else 1
         self._blocks: list[Sequence[Read]] = []
         self.is_full = False
-        """Whether something was not kept. From then on, nothing is: a reply with a gap would be read wrongly."""
+        """Whether something was not kept. Nothing is kept after that, since a reply with a gap would be misread."""
 
     @property
     def data(self) -> bytes:
@@ -51,15 +51,15 @@ class ChunkLog:
         return not self.is_full
 
     def add_last(self, batch: Batch) -> None:
-        """Keep the last events of a reply, which came without bytes."""
+        """Keep the last events of a reply, which have no bytes."""
         self.add(Reads([(time.monotonic(), b"", batch, b"")], 0))
 
     def add_write(self, at: float, data: bytes) -> None:
-        """Keep bytes that were made of no read."""
+        """Keep bytes without a read."""
         self.add(Reads([(at, b"", [], data)], len(data)))
 
     def share(self, reads: Reads) -> None:
-        """Keep reads that another log has kept, which therefore take no further room."""
+        """Keep reads that another log already keeps; they are not charged again."""
         if not self.is_full:
             self._blocks.append(reads.reads)
 
@@ -83,7 +83,7 @@ class ChunkLog:
         return found
 
     def _reads(self) -> Iterable[Read]:
-        return itertools.chain.from_iterable(list(self._blocks))  # more may be added while a thread looks
+        return itertools.chain.from_iterable(list(self._blocks))  # more may be added while a thread iterates
 
 
 def _as_batch(events: Event | Batch) -> Batch:
@@ -91,7 +91,7 @@ def _as_batch(events: Event | Batch) -> Batch:
 
 
 class _ReplyRoom:
-    """What is left of a limit. It knows no owner: a cycle would stay until a full garbage collection."""
+    """The rest of a limit. Without a reference to its owner: a cycle would stay until a full garbage collection."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit

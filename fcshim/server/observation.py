@@ -1,8 +1,8 @@
-"""Observing a request while it is served: the one place that metrics, records, traces and the inspector are told from.
+"""Observes a request while it is served, for metrics, records, traces and the inspector.
 
-Rule: nothing is observed where nobody asked for it. A chunk costs two clock readings, and a tuple where reads are kept.
-Nothing looks at a chunk again while the reply runs: by then it is in no cache, and to fetch it costs more than all
-else. What an observer does wrong is its own affair: it is left out, and the request goes on.
+Rule: without an observer there is no cost. With one, a chunk costs two clock readings, and a tuple if reads are
+kept. No chunk is read again while the reply runs: it has left the processor's cache, and fetching it costs more
+than everything else. An observer that fails is removed, and the request continues.
 """
 
 import logging
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fcshim.server")
 
 _BLOCK = 64
-"""Reads that are told of at once."""
+"""Reads that are passed to observers at once."""
 _NO_EVENTS: Batch = []
 _PIECES = frozenset({Text, Reasoning, ToolCallChunk})
-"""The events that are no more than a piece of the reply."""
+"""Events that are only a piece of the reply."""
 
 
 Read = tuple[float, bytes, Event | Batch, bytes]
-"""A read of the upstream's reply: when it came, its bytes, its events, and what was made of it for the client.
+"""A read of the upstream's reply: its time, its bytes, its events, and the bytes that the client got for it.
 
-A single piece of the first choice stands without its batch. What is relayed stands on both sides; a write that was made
-of no read has empty bytes as its read.
+A single piece of the first choice is stored without its batch. For relayed bytes, both sides are the same; a write
+without a read has empty bytes as its read.
 """
 
 
 class Reads(NamedTuple):
-    """Some reads in their order; whoever keeps them must not change them."""
+    """Reads in their order; an observer that keeps them must not change them."""
 
     reads: Sequence[Read]
     size: int
@@ -57,57 +57,58 @@ class ObservedRun(NamedTuple):
 
 
 class RequestObserver:
-    """Is told of one request; what a subclass does not override is of no interest to it.
+    """Observes one request; a subclass overrides the methods that it needs.
 
-    The event loop calls it, so it must not block: what may take long has a queue of its own, with a limit.
+    The event loop calls them, so they must not block: long work goes through a queue with a limit.
     """
 
     wants_reads = False
-    """Whether it is told of the reads of replies that are not relayed."""
+    """Whether `take_reads` is called."""
     wants_writes = False
-    """Whether it is told of what else goes to the client than what was made of reads."""
+    """Whether `take_status` and `take_write` are called."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Take the decoded request. A large one comes beside the event loop."""
+        """Take the decoded request; a large one outside of the event loop."""
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
-        """Take note of an attempt before it is sent; see `dispatch.AttemptObserver`."""
+        """Handle an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
     def take_events(self, at: float, batch: Batch) -> None:
-        """Take the events of a read that brought more than a piece of the reply, and of the first that brought any."""
+        """Take the events of a read with more than one piece of the reply, and of the first read with events."""
 
     def take_seconds(self, seconds: float) -> None:
-        """Take the time that the proxy itself took for the reads since the last time that it was told."""
+        """Take the time that the proxy itself took for the reads since the last call."""
 
     def take_reads(self, reads: Reads) -> None:
-        """Take some reads of the attempt that began last; told to those that want reads."""
+        """Take some reads of the current attempt, if `wants_reads`."""
 
     def fail_attempt(self, message: str) -> None:
-        """Take note that the attempt failed."""
+        """Handle the failure of the attempt."""
 
     def end_attempt(self, batch: Batch) -> None:
-        """Take the last events of the attempt, which came without bytes."""
+        """Take the last events of the attempt, which have no bytes."""
 
     def take_relayed(self, reads: Reads) -> None:
-        """Take some reads of a reply that is relayed, which the client gets as they are."""
+        """Take some reads of a relayed reply, which the client gets unchanged."""
 
     def take_status(self, status: int) -> None:
-        """Take note that the response has started; told to those that want writes."""
+        """Take the status when the response starts, if `wants_writes`."""
 
     def take_write(self, at: float, data: bytes) -> None:
-        """Take a write of the response that was made of no read: a ping, the end. Told to those that want writes."""
+        """Take a write that belongs to no read, such as a ping or the end, if `wants_writes`."""
 
     def take_run(self, run: ObservedRun) -> None:
-        """Take note of a call that ran in this proxy."""
+        """Take a call that ran in this proxy."""
 
     def end(self, status: int, error: str) -> None:
-        """Take note that the response has ended; also told to an observer that was left out. `status` 0: none."""
+        """Handle the end of the response; also called for an observer that was removed. `status` 0: none."""
 
 
 class RequestObservers:
-    """Tells the observers of one request. Implements `dispatch.AttemptObserver`.
+    """Notifies the observers of one request. Implements `dispatch.AttemptObserver`.
 
-    One that raises is told nothing further but the end, when it frees what it holds; the log says so once.
+    After an error, an observer is only notified of the end, so that it can free what it holds; the error is logged
+    once.
     """
 
     def __init__(self, observers: Sequence[RequestObserver]) -> None:
@@ -118,27 +119,27 @@ class RequestObservers:
         self._size = 0
         """The bytes of the reads, on both sides."""
         self._seconds = 0.0
-        self._told = b""
-        """What was made of a read and is still to be sent: it is told of with the read, not once more."""
+        self._reported = b""
+        """Bytes that were reported with their read and are still to be sent, so that they are not reported twice."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Tell of the decoded request."""
-        self._tell(lambda each: each.take_request(request, body, model))
+        """Pass the decoded request on."""
+        self._notify(lambda each: each.take_request(request, body, model))
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
-        """Tell of an attempt before it is sent."""
+        """Report an attempt before it is sent."""
         self.catch_up()
-        self._tell(lambda each: each.begin_attempt(exchange, reason, native=native))
+        self._notify(lambda each: each.begin_attempt(exchange, reason, native=native))
 
     def fail_attempt(self, message: str) -> None:
-        """Tell that the attempt failed."""
+        """Report that the attempt failed."""
         self.catch_up()
-        self._tell(lambda each: each.fail_attempt(message))
+        self._notify(lambda each: each.fail_attempt(message))
 
     def end_attempt(self, batch: Batch) -> None:
-        """Tell of the last events of the attempt."""
+        """Report the last events of the attempt."""
         self.catch_up()
-        self._tell(lambda each: each.end_attempt(batch))
+        self._notify(lambda each: each.end_attempt(batch))
 
     def reader(
         self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
@@ -159,7 +160,7 @@ class RequestObservers:
                 encoded = encode(batch)
                 if write(encoded):
                     return not exchange.finished
-                self._told = encoded
+                self._reported = encoded
                 return False
             finally:
                 passed_at = clock()
@@ -170,7 +171,7 @@ class RequestObservers:
                     events = batch if choice else event
                 elif batch:
                     pieces = _PIECES
-                    self._tell_events(passed_at, batch)
+                    self._report_events(passed_at, batch)
                 if keeps:
                     self._reads.append((at, data, events, encoded))
                     self._size += len(data) + len(encoded)
@@ -180,35 +181,35 @@ class RequestObservers:
         return read
 
     def take_written(self, data: bytes) -> None:
-        """Tell of what was made of no read and written without waiting."""
+        """Report bytes without a read that are written without waiting."""
         if data:
-            self._told = data
-            self._tell_sent(data)
+            self._reported = data
+            self._report_write(data)
 
     def relay(self, data: bytes) -> None:
-        """Tell of a read of a reply that is relayed, before it is written."""
-        self._told = data
+        """Report a read of a relayed reply, before it is written."""
+        self._reported = data
         self._relayed.append((time.monotonic(), data, _NO_EVENTS, data))
         if len(self._relayed) >= _BLOCK:
             self.catch_up()
 
     def watch_response(self, send: "Send") -> "Send":
-        """Return an ASGI `send` that tells of what it sends; the same one if nobody wants to know."""
+        """Return an ASGI `send` that reports what it sends; the same one if no observer wants writes."""
         if not any(each.wants_writes for each in self._observers):
             return send
 
-        def send_and_tell(message: "Message") -> Awaitable[None]:
+        def send_and_report(message: "Message") -> Awaitable[None]:
             data = message.get("body")
             if "status" in message:
-                self._tell(lambda each: each.take_status(message["status"]))
-            elif data and data is not self._told:
-                self._tell_sent(data)
+                self._notify(lambda each: each.take_status(message["status"]))
+            elif data and data is not self._reported:
+                self._report_write(data)
             return send(message)
 
-        return send_and_tell
+        return send_and_report
 
     def watch_tools(self, sources: Mapping[str, str]) -> CallListener:
-        """Return what is told of the calls that run in this proxy; `sources` has the servers of the tools."""
+        """Return the listener for calls that run in this proxy; `sources` has the servers of the tools."""
         started: dict[str, tuple[ToolCallEnd, float]] = {}
 
         def listen(event: CallEvent) -> None:
@@ -219,52 +220,52 @@ class RequestObservers:
                 call, began = started.pop(event.message.tool_call_id)
                 source, result = sources.get(call.tool_call_name, ""), text_of(event.message.content)
                 run = ObservedRun(call, source, event.message.is_error, began, now, result)
-                self._tell(lambda each: each.take_run(run))
+                self._notify(lambda each: each.take_run(run))
 
         return listen
 
     def catch_up(self) -> None:
-        """Tell of what waits for a block to be full."""
+        """Report the reads of the unfinished block."""
         if self._seconds:
             seconds, self._seconds = self._seconds, 0.0
-            self._tell(lambda each: each.take_seconds(seconds))
+            self._notify(lambda each: each.take_seconds(seconds))
         if self._reads:
             reads, self._reads, self._size = Reads(self._reads, self._size), [], 0
-            self._tell(lambda each: each.take_reads(reads))
+            self._notify(lambda each: each.take_reads(reads))
         if self._relayed:
             relayed = Reads(self._relayed, sum(len(data) for _, data, _, _ in self._relayed))
             self._relayed = []
-            self._tell(lambda each: each.take_relayed(relayed))
+            self._notify(lambda each: each.take_relayed(relayed))
 
     def end(self, status: int, error: str) -> None:
-        """Tell that the response has ended."""
+        """Report that the response has ended."""
         self.catch_up()
         ending, self._left_out = [*self._observers, *self._left_out], []
         for observer in ending:
             self._guard(observer, lambda each: each.end(status, error))
-        self._observers = []  # they know the connection, which knows them: such cycles stay until a full collection
+        self._observers = []  # breaks a cycle with the connection, which would stay until a full garbage collection
 
-    def _tell_events(self, at: float, batch: Batch) -> None:
-        self._tell(lambda each: each.take_events(at, batch))
+    def _report_events(self, at: float, batch: Batch) -> None:
+        self._notify(lambda each: each.take_events(at, batch))
 
-    def _tell_sent(self, data: bytes) -> None:
-        """Tell of a write that was made of no read."""
+    def _report_write(self, data: bytes) -> None:
+        """Report a write without a read."""
         self.catch_up()
         now = time.monotonic()
-        self._tell(lambda each: each.take_write(now, data))
+        self._notify(lambda each: each.take_write(now, data))
 
-    def _tell(self, tell: Callable[[RequestObserver], None]) -> None:
+    def _notify(self, notify: Callable[[RequestObserver], None]) -> None:
         for observer in list(self._observers):
-            self._guard(observer, tell)
+            self._guard(observer, notify)
 
-    def _guard(self, observer: RequestObserver, tell: Callable[[RequestObserver], None]) -> None:
+    def _guard(self, observer: RequestObserver, notify: Callable[[RequestObserver], None]) -> None:
         try:
-            tell(observer)
+            notify(observer)
         except Exception as error:  # noqa: BLE001 - whatever it raises, the request goes on
             self._leave_out(observer, error)
 
     def _leave_out(self, observer: RequestObserver, error: Exception) -> None:
-        """Take an observer that raised `error` out of everything but the end."""
+        """Remove an observer that raised `error`; it is only notified of the end."""
         logger.error("%s failed; the request goes on without it", type(observer).__name__, exc_info=error)
         release_frames(error)
         if observer in self._observers:

@@ -17,7 +17,7 @@ from fcshim.server.observation import ObservedRun, Reads, RequestObserver
 from fcshim.server.relayed_usage import RelayedUsage
 
 NO_DIALECT = "native"
-"""In place of a dialect, where the upstream reads the calls itself."""
+"""Instead of a dialect, if the upstream parses the calls itself."""
 _MAX_OBSERVED = 10_000
 """Calls, attempts and runs of tools of one request that are kept."""
 
@@ -57,7 +57,7 @@ class ObservedRequest(RequestObserver):
         self.received_at = self.ended_at = 0.0
         self.first_event_at = 0.0
         self.own_seconds = 0.0
-        """The time that the proxy itself took: until the first request upstream, and for the events of each read."""
+        """The proxy's own time: until the first request upstream, and for the events of each read."""
         self.body = b""
         self.request: Request | None = None
         self.model_config: ModelConfig | None = None
@@ -84,7 +84,7 @@ class ObservedRequest(RequestObserver):
 
     @property
     def upstream(self) -> str:
-        """The name of the upstream that served it, where there are several; of those that were tried, the last."""
+        """The name of the upstream that served it, if there are several; the last one that was tried."""
         return self.connection.upstream
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
@@ -93,7 +93,7 @@ class ObservedRequest(RequestObserver):
         self.received_at = time.monotonic()
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
-        """Take note of an attempt before it is sent."""
+        """Record an attempt before it is sent."""
         now = time.monotonic()
         if not self.attempts:
             self.own_seconds += now - self.received_at
@@ -101,12 +101,12 @@ class ObservedRequest(RequestObserver):
             self.attempts.append(ObservedAttempt(exchange, reason, now, native=native))
 
     def fail_attempt(self, message: str) -> None:
-        """Take note that the attempt failed."""
+        """Record that the attempt failed."""
         self.upstream_errors += 1
         self.attempts[-1].error = message
 
     def end_attempt(self, batch: Batch) -> None:
-        """Take note of the last events of the attempt."""
+        """Record the last events of the attempt."""
         if self.attempts:
             self.take_events(time.monotonic(), batch)
             exchange = self.attempts[-1].exchange
@@ -130,12 +130,12 @@ class ObservedRequest(RequestObserver):
         self._relayed_usage.add(data for _, data, _, _ in reads.reads)
 
     def take_run(self, run: ObservedRun) -> None:
-        """Take note of a call that ran in this proxy."""
+        """Record a call that ran in this proxy."""
         if len(self.runs) < _MAX_OBSERVED:
             self.runs.append(run)
 
     def end(self, status: int, error: str) -> None:
-        """Take note that the response has ended."""
+        """Record the end of the response."""
         self.ended_at = time.monotonic()
         self.status, self.error = status, error
         if self.is_relayed and self.request is not None and status == 200:

@@ -33,11 +33,11 @@ class ServerObserver(Protocol):
     """Observes the requests of a server."""
 
     def begin(self, seen: ObservedRequest) -> RequestObserver | None:
-        """Return what is told of a request, after `seen` was; None if this one is of no interest."""
+        """Return the observer of a request, which is notified after `seen`; None to skip the request."""
         ...
 
     def close(self) -> None:
-        """Finish what waits. It may take long."""
+        """Finish pending work, which may take long."""
         ...
 
 
@@ -52,13 +52,13 @@ class Observers:
         serve_metrics: Callable[[ClientConnection], Awaitable[None]] | None = None,
     ) -> None:
         self.captures = captures
-        """What the inspector shows, which is one of the observers; None without it."""
+        """The inspector's observer; None without the inspector."""
         self.serve_metrics = serve_metrics
         """Answers `/metrics`; None where there are no figures."""
         self._observers = observers
 
     def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
-        """Observe a request from now on, if anybody wants to."""
+        """Observe a request from now on, if there is an observer for it."""
         if not self._observers:
             return
         seen = ObservedRequest(request_id, route, connection)
@@ -67,7 +67,7 @@ class Observers:
             connection.observe(RequestObservers([seen, *begun]))
 
     def close(self) -> None:
-        """Let the observers finish what waits."""
+        """Let the observers finish pending work."""
         for observer in self._observers:
             observer.close()
 

@@ -106,7 +106,7 @@ class UpstreamPool:
         ]
 
     def _is_alias_of(self, model: str, upstream: str, listed: Container[str]) -> bool:
-        """Tell whether a name of the settings stands for a model of this upstream."""
+        """Return whether a name of the settings stands for a model of this upstream."""
         chosen = self._config.upstreams_of(model)
         return upstream in chosen if chosen else self._config.aliases.get(model) in listed
 
@@ -143,7 +143,7 @@ class UpstreamPool:
 
 
 def _means_away(error: UpstreamError) -> bool:
-    """Tell whether the upstream cannot be reached or is at its limit."""
+    """Return whether the upstream cannot be reached or is at its limit."""
     return error.lost or error.status in FALLBACK_STATUSES
 
 

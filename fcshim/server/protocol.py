@@ -37,7 +37,7 @@ class ConnectionBudget:
         self._reported = False
 
     def is_spent(self, used: int) -> bool:
-        """Tell whether a new request must be refused; the first time, log why."""
+        """Return whether a new request must be refused; the first time, log why."""
         if used <= self.limit:
             return False
         if not self._reported:

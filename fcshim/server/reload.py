@@ -140,7 +140,7 @@ class WatchedFile:
         self._used = self._last = _fingerprint(file)
 
     def has_settled(self) -> bool:
-        """Tell whether the file has changed and then rested since the last look.
+        """Return whether the file has changed and then rested since the last look.
 
         One that still changes is half written: an empty file of settings would be valid, and have no keys.
         """

@@ -265,7 +265,7 @@ class ReplyEndpoints:
             await self._handle(context)
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
-        """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
+        """Return whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
         if route.api.codec is not self._codec or (model.upstream_model and "model" in route.path_params):
             return False
         if route.api.recaller:
@@ -281,7 +281,7 @@ class ReplyEndpoints:
         )
 
     async def _is_document_constrained(self, request: Request) -> bool:
-        """Tell whether the proxy itself constrains the format of a reply without calls.
+        """Return whether the proxy itself constrains the format of a reply without calls.
 
         A request for log probabilities is relayed: only the upstream's own reply has them.
         """
@@ -290,7 +290,7 @@ class ReplyEndpoints:
         return constrains_document((await self._capabilities.backend(request)).form, request)
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
-        """Tell whether the upstream stores the replies that later requests refer to.
+        """Return whether the upstream stores the replies that later requests refer to.
 
         That works only if it generates all of them, so not where the proxy answers some itself.
         """
@@ -362,7 +362,7 @@ def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None
 
 
 def _refuses_part(request: Request, error: FcshimError) -> bool:
-    """Tell whether an error refuses a part of the request that can be left out.
+    """Return whether an error refuses a part of the request that can be left out.
 
     Not if the client wants log probabilities: only the upstream's own reply has them.
     """

@@ -174,7 +174,7 @@ class ServerTools:
 
 
 def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallListener:
-    """Return what is told of the calls that run for a request."""
+    """Return the listener for the calls that run for a request."""
     if connection.observers is None:
         return lambda _: None
     return connection.observers.watch_tools(

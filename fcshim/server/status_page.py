@@ -56,7 +56,7 @@ CLIENTS = {
 
 
 def prefers_html(connection: ClientConnection) -> bool:
-    """Tell whether the client is a browser, which names HTML; Ollama's clients accept JSON or anything."""
+    """Return whether the client is a browser, which names HTML; Ollama's clients accept JSON or anything."""
     return b"text/html" in connection.header(b"accept").lower()
 
 

@@ -44,7 +44,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 def captures_content(env: Mapping[str, str]) -> bool:
-    """Tell whether the operator opted in to content in spans."""
+    """Return whether the operator opted in to content in spans."""
     return env.get(_CONTENT_VARIABLE, "").lower() in _CONTENT_VALUES
 
 

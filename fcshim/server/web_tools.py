@@ -105,7 +105,7 @@ class WebTool:
 
 
 def _matches(host: str, path: str, domain: str) -> bool:
-    """Tell whether a page belongs to a domain, which stands for its subdomains too and may have a path."""
+    """Return whether a page belongs to a domain, which stands for its subdomains too and may have a path."""
     name, _, folder = domain.lower().removeprefix("https://").removeprefix("http://").partition("/")
     belongs = host == name or host.endswith(f".{name}")
     return belongs and path.lower().startswith(f"/{folder}" if folder else "")

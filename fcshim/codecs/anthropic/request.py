@@ -96,7 +96,7 @@ def _add_tool(offered: OfferedTools, tool: dict[str, JSON], path: str) -> None:
 
 
 def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str], *, all_loaded: bool) -> bool:
-    """Tell whether the model may call a tool now.
+    """Return whether the model may call a tool now.
 
     It must be loaded, and callable by the model itself instead of only by code that the provider runs.
     """

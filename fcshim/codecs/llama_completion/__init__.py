@@ -29,7 +29,7 @@ class LlamaCompletion:
 
     @staticmethod
     def supports(request: Request) -> bool:
-        """Tell whether the endpoint can serve a request: a prompt has no media, and a reply has one choice."""
+        """Return whether the endpoint can serve a request: a prompt has no media, and a reply has one choice."""
         return request.n <= 1 and not has_media(request)
 
     def encode_request(self, request: Request) -> UpstreamRequest:

@@ -145,7 +145,7 @@ def _runs_at_client(tool: dict[str, JSON], path: str) -> bool:
 
 
 def is_provider_search(kind: str) -> bool:
-    """Tell whether a tool is the provider's search for deferred tools, which the model gets at once instead."""
+    """Return whether a tool is the provider's search for deferred tools, which the model gets at once instead."""
     return kind == "tool_search"
 
 

@@ -13,7 +13,7 @@ _NO_TEXT = re.compile(r"[\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b\x0c\
 
 
 def is_damaged_word(word: str) -> bool:
-    """Say whether a word without quotes is rather a damaged literal than a string."""
+    """Return whether a word without quotes is rather a damaged literal than a string."""
     lower = word.lower()
     return (
         _NO_TEXT.search(word) is not None

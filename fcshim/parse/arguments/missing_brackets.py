@@ -1,4 +1,4 @@
-"""Say whether a closing bracket that is missing may stand at an earlier place than the end.
+"""Return whether a closing bracket that is missing may stand at an earlier place than the end.
 
 Theory of operation. Where a bracket is missing, the members after it belong to the container around it. It is certain
 that it is missing at the end only if the last member of each container cannot be one of the container around it: the
@@ -17,7 +17,7 @@ _CLOSERS = {")": "(", "]": "[", "}": "{", ",": ""}
 
 
 def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *, separate_names: bool = False) -> bool:
-    """Say whether a bracket may be missing inside the arguments, of which one bracket is missing.
+    """Return whether a bracket may be missing inside the arguments, of which one bracket is missing.
 
     With `separate_names` the names of arguments are written in another way than keys of objects.
     """
@@ -29,7 +29,7 @@ def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *,
 
 
 def ends_like_closer(arguments: dict[str, JSON]) -> bool:
-    """Say whether the last string of the arguments ends with a bracket or comma that is missing after it."""
+    """Return whether the last string of the arguments ends with a bracket or comma that is missing after it."""
     value: JSON = arguments
     while isinstance(value, (dict, list)) and value:
         value = value[next(reversed(value))] if isinstance(value, dict) else value[-1]
@@ -37,7 +37,7 @@ def ends_like_closer(arguments: dict[str, JSON]) -> bool:
 
 
 def ends_with_closer(text: str) -> bool:
-    """Say whether a string ends with a comma, or with a bracket that it does not open."""
+    """Return whether a string ends with a comma, or with a bracket that it does not open."""
     last = text.rstrip()[-1:]
     opener = _CLOSERS.get(last)
     return opener is not None and (not opener or text.count(last) > text.count(opener))
@@ -57,7 +57,7 @@ def _last_containers(value: JSON, expected: Expectation) -> Iterator[tuple[JSON,
 
 
 def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expectation) -> bool:
-    """Say whether members of the inner container may be members of the outer one."""
+    """Return whether members of the inner container may be members of the outer one."""
     if isinstance(inner, list):
         last = inner[-1]
         return len(inner) > 1 and around.item(len(outer)).admits(_kind(last), last)

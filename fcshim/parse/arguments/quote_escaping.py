@@ -45,7 +45,7 @@ class Members:
     """True if the container holds the parts of calls, not of their arguments."""
 
     def lists_member(self, _key: str) -> bool | None:
-        """Say whether a key is one of the known ones; None where any key may come."""
+        """Return whether a key is one of the known ones; None where any key may come."""
         return None
 
     def member(self, _key: str) -> "Members":
@@ -70,7 +70,7 @@ class SchemaMembers(Members):
         self._expectation = expectation
 
     def lists_member(self, key: str) -> bool | None:
-        """Say whether a key is one of the known ones; None where any key may come."""
+        """Return whether a key is one of the known ones; None where any key may come."""
         return self._expectation.lists_member(key)
 
     def member(self, key: str) -> Members:
@@ -114,7 +114,7 @@ class Scope:
         return self.members.member(self.key) if self.keyed else self.members.item(self.index)
 
     def has_wrong_key(self) -> bool:
-        """Say whether one of its keys is none of the known ones."""
+        """Return whether one of its keys is none of the known ones."""
         return not self.members.holds_calls and any(self.members.lists_member(key) is False for key in self.keys)
 
 
@@ -304,7 +304,7 @@ class QuoteEscaper:
         return found.end()
 
     def _is_over(self, _pos: int) -> bool:
-        """Say whether the body ends here, outside all brackets."""
+        """Return whether the body ends here, outside all brackets."""
         return False
 
     # Structure.
@@ -386,7 +386,7 @@ class QuoteEscaper:
         """Act on the end of a string that is a value."""
 
     def _is_key(self, scope: Scope, _pos: int) -> bool:
-        """Say whether a string that begins here is a key."""
+        """Return whether a string that begins here is a key."""
         return scope.expects_key
 
     def _opening_quote(self, quote: str, pos: int) -> str:
@@ -456,11 +456,11 @@ class QuoteEscaper:
         return self._find_later_end(quote, [first, *quotes])
 
     def _is_continued(self, _end: int) -> bool:
-        """Say whether another string continues the one that the quote ends."""
+        """Return whether another string continues the one that the quote ends."""
         return False
 
     def _is_valid_end(self, _end: int) -> bool:
-        """Say whether the calls are valid as they stand if the first quote of a string ends it."""
+        """Return whether the calls are valid as they stand if the first quote of a string ends it."""
         return False
 
     def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:
@@ -482,7 +482,7 @@ class QuoteEscaper:
         return quotes[:end], quotes[end]
 
     def _are_quotations(self, quotes: Sequence[int]) -> bool:
-        """Say whether the quotes inside a string open and close quotations in turn; the last one ends the string."""
+        """Return whether the quotes inside a string open and close quotations in turn; the last one ends the string."""
         if len(quotes) % 2 == 0:
             return False
         shown = self._before[-2:]  # what precedes the text in the same string
@@ -535,7 +535,7 @@ class QuoteEscaper:
             raise AmbiguousQuotesError("a string in doubled quotes, or one with quotes around it")
 
     def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
-        """Say whether these may be several strings as they stand, with one separator or bracket damaged."""
+        """Return whether these may be several strings as they stand, with one separator or bracket damaged."""
         scope = self._scopes[-1] if self._scopes else None
         if scope is not None and scope.keyed and self._names_parameter(strings[0], gaps[0]):
             return True
@@ -551,7 +551,7 @@ class QuoteEscaper:
         return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
 
     def _names_parameter(self, before: str, gap: str) -> bool:
-        """Say whether a parameter that has not come yet stands before a value, with a damaged separator or quote."""
+        """Return whether a parameter that has not come yet stands before a value, with a damaged separator or quote."""
         found = _DAMAGED_KEY.fullmatch(gap)
         is_separated = found is not None and (found["comma"] or found["sign"] or before.rstrip()[-1:] == ",")
         return (
@@ -564,14 +564,14 @@ class QuoteEscaper:
         )
 
     def _may_be_key(self, text: str) -> bool:
-        """Say whether a string may be a key of an open bracket, with a damaged separator."""
+        """Return whether a string may be a key of an open bracket, with a damaged separator."""
         key = text.strip(" :=,")
         return _KEY_LIKE.fullmatch(key) is not None and any(
             scope.keyed and scope.members.lists_member(key) is not False for scope in self._scopes
         )
 
     def _precedes_parameter(self, pos: int) -> bool:
-        """Say whether a parameter that has not come yet follows the first quote of a string, behind a wrong bracket."""
+        """Return whether a parameter that is still missing follows the first quote of a string and a wrong bracket."""
         found = _BEFORE_PARAMETER.match(self._text, pos)
         if found is None:
             return False
@@ -598,7 +598,7 @@ class QuoteEscaper:
                 raise AmbiguousQuotesError("a string without its closing quote, or with unescaped quotes")
 
     def _may_begin(self, before: re.Match[str], at: int) -> bool:
-        """Say whether the quote at `at`, or the word before it, may begin an item, a key, or the value of a key."""
+        """Return whether the quote at `at`, or the word before it, may begin an item, a key, or the value of a key."""
         if before["opener"] == "(":
             return True
         key = None if before["word"] else KEY.match(self._text, at)
@@ -611,11 +611,11 @@ class QuoteEscaper:
         )
 
     def _may_be_string(self, _content: str) -> bool:
-        """Say whether this may stand between the quotes of a string."""
+        """Return whether this may stand between the quotes of a string."""
         return True
 
     def _is_gap(self, gap: str) -> bool:
-        """Say whether this may stand between two strings of an expression."""
+        """Return whether this may stand between two strings of an expression."""
         text = gap.strip()
         return (text[:1] == text[-1:] == "+") if text else "\n" in gap
 
@@ -753,7 +753,7 @@ class _EndCandidates:
 
 
 def follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> Follows:
-    """Say whether a key that follows a value can come there."""
+    """Return whether a key that follows a value can come there."""
     if not after_comma and key["word"] is not None:
         return Follows.NOTHING_FITTING
     written = written_key(key)

@@ -200,7 +200,7 @@ class _RepairWriter:
             raise RepairError("a comma is missing after a string that ends with one", "syntax")
 
     def _follows_comma(self, member: Tree[Token] | Token) -> bool:
-        """Say whether a member is an object after a comma."""
+        """Return whether a member is an object after a comma."""
         start = _start_pos(member)
         return _is_object(member) and self._text[max(0, start - _MAX_SPACE) : start].rstrip()[-1:] == ","
 

@@ -113,7 +113,7 @@ class JsonBody(BodyReader):
         return self._state in {self._in_json, self._in_lenient, self._skip_to_end_marker}
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Say whether a call begins with this start marker, which ends at `pos`."""
+        """Return whether a call begins with this start marker, which ends at `pos`."""
         return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def send_string_piece(self, text: str) -> bool:

@@ -260,7 +260,7 @@ class JsonCalls:
         self._send_whole(arguments)
 
     def _may_lack_inner_bracket(self) -> bool:
-        """Say whether the missing bracket may stand inside the arguments, or before one of the call's own members."""
+        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members."""
         arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
         own = any(key in _OWN_KEYS and not expected.lists_member(key) for key in arguments)
         return own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected)
@@ -401,7 +401,7 @@ class CallMembers(Members):
         self._name = calls.name
 
     def lists_member(self, key: str) -> bool | None:
-        """Say whether a key is one of the envelope's or of the tool's, whose members may stand beside the name."""
+        """Return whether a key is one of the envelope's or of the tool's, whose members may stand beside the name."""
         if self._keys.name_is_key:
             return None
         return key in self._keys.known_keys or (

@@ -85,7 +85,7 @@ class JsonRepair:
         return self._is_escaped
 
     def may_be_complete(self) -> bool:
-        """Say whether the collected text is a complete body. It is tried once: each attempt reads all of the text."""
+        """Return whether the collected text is a complete body. It is tried once: each attempt reads all the text."""
         if not self._is_closed or self._was_tried:
             return False
         self._was_tried = True

@@ -177,11 +177,11 @@ class JsonTrailer:
         return end
 
     def may_end_string(self) -> bool:
-        """Say whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
+        """Return whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
         return self.in_text and _STRING_END.search(self._trailing_text.text()) is not None
 
     def begins_with_member(self) -> bool:
-        """Say whether the trailing text begins with a member, so that the bracket before it may be one too many."""
+        """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
         return self._has_member or (self.in_text and _MEMBER.match(self._trailing_text.text()) is not None)
 
     def _end_as_text(self) -> None:

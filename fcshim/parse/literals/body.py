@@ -97,7 +97,7 @@ class LiteralBody(BodyReader):
         return self._in_call
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Say whether a call begins with this start marker, which ends at `pos`."""
+        """Return whether a call begins with this start marker, which ends at `pos`."""
         return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
@@ -299,11 +299,11 @@ class LiteralBody(BodyReader):
             self._sink.fail("malformed", "an argument after the end of the call")
 
     def _has_trailing_text(self) -> bool:
-        """Say whether unexpected text follows the last call."""
+        """Return whether unexpected text follows the last call."""
         return self._state == self._in_trailing_text
 
     def _is_complete(self) -> bool:
-        """Say whether the body is complete by its own syntax, without an end marker."""
+        """Return whether the body is complete by its own syntax, without an end marker."""
         return False
 
     # The end of the reply.

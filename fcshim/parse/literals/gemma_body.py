@@ -36,7 +36,7 @@ class GemmaCalls:
     grammar: str = "gemma_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether `call:`, or a name and its brace, start at `pos`; None while they may."""
+        """Return whether `call:`, or a name and its brace, start at `pos`; None while they may."""
         if _FIRST_CALL.match(text, pos) or _NAME_AND_BRACE.match(text, pos):
             return True
         return None if _PARTIAL_CALL.match(text, pos) or _PARTIAL_NAME.match(text, pos) else False

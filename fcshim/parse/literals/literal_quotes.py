@@ -146,7 +146,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
             self._scopes[-1].expects_value = True
 
     def _is_continued(self, end: int) -> bool:
-        """Say whether a string follows on another line: Python joins the two.
+        """Return whether a string follows on another line: Python joins the two.
 
         On the same line the quotes may be content: `"print(" ")"`.
         """
@@ -156,7 +156,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
         return joined
 
     def _is_valid_end(self, end: int) -> bool:
-        """Say whether the open brackets close one by one, and the list of calls or the line ends there."""
+        """Return whether the open brackets close one by one, and the list of calls or the line ends there."""
         pos, text = end, self._text
         for scope in reversed(self._scopes):
             found = _BEFORE_CLOSER.match(text, pos)
@@ -168,7 +168,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
         return _END_OF_LINE.match(text, pos) is not None or (is_list and text[pos : pos + 1].isspace())
 
     def _may_be_string(self, content: str) -> bool:
-        """Say whether this may stand between single quotes: Python admits no line breaks there."""
+        """Return whether this may stand between single quotes: Python admits no line breaks there."""
         return not self._multiline and "\n" not in content
 
     def _is_gap(self, gap: str) -> bool:

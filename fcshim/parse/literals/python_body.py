@@ -43,7 +43,7 @@ class PythonCalls:
     grammar: str = "python_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a name and `(` start at `pos`, in a list or alone; None while they may."""
+        """Return whether a name and `(` start at `pos`, in a list or alone; None while they may."""
         end = pos + _LOOK_AHEAD
         if (_BARE_LIST_START if self.bare else _CALL_START).match(text, pos, end):
             return True

@@ -51,7 +51,7 @@ class StringContext:
     escaped: bool = False
 
     def ends_fast(self, found: re.Match[str]) -> bool:
-        """Say whether the fast pattern's match shows that the quote ends the string."""
+        """Return whether the fast pattern's match shows that the quote ends the string."""
         group = found.lastgroup
         if group == "string":
             return self.fast_end == "item"
@@ -62,13 +62,13 @@ class StringContext:
         )
 
     def may_end_fast(self, found: re.Match[str]) -> bool:
-        """Say whether with more text the fast pattern may show that the quote ends the string."""
+        """Return whether with more text the fast pattern may show that the quote ends the string."""
         if found.lastgroup == "string":
             return self.fast_end == "key" and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
         return found.lastgroup == "partial"
 
     def ends_string(self, text: str, pos: int, end_markers: EndMarkers, *, final: bool) -> bool | None:
-        """Say whether the quote before `text[pos:]` ends its string; None while more text is needed."""
+        """Return whether the quote before `text[pos:]` ends its string; None while more text is needed."""
         if self.escaped:
             return True
         marker = end_markers.search(text, pos, pos + LOOK_AHEAD)

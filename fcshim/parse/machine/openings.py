@@ -54,7 +54,7 @@ class OpeningFinder:
         self._unknown_tags: set[str] = set()
 
     def knows(self, marker: str) -> bool:
-        """Tell whether a dialect has this marker: the prompt escapes those, not an element with the name of a tool."""
+        """Return whether a dialect has this marker: the prompt escapes those, not an element named like a tool."""
         return marker in self._start_markers.openings
 
     def find(self, marker: str, text: str, start: int) -> FoundOpening:

@@ -80,7 +80,7 @@ class TaggedBody(CallContentReader):
         return restart_markers(dialect, head, self._tags.call_close)
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Say whether a call begins with this start marker, which ends at `pos`."""
+        """Return whether a call begins with this start marker, which ends at `pos`."""
         if self._header is not None and marker.endswith(self._header.marker_end):
             end = self._header.find_end(text, pos)
             return None if end is None else end > 0
@@ -91,7 +91,7 @@ class TaggedBody(CallContentReader):
         return None if found is None else bool(found)
 
     def is_unfinished(self, unread: str) -> bool:
-        """Say whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
+        """Return whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
         if self._state == self._in_value:
             found = self._value_markers.match(unread)
             return found is None or self._tags.nested or bool(unread[found.end() :].strip())
@@ -287,7 +287,7 @@ class TaggedBody(CallContentReader):
             self._fail_truncated()
 
     def _breaks_off(self, tail: str) -> bool:
-        """Say whether the reply ended inside a tag that may open a parameter."""
+        """Return whether the reply ended inside a tag that may open a parameter."""
         rest, head = tail.strip(), self._tags.parameter.head
         ends = (self._tags.call_close, *self._compiled.end_markers)
         is_end = any(end.startswith(rest) for end in ends) and not head.startswith(rest)

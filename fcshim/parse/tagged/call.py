@@ -93,7 +93,7 @@ class TaggedCall:
         return reader
 
     def _may_wrap(self, tag: NamedTag) -> bool:
-        """Say whether the first parameter may hold all arguments: it is none of the tool's parameters."""
+        """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
         if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
             return False
         parameters = self._sink.parameter_names(self.name or "")
@@ -107,7 +107,7 @@ class TaggedCall:
         return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys(), limits)
 
     def _repeats_last(self, tag: NamedTag) -> bool:
-        """Say whether the parameter is the next element of the array that the last one began."""
+        """Return whether the parameter is the next element of the array that the last one began."""
         repeats = self._last is not None and self._last.may_repeat and not self._progress.discarding
         return repeats and tag.name == next(reversed(self.seen_keys))
 
@@ -192,7 +192,7 @@ class TaggedCall:
             self.fail_with(error)
 
     def may_begin_with(self, text: str) -> bool:
-        """Say whether the first argument may be the value that begins with `text`."""
+        """Return whether the first argument may be the value that begins with `text`."""
         for end in ("}", '"}'):  # a closing quote is sent with what follows it
             try:
                 first = json.loads(self._sink.unfinished_arguments + end)[next(iter(self.seen_keys))]

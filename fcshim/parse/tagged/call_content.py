@@ -139,7 +139,7 @@ class CallContentReader(BodyReader):
         return pos
 
     def _begins_again(self, text: str, pos: int) -> bool | None:
-        """Say whether a call at `pos` has the name and the first argument of the current one; None for more text."""
+        """Return whether a call at `pos` has the name and the first argument of the current one; None for more text."""
         tag = self._compiled.read_call(text, pos)
         if not tag or self._resolve(tag.name) != self._call.name:
             return None if tag is None else False

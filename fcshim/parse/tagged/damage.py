@@ -25,7 +25,7 @@ _SHORTEST_TOKEN = 4
 
 
 def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> bool:
-    """Say whether a value contains its closing tag damaged, before a marker or, where it is `unclosed`, at its end."""
+    """Return whether a value has its closing tag damaged, before a marker or, if it is `unclosed`, at its end."""
     close = compiled.tags.parameter_close
     if len(close) < _SHORTEST_TOKEN:
         return False
@@ -38,7 +38,7 @@ def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> 
 
 
 def has_damaged_open(value: str, opening: str) -> bool:
-    """Say whether a value begins with its opening tag damaged, or contains it."""
+    """Return whether a value begins with its opening tag damaged, or contains it."""
     opening, start = opening.lower(), value[: len(opening) + _SHORTEST_PIECE].lower()
     return bool(opening) and (
         opening in value.lower()
@@ -49,7 +49,7 @@ def has_damaged_open(value: str, opening: str) -> bool:
 
 
 def _ends_like(value: str, close: str) -> bool:
-    """Say whether a value without its closing tag ends with a piece of that tag, or with text that is much like it."""
+    """Return whether a value without its closing tag ends with a piece of that tag, or with text much like it."""
     if value.endswith((escaped_once(close), close)):
         return False
     close = close.lower()
@@ -63,13 +63,13 @@ def _ends_like(value: str, close: str) -> bool:
 
 
 def _ends_with_opening(value: str, compiled: CompiledTags) -> bool:
-    """Say whether a value ends with an opening tag in the place of the closing one."""
+    """Return whether a value ends with an opening tag in the place of the closing one."""
     tag = compiled.tags.parameter
     return value.endswith(compiled.start_markers) or (value.endswith(tag.end) and tag.head in value[-_LONGEST_OPENING:])
 
 
 def _ends_with_damaged(value: str, end: int, close: str) -> bool:
-    """Say whether a value ends with its closing tag damaged."""
+    """Return whether a value ends with its closing tag damaged."""
     if value.endswith(close, 0, end):
         return False
     sizes = range(len(close) - 1, len(close) + 2)
@@ -85,7 +85,7 @@ def _tag_ends(value: str, compiled: CompiledTags) -> Iterator[int]:
 
 
 def holds_damaged_tag(text: str, head: str) -> bool:
-    """Say whether a tag whose head begins with a reserved token is damaged in it, or lacks its bracket."""
+    """Return whether a tag whose head begins with a reserved token is damaged in it, or lacks its bracket."""
     token = head[:-1]
     return len(token) >= _SHORTEST_TOKEN and (
         _holds_damaged(text, token)
@@ -96,7 +96,7 @@ def holds_damaged_tag(text: str, head: str) -> bool:
 
 
 def _holds_damaged(text: str, marker: str) -> bool:
-    """Say whether a damaged marker is anywhere in a text: one half of it is whole."""
+    """Return whether a damaged marker is anywhere in a text: one half of it is whole."""
     text, half = text.replace(marker, "\0").replace(escaped_once(marker), "\0").lower(), len(marker) // 2
     marker = marker.lower()
     starts = [found - shift for shift in (-1, 0, 1) for found in _find_all(text, marker[half:], half)]

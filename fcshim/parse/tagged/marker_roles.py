@@ -86,7 +86,7 @@ class MarkerRoles:
         return "ambiguous" if opens else "content"
 
     def _opens_damaged(self, text: str, pos: int) -> bool | None:
-        """Say whether a parameter's opening with a wrong character follows, or one whose name is not closed."""
+        """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed."""
         prefix = self._compiled.tags.parameter.prefix
         if len(prefix) < _SHORTEST_TAG:
             return False
@@ -164,7 +164,7 @@ class MarkerRoles:
         return role
 
     def _may_follow(self, name: str, *, on_new_line: bool) -> bool:
-        """Say whether a parameter can follow: the tool has it, and it was not given yet."""
+        """Return whether a parameter can follow: the tool has it, and it was not given yet."""
         return name not in self._seen_keys and (name in self._markup.keys if self._markup.keys else on_new_line)
 
     def _classify_next(
@@ -202,7 +202,7 @@ class MarkerRoles:
         return None if len(text) < limit else "ambiguous"
 
     def _ends_parameter(self, text: str, name: str, marker: str, end: int) -> bool | None:
-        """Say whether the marker before `end` can only follow a parameter whose closing tag is missing."""
+        """Return whether the marker before `end` can only follow a parameter whose closing tag is missing."""
         kind = self._compiled.value_marker_kinds[marker]
         if kind == "parameter":
             found = self._markup.read_parameter(text, end - len(marker))

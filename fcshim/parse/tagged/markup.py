@@ -65,7 +65,7 @@ class CallMarkup:
         return self.kind_at(text, self.compiled.skip_space(text, pos))
 
     def _has_own_head(self, text: str, pos: int) -> bool:
-        """Say whether the dialect's own opening is here; where its name is an attribute, other words may follow it."""
+        """Return whether the dialect's own opening is here; if its name is an attribute, other words may follow it."""
         tag = self.compiled.tags.parameter
         return not tag.attribute and text.startswith(tag.head, pos)
 

@@ -267,7 +267,7 @@ class NestedValue:
 
 
 def _is_scalar(expected: Expectation) -> bool:
-    """Say whether neither an object nor an array is admitted, so that an element can only be a leaf."""
+    """Return whether neither an object nor an array is admitted, so that an element can only be a leaf."""
     return not expected.admits("object", {}) and not expected.admits("array", [])
 
 

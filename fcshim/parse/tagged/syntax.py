@@ -28,7 +28,7 @@ class TaggedCalls:
     grammar: str = "tagged_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a call with tagged parameters can start at `pos`; None while more text is needed."""
+        """Return whether a call with tagged parameters can start at `pos`; None while more text is needed."""
         if self.header is not None and text.startswith(self.header.marker_end, pos - len(self.header.marker_end)):
             end = self.header.find_end(text, pos)
             return None if end is None else end > 0
@@ -64,7 +64,7 @@ class SuffixedCalls:
     grammar: str = "tagged_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a suffix follows at `pos`, and the colon of the start marker precedes it if it is in the text."""
+        """Return whether a suffix follows at `pos`, after the colon of the start marker if that is in the text."""
         if pos and text[pos - 1] != ":":
             return False
         return bool(_SUFFIX.match(text, pos)) or (None if _PARTIAL_SUFFIX.match(text, pos) else False)
@@ -144,7 +144,7 @@ def element_tags(name: str) -> Tags:
 
 
 def _marker_begins_call(text: str, pos: int) -> bool | None:
-    """Say whether a start marker that is itself the call's tag starts such a call, by the text after the name.
+    """Return whether a start marker that is itself the call's tag starts such a call, by the text after the name.
 
     Functionary's start marker looks the same (`<function=`), but JSON follows the name.
     """

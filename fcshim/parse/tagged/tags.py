@@ -335,7 +335,7 @@ class CompiledTags:
         return None if partial else NamedTag(found.name, kind, at, lacks_value_open=True)
 
     def is_opening_damaged(self, text: str, pos: int, opening: str) -> bool | None:
-        """Say whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""
+        """Return whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""
         after = self.skip_space(text, pos + 1)
         if text.startswith(opening, after):
             return True

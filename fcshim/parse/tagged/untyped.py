@@ -102,7 +102,7 @@ class UntypedValue:
         return self._mode == "text"
 
     def may_end(self) -> bool | None:
-        """Say whether the value may end here: a scalar, or a container that is closed; None for a string."""
+        """Return whether the value may end here: a scalar, or a container that is closed; None for a string."""
         if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
             return None if '"' in self._expected.streaming_starts else True
         self._end.add("".join(self._parts[self._judged :]))
@@ -235,7 +235,7 @@ class WrappedArguments(UntypedValue):
 
 
 def _may_be_json(prefix: str) -> bool:
-    """Say whether a value with these first characters may be JSON other than a string."""
+    """Return whether a value with these first characters may be JSON other than a string."""
     return prefix[0] in _JSON_STARTS or any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
 
 

@@ -66,7 +66,7 @@ class TaggedValue:
         return None if self._is_blank or self.ended or self._pending is not None else self._value
 
     def is_damaged(self, content: str) -> bool:
-        """Say whether the content of the value, which has ended, contains one of its own tags damaged."""
+        """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
         if self.lacks_opening and has_damaged_open(content, self._compiled.tags.value_open):
             return True
         lacks_close = self.is_unclosed and self.needs_close

@@ -1,8 +1,8 @@
 """What is captured of requests: references to chunks and events that exist anyway, in a ring of limited size.
 
-Rule: a chunk is copied, and everything else happens when somebody looks. Credentials are masked
-before a request's texts are stored. A reply that repeats one is masked whenever it is shown: to search every reply
-would cost as much as to decode it.
+Rule: chunks are only referenced; everything else happens when a page asks. Credentials are masked before a
+request's texts are stored. A reply that repeats one is masked whenever it is shown: searching every reply would
+cost as much as decoding it.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class AttemptCapture:
 
 
 class _RingRoom:
-    """The bytes of the ring that one capture takes. It knows no capture: a cycle would outlive the ring's limit."""
+    """The bytes of the ring that one capture takes. No reference to the capture: a cycle would outlive the limit."""
 
     def __init__(self, ring: "CaptureRing") -> None:
         self._ring = ring
@@ -123,7 +123,7 @@ class Capture(RequestObserver):
         self.attempts[-1].error = self.mask.mask_text(message)
 
     def end_attempt(self, batch: Batch) -> None:
-        """Keep the last events of an attempt, which came without bytes."""
+        """Keep the last events of an attempt, which have no bytes."""
         if self.attempts and batch:
             self.attempts[-1].log.add_last(batch)
 
@@ -147,7 +147,7 @@ class Capture(RequestObserver):
         self.status = status
 
     def end(self, status: int, error: str) -> None:
-        """Take note that the response has ended, and let go of what is not masked."""
+        """Handle the end of the response, and release what is not masked."""
         self.status, self.error, self.ended_at = status, self.mask.mask_text(error), time.monotonic()
         if self._seen is not None:
             self._name_upstream()
@@ -158,7 +158,7 @@ class Capture(RequestObserver):
         self._ring.end(self)
 
     def catch_up(self) -> None:
-        """Take what came since the last block, if the request still runs. Call it on the event loop."""
+        """Take the reads of the unfinished block, if the request still runs. Call it on the event loop."""
         observers = None if self._seen is None else self._seen.connection.observers
         if observers is not None:
             observers.catch_up()
@@ -175,7 +175,7 @@ class Capture(RequestObserver):
         return [masked_reply(reply, self.mask) or reply for reply in replies]
 
     def repeats_credentials(self) -> bool:
-        """Tell whether the reply spells a credential of the request, also across the borders of its chunks."""
+        """Return whether the reply spells a credential of the request, also across the borders of its chunks."""
         replies = [reply for attempt in self.attempts for reply in decode_reply(attempt.codec, attempt.log)]
         if not self.attempts:
             replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
@@ -206,14 +206,14 @@ class Capture(RequestObserver):
 
 
 class Subscriber:
-    """One open page: the captures that changed since it was told, and a flag that wakes its stream."""
+    """One open page: the captures that changed since its last message, and a flag that wakes its stream."""
 
     def __init__(self) -> None:
         self.changed: dict[str, None] = {}
         self.wake = asyncio.Event()
 
     def notify(self, capture_id: str) -> None:
-        """Take note of a change."""
+        """Record a change."""
         self.changed[capture_id] = None
         self.wake.set()
 
@@ -246,10 +246,10 @@ class CaptureRing:
         return capture
 
     def close(self) -> None:
-        """Do nothing: what is captured is not kept."""
+        """Do nothing: captures live in memory only."""
 
     def end(self, capture: Capture) -> None:
-        """Take note that a request has ended."""
+        """Handle the end of a request."""
         self._ended.append(capture)
         if self.used > self.limit:
             self.make_room(0)
@@ -258,7 +258,7 @@ class CaptureRing:
     def make_room(self, size: int) -> bool:
         """Drop the oldest captures that have ended; return whether `size` more bytes fit then.
 
-        A tenth becomes free at once, so that not every chunk of a full ring has to.
+        A tenth is freed at once, so that a full ring does not drop captures at each chunk.
         """
         while self._ended and self.used + size > self.limit - self.limit // 10:
             oldest = self._ended.popleft()

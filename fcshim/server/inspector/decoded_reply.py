@@ -1,6 +1,6 @@
-"""The captured bytes of one upstream reply, decoded when somebody looks.
+"""The captured bytes of one upstream reply, decoded on request.
 
-Rule: `pieces` are what the model wrote, in its order, each with its time; `events` are what the client was told.
+Rule: `pieces` are what the model wrote, in its order, each with its time; `events` are what the client got.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ PieceKind = Literal["text", "reasoning", "name", "arguments"]
 
 
 class Piece(NamedTuple):
-    """What one chunk brought: `text` is still to be parsed, the other kinds were told apart by the upstream."""
+    """The content of one chunk: `text` is still to be parsed, the upstream has separated the other kinds."""
 
     at: float
     kind: PieceKind
@@ -47,12 +47,12 @@ def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> list[DecodedReply]:
 
 
 def told_replies(log: ChunkLog) -> list[DecodedReply]:
-    """Return what the client was told of a reply, each choice."""
+    """Return the events that the client got for a reply, for each choice."""
     return [DecodedReply(choice, [], events) for choice, events in sorted(_by_choice(log.events()).items())]
 
 
 def relayed_reply(decoder: Decoder, sent: Sequence[tuple[float, bytes]]) -> list[DecodedReply]:
-    """Decode a relayed response, each choice: what the model wrote is what the client got."""
+    """Decode a relayed response, for each choice: the client got what the model wrote."""
     found = _by_choice(decoded_events(decoder, sent))
     return [DecodedReply(choice, list(_pieces(events)), events) for choice, events in sorted(found.items())]
 

@@ -66,14 +66,14 @@ class InspectorEndpoints:
 
     @staticmethod
     def is_page(connection: ClientConnection) -> bool:
-        """Tell whether a request is for a file of the page."""
+        """Return whether a request is for a file of the page."""
         path = connection.path
         known = path == "/fcshim" or (path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES)
         return known and connection.method in {"GET", "HEAD"}
 
     @staticmethod
     def is_api(connection: ClientConnection) -> bool:
-        """Tell whether a request is for the inspector's JSON."""
+        """Return whether a request is for the inspector's JSON."""
         return connection.path.startswith(_API)
 
     async def serve_page(self, connection: ClientConnection) -> None:

@@ -1,4 +1,4 @@
-"""What the page and scripts get of a capture, as JSON: made when they ask, never before.
+"""What the page and scripts get of a capture, as JSON, made on request.
 
 Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 """
@@ -97,14 +97,14 @@ def summary_of(capture: Capture) -> RequestSummary:
 
 
 def _replies(capture: Capture) -> list[DecodedReply]:
-    """Return what the client was told, each choice of each attempt."""
+    """Return the events that the client got, for each choice of each attempt."""
     if capture.attempts:
         return [reply for attempt in capture.attempts for reply in told_replies(attempt.log)]
     return capture.relayed()
 
 
 def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
-    """Return what came of the request, in words that the list can be filtered by."""
+    """Return the outcome of the request, in the words of the list's filter."""
     if not capture.ended_at:
         return ["running"]
     ends = [event for event in events if isinstance(event, ToolCallEnd)]
@@ -140,7 +140,7 @@ def _dialect_name(capture: Capture) -> str:
 
 
 def detail_of(capture: Capture) -> dict[str, JSON]:
-    """Return everything about a capture. Long work: call it beside the event loop."""
+    """Return everything about a capture. Long work: call it outside of the event loop."""
     texts = [view for attempt in capture.attempts for view in _attempt_views(capture, attempt)]
     relayed = [] if capture.attempts else _relayed_views(capture)
     return {

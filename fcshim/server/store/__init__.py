@@ -36,7 +36,7 @@ class StoreLimits(msgspec.Struct, frozen=True):
     lifetime: float = 30 * 86_400.0
 
     def admits(self, document: StoredDocument) -> bool:
-        """Tell whether a document alone stays within the limits."""
+        """Return whether a document alone stays within the limits."""
         return self.entries > 0 and document.size() <= min(self.size, self.owner_size)
 
 

@@ -195,7 +195,7 @@ def _store_errors() -> Iterator[None]:
 
 
 def _is_refused(error: Exception) -> bool:
-    """Tell whether the server wants another user or password; before one is sent, it takes no long command."""
+    """Return whether the server wants another user or password; before one is sent, it takes no long command."""
     return isinstance(error, AuthenticationError) or "unauthenticated" in str(error)
 
 

@@ -228,7 +228,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
-    """Tell whether the file is empty. Raises `ConfigError` if it is not ours."""
+    """Return whether the file is empty. Raises `ConfigError` if it is not ours."""
     application_id, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
     )

@@ -229,7 +229,7 @@ class _CommandReader:
 
 
 def _evaluates(script: str, quoted: Iterable[str]) -> bool:
-    """Tell whether a script may evaluate the quoted texts in it, of which each has a substitution."""
+    """Return whether a script may evaluate the quoted texts in it, of which each has a substitution."""
     is_arithmetic, is_prompt = _ARITHMETIC.search(script) is not None, "@P}" in script
     return any(is_prompt or (is_arithmetic and _SUBSCRIPT.search(text)) for text in quoted)
 
@@ -321,7 +321,7 @@ class _SyntaxWalk:
 
 
 def _joins_words(command: "Node") -> bool:
-    """Tell whether two words touch: the parser has split what is one word for the shell."""
+    """Return whether two words touch: the parser has split what is one word for the shell."""
     words = [node for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
     return any(one.end_byte == other.start_byte for one, other in pairwise(words))
 
@@ -334,7 +334,7 @@ def _expanded_bodies(heredoc: "Node") -> list["Node"]:
 
 
 def _hides_substitution(node: "Node", *signs: str) -> bool:
-    """Tell whether a text holds more substitutions than the parser has found in it."""
+    """Return whether a text holds more substitutions than the parser has found in it."""
     text = _text(node)
     return sum(map(text.count, signs or ("$(", "`"))) > _count(node, _SUBSTITUTION_SIGNS)
 
