@@ -41,6 +41,7 @@ ENGINE_TESTS = (
     "demo/test_generation.py",
     "demo/test_run.py",
     "evaluate/test_answerable.py",
+    "fuzz/test_expressions.py",
     "inspector/test_page.py",
     "integrations/test_ray.py",
     "mcp/test_hostile.py",
