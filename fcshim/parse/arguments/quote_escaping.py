@@ -617,7 +617,7 @@ class QuoteEscaper:
     def _is_gap(self, gap: str) -> bool:
         """Return whether this may stand between two strings of an expression."""
         text = gap.strip()
-        return (text[:1] == text[-1:] == "+") if text else "\n" in gap
+        return (text[:1] == text[-1:] == "+") if text else bool(gap)
 
     def _closing_braces(self, pos: int) -> int:
         """Return the number of closing braces at the end of the body, if nothing else follows."""
