@@ -11,9 +11,9 @@ import ctypes
 import gc
 import sys
 from collections.abc import Callable
+from typing import Any
 
-from aiohttp.http import HttpVersion11, RawResponseMessage
-from multidict import CIMultiDict, CIMultiDictProxy
+from aiohttp.http import RawResponseMessage
 
 _QUIET_CHECKS = 2
 """Checks in a row without a request before memory is returned: a pause between two requests does not end the load."""
@@ -90,12 +90,12 @@ def _take_free_objects(loop: asyncio.AbstractEventLoop) -> list[object]:
 
 
 def _empty_message() -> RawResponseMessage:
-    headers = CIMultiDictProxy(CIMultiDict[str]())
+    unset: Any = None
     return RawResponseMessage(
-        version=HttpVersion11,
+        version=unset,
         code=200,
         reason="",
-        headers=headers,
+        headers=unset,
         raw_headers=(),
         should_close=False,
         compression=None,

@@ -218,7 +218,8 @@ export function eventList(events, leftOut = 0, unit = (at) => seconds(at)) {
     for (const { at, event } of events.slice(shown, shown + 300)) {
       const { type, ...fields } = event;
       const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ""));
-      const body = el("span", { class: "body" }, el("b", {}, type), " ", line(JSON.stringify(given), 2000));
+      const limit = type.endsWith("_end") ? 2000 : 200; // a whole call, or one of many pieces
+      const body = el("span", { class: "body" }, el("b", {}, type), " ", line(JSON.stringify(given), limit));
       list.append(el("li", {}, el("time", {}, unit(at)), body));
     }
     shown += 300;
