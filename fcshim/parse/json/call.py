@@ -162,10 +162,10 @@ class JsonCalls:
         self.arguments.output.append(self.arguments.coerce_whole(arguments))
 
     def sent_arguments(self) -> str:
-        """Return the arguments that were read so far, and the values of members that may be arguments."""
-        unknown = (part for value in self.unknown_members.values() for part in value)
-        unsent = (*unknown, *self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
-        return self._sink.arguments() + "".join(unsent)
+        """Return the arguments that were read so far; before them, the values of members that may be arguments."""
+        unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
+        arguments = self._sink.arguments() + "".join(unsent)
+        return arguments or "".join(part for value in self.unknown_members.values() for part in value)
 
     def ends_with_string(self) -> bool:
         """Return whether the last value of the call is a string, which may be longer than it seems."""
