@@ -88,10 +88,14 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}')"
 _MEMBER = re.compile(
-    r"\s{0,64}(?:[,，]\s{0,64}|(?=[\"'])|(?:[,，]\s{0,64})?[{｛]\s{0,64}(?![\"'](?:name|function|type|tool)))(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|\w{1,64})\s{0,64}[:：]"
+    rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
+    r"|[ \t]{0,64}(?:[,，]\s{0,64})?"
+    rf"[{{｛]\s{{0,64}}(?![\"'](?:name|function|type|tool)){_QUOTED_KEY})"
+    r"\s{0,64}[:：]"
 )
-"""A member after the end of the arguments, alone or in an object of its own."""
+"""A member after the end of the arguments, alone or, in the same line or behind a comma, in an object of its own."""
 _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
 _PARTIAL_SURPLUS_MEMBER = re.compile(
     r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64}"
