@@ -91,6 +91,7 @@ _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
 _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}')"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
+    r"|\s{0,64}[{｛]\s{0,64}[\"'](?:arguments|parameters|params|args|kwargs|input)[\"']"
     r"|[ \t]{0,64}(?:[,，]\s{0,64})?"
     rf"[{{｛]\s{{0,64}}(?![\"'](?:name|function|type|tool)){_QUOTED_KEY})"
     r"\s{0,64}[:：]"
