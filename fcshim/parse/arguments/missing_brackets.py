@@ -22,7 +22,7 @@ def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *,
     With `separate_names` the names of arguments are written in another way than keys of objects.
     """
     return any(
-        _may_move_out(outer, inner, around, within)
+        _may_move_out(outer, inner, around, within) or _may_be_doubled(outer, inner, around)
         for outer, inner, around, within in _last_containers(arguments, expected)
         if not (separate_names and outer is arguments)
     )
@@ -51,13 +51,15 @@ def _last_containers(value: JSON, expected: Expectation) -> Iterator[tuple[JSON,
             inner, within = value[key], expected.member(key)
         else:
             inner, within = value[-1], expected.item(len(value) - 1)
-        if isinstance(inner, type(value)) and inner:
+        if isinstance(inner, (dict, list)):
             yield value, inner, expected, within
         value, expected = inner, within
 
 
 def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expectation) -> bool:
     """Return whether members of the inner container may be members of the outer one."""
+    if not inner or not isinstance(inner, type(outer)):
+        return False
     if isinstance(inner, list):
         last = inner[-1]
         return len(inner) > 1 and around.item(len(outer)).admits(_kind(last), last)
@@ -66,6 +68,13 @@ def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expecta
     last_key = next(reversed(inner))
     unlisted = around.lists_member(last_key) is None and not within.lists_member(last_key)
     return len(inner) > 1 and last_key not in outer and unlisted
+
+
+def _may_be_doubled(outer: JSON, inner: JSON, around: Expectation) -> bool:
+    """Return whether no bracket is missing, because `[[` is one bracket that was written twice."""
+    if not (isinstance(outer, list) and isinstance(inner, list) and len(outer) == 1):
+        return False
+    return not inner or around.item(0).admits(_kind(inner[0]), inner[0])
 
 
 def _kind(value: JSON) -> Any:
