@@ -1,6 +1,6 @@
 r"""Return whether an escape in the arguments of a call may be a backslash and a letter.
 
-Rule: only a call in which the model wrote a backslash that is no escape is examined: where backslashes are content
+Rule: only a call in which the model wrote a backslash that is not an escape is examined: where backslashes are content
 (`C:\Users`), `\n` may be content too (`C:\Users\new`).
 """
 
@@ -18,7 +18,7 @@ _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
 def mixes_escapes(value: JSON) -> bool:
     r"""Return whether a control character in one of the strings may be a backslash and a letter.
 
-    Only for what the model wrote with a backslash that is no escape: `"\alpha \beta"`, `"C:\Users\new"`.
+    Only for what the model wrote with a backslash that is not an escape: `"\alpha \beta"`, `"C:\Users\new"`.
     """
     todo = [value]
     while todo:

@@ -1,4 +1,4 @@
-"""Words that are `true`, `false` or `null` with a mistake, so that they are no strings without quotes.
+"""Words that are `true`, `false` or `null` with a mistake, and therefore not strings without quotes.
 
 Rule: one character missing, superfluous, wrong or swapped, several such words in one, or a character that no text has.
 """

@@ -8,18 +8,18 @@ Rule: where both places are possible, the arguments have two readings.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
+from fcshim.events import JSON
 from fcshim.schema.expect import Expectation
+from fcshim.schema.node import kind_of
 
-JSON = Any
 _CLOSERS = {")": "(", "]": "[", "}": "{", ",": ""}
 
 
 def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *, separate_names: bool = False) -> bool:
     """Return whether a bracket may be missing inside the arguments, of which one bracket is missing.
 
-    With `separate_names` the names of arguments are written in another way than keys of objects.
+    `separate_names`: arguments are named in another syntax than keys of objects.
     """
     return any(
         _may_move_out(outer, inner, around, within) or _may_be_doubled(outer, inner, around)
@@ -62,7 +62,7 @@ def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expecta
         return False
     if isinstance(inner, list):
         last = inner[-1]
-        return len(inner) > 1 and around.item(len(outer)).admits(_kind(last), last)
+        return len(inner) > 1 and around.item(len(outer)).admits(kind_of(last), last)
     if any(around.lists_member(key) and key not in outer for key in inner):
         return True
     last_key = next(reversed(inner))
@@ -74,20 +74,4 @@ def _may_be_doubled(outer: JSON, inner: JSON, around: Expectation) -> bool:
     """Return whether no bracket is missing, because `[[` is one bracket that was written twice."""
     if not (isinstance(outer, list) and isinstance(inner, list) and len(outer) == 1):
         return False
-    return not inner or around.item(0).admits(_kind(inner[0]), inner[0])
-
-
-def _kind(value: JSON) -> Any:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return not inner or around.item(0).admits(kind_of(inner[0]), inner[0])

@@ -63,7 +63,7 @@ class StrictJsonReader:
         self.in_content = False
         """True inside a string value while nothing is buffered."""
         self.has_backslash = False
-        """True if a string has a backslash that is no escape."""
+        """True if a string has a backslash that is not an escape."""
         self.position = 0
         """The position at which the state began that raised an error."""
         self._state: State = self._read_value

@@ -200,7 +200,7 @@ class JsonCalls:
             self._reader.stop = True
 
     def check_previous(self, *keys: str) -> None:
-        """Reject the call before an object that is no call, if that object has arguments, or parameters of its tool."""
+        """Reject the call before an object that is not a call, if that has arguments or parameters of its tool."""
         if self._sink.is_complete and (self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters)):
             self._sink.fail("malformed", "arguments stand after the end of the call")
 

@@ -73,7 +73,7 @@ class LiteralCall:
         self.in_content = False
         """True while content of the open string may go directly to the sink."""
         self.escapes_doubtful = False
-        """True where a string of the call has a backslash that is no escape."""
+        """True where a string of the call has a backslash that is not an escape."""
         self.has_unsent = False
         """True where `flush` may have something to send."""
         self.lacks_brackets = False

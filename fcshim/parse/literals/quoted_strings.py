@@ -47,7 +47,7 @@ class QuotedString:
     doubtful = False
     """True before a quote that may end the string or be content: the end of the body decides."""
     has_backslash = False
-    """True if a backslash was read that is no escape."""
+    """True if a backslash was read that is not an escape."""
     _marker = ""
     _pending: list[str] | None = None
     _pending_size = 0
