@@ -63,11 +63,6 @@ in a desktop client's file:
 """
 
 
-_LIST_WAIT = 4.0
-"""Seconds from the start for which a list of tools waits for the servers: most connect meanwhile, and many hosts read
-the list only once. A slower server's tools are added when it connects, and the hosts are notified."""
-
-
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
@@ -168,12 +163,7 @@ def _gateway(
         return may and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
 
     tools = Executor(hub.registry, permissions=Permissions(rules=rules, ask=_decide))
-    started = asyncio.get_running_loop().time()
-
-    async def wait_servers() -> None:
-        await hub.wait_servers(max(0, started + _LIST_WAIT - asyncio.get_running_loop().time()))
-
-    return Gateway(tools, visible=visible, before_list=wait_servers, forwarding=forwarding)
+    return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
 def _allows(rule: PermissionRule) -> bool:

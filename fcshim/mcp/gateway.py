@@ -7,6 +7,7 @@ is refused.
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TypeAlias
@@ -41,15 +42,22 @@ ToolFilter: TypeAlias = Callable[[AnyTool], bool]
 GatewayContext: TypeAlias = ServerRequestContext[dict[str, JSON], JSON]
 
 
-async def _list_at_once() -> None:
-    pass
+_LIST_WAIT = 4.0
+"""Seconds from the start for which a list of tools waits for the servers: most connect meanwhile, and many hosts read
+the list only once. A slower server's tools are added when it connects, and the hosts are notified."""
+_CALL_WAIT = 30.0
+"""Seconds from the start for which a call of an unknown tool waits: hosts that remember the tools do not list them."""
+
+
+async def _do_not_wait(seconds: float) -> None:
+    """Tools without servers are there from the start."""
 
 
 class Gateway:
     """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object.
 
-    Tools are listed once `before_list` has returned. `forwarding` learns which calls run, so that servers
-    behind the gateway can ask its client.
+    `wait_servers` waits until the servers have connected, at most the given seconds. `forwarding` receives the calls
+    that run, so that servers behind the gateway can ask its client.
     """
 
     def __init__(
@@ -58,13 +66,14 @@ class Gateway:
         *,
         visible: ToolFilter = lambda _: True,
         name: str = "fcshim",
-        before_list: Callable[[], Awaitable[None]] = _list_at_once,
+        wait_servers: Callable[[float], Awaitable[None]] = _do_not_wait,
         forwarding: ClientForwarding | None = None,
     ) -> None:
         self._forwarding = forwarding or ClientForwarding()
         self._tools = tools
         self._visible = visible
-        self._before_list = before_list
+        self._wait_servers = wait_servers
+        self._started_at = time.monotonic()
         self._bus = InMemorySubscriptionBus()
         self._session: ServerSession | None = None
         self.server: Server[dict[str, JSON]] = Server(
@@ -93,18 +102,27 @@ class Gateway:
     async def _list_tools(self, context: GatewayContext, _: PaginatedRequestParams | None) -> ListToolsResult:
         # A request over stdio has no HTTP request; its session is the only one, and lasts.
         self._session = context.session if context.request is None else None
-        await self._before_list()
+        await self._wait_until(_LIST_WAIT)
         return ListToolsResult(tools=[_to_mcp_tool(tool) for tool in self._tools.registry if self._visible(tool)])
 
     async def _call_tool(self, context: GatewayContext, params: CallToolRequestParams) -> CallToolResult:
-        tool = self._tools.registry.get(params.name)
-        if tool is None or not self._visible(tool):
+        if not self._offers(params.name):
+            await self._wait_until(_CALL_WAIT)
+        if not self._offers(params.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name!r:.200}")
         arguments = json.dumps(params.arguments or {})
         call = ToolCallEnd(str(context.request_id), params.name, arguments, 0)
         stdio = context.request is None
         with self._forwarding.during_call(context.session, context.request_id, stdio=stdio):
             return _to_mcp_result(await self._run(context, call))
+
+    def _offers(self, name: str) -> bool:
+        tool = self._tools.registry.get(name)
+        return tool is not None and self._visible(tool)
+
+    async def _wait_until(self, seconds: float) -> None:
+        """Wait for the servers until so many seconds after the start."""
+        await self._wait_servers(max(0.0, self._started_at + seconds - time.monotonic()))
 
     async def _run(self, context: GatewayContext, call: ToolCallEnd) -> ToolResult:
         async with asyncio.TaskGroup() as group:

@@ -62,6 +62,22 @@ async def test_arguments_are_repaired_and_checked(mode):
     assert "- a: expected integer, got string\n- b: missing" in wrong.content[0].text
 
 
+async def test_a_call_waits_for_the_server_of_an_unknown_tool(mode):
+    registry, waits = Registry(), []
+
+    async def wait_servers(seconds):
+        if not waits:
+            registry.register(add)
+        waits.append(seconds)
+
+    gateway = Gateway(Executor(registry), wait_servers=wait_servers)
+    async with Client(gateway.server, mode=mode) as client:
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+
+    assert "3" == result.content[0].text
+    assert 25 < waits[0] <= 30
+
+
 async def test_content_of_every_kind_is_passed_on(mode):
     async with Client(offering(shown).server, mode=mode) as client:
         result = await client.call_tool("shown", {})
