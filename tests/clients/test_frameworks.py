@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, framework_version, missing
 from tests.clients.text_only import check_text_only
-from tests.scripted import model_list, scripted_upstream, text_reply
+from tests.scripted import MISSING, model_list, scripted_upstream, text_reply
 from tests.server.mcp_proxy import call_text, prompts
 from tests.server.proxy import CALL, running_proxy
 
@@ -47,7 +47,14 @@ async def converse(name, api, mode, *scripts):
     """Run a framework's program; return its status, its last line, its errors, and the upstream."""
     if problem := missing(name):
         pytest.skip(problem)
-    async with scripted_upstream(*scripts, listing=model_list("m")) as upstream, running_proxy(upstream.url) as url:
+    waiting = iter(scripts)
+
+    def respond(request):
+        # The proxy asks for it when a client of Ollama's API asks what the model can do.
+        return MISSING if request.path == "/api/show" else next(waiting)
+
+    listing = model_list("m")
+    async with scripted_upstream(listing=listing, respond=respond) as upstream, running_proxy(upstream.url) as url:
         process = await asyncio.create_subprocess_exec(
             *command_for(name),
             *(api, url, mode),
