@@ -45,10 +45,14 @@ _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|fal
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MAX_RUNS}}}')
 _VALUE = value_pattern(("true", "false", "null"), value_starts=r'"{\[', after_atom=r" \t\n\r,}\]")
 _MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{SPACE}(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)'
-_FIRST_VALUE = re.compile(_VALUE)
+_NO_KEY = "(?P<key>(?!))?"
+"""The group of the patterns for members, in those without a key."""
+_FIRST_VALUE = re.compile(_NO_KEY + _VALUE)
 _FIRST_MEMBER = re.compile(SPACE + _MEMBER)
-_NEXT_VALUE = re.compile(f"{SPACE},{SPACE}{_VALUE}")
+_NEXT_VALUE = re.compile(f"{_NO_KEY}{SPACE},{SPACE}{_VALUE}")
 _NEXT_MEMBER = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
+_MATCH_NEXT = {"{": _NEXT_MEMBER.match, "[": _NEXT_VALUE.match}
+"""Matches what follows a value in a container."""
 
 
 class StrictJsonReader:
@@ -66,11 +70,14 @@ class StrictJsonReader:
         """True if a string has a backslash that is not an escape."""
         self.position = 0
         """The position at which the state began that raised an error."""
-        self._state: State = self._read_value
+        self.read_next: State = self._read_value
+        """The state: reads the next part of the value. Raises `NotStrictError`, `LimitError`."""
         self._end_markers = end_markers
         self._limits = limits
         self._containers = self.buffer.containers
         self._token_parts: list[str] = []
+        self._match_next = _NEXT_VALUE.match
+        """Matches what follows a value in the innermost container."""
 
     def read(self, text: str, pos: int) -> int:
         """Read up to the end of the value or of the text, or until `stop`; return the position reached.
@@ -81,7 +88,7 @@ class StrictJsonReader:
         size = len(text)
         try:
             while pos < size and not self.stop:
-                pos = self._state(text, pos)
+                pos = self.read_next(text, pos)
         except (NotStrictError, LimitError):
             self.position = pos
             raise
@@ -94,7 +101,7 @@ class StrictJsonReader:
 
     def begin_value(self) -> None:
         """Begin another value, after the one before has ended."""
-        self._state = self._read_value
+        self.read_next = self._read_value
         self.is_complete = False
 
     def reset(self) -> None:
@@ -106,12 +113,12 @@ class StrictJsonReader:
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method, so that the memory is freed immediately."""
-        self._state = disposed_state
+        self.read_next = disposed_state
 
     def roll_back(self) -> str:
         """Go back to the last commit point; return the text after it."""
         self._token_parts.clear()
-        self._state = self._state_at_commit_point()
+        self.read_next = self._state_at_commit_point()
         return self.buffer.roll_back()
 
     def _state_at_commit_point(self) -> State:
@@ -130,7 +137,7 @@ class StrictJsonReader:
     def _begin_string(self, pos: int) -> int:
         self.buffer.begin_string()
         self.in_content = True
-        self._state = self._read_string
+        self.read_next = self._read_string
         return pos + 1
 
     def _read_string(self, text: str, pos: int) -> int:
@@ -146,7 +153,7 @@ class StrictJsonReader:
         if char == '"':
             self.in_content = False
             self.buffer.buffer_end_of_string()
-            self._state = self._after_value if self._containers else self._after_end
+            self.read_next = self._after_value if self._containers else self._after_end
             return end + 1
         if char == "\\":
             return self._read_escape(text, end)
@@ -185,17 +192,19 @@ class StrictJsonReader:
 
     def _open(self, container: str, pos: int) -> int:
         self.buffer.open(container)
-        self._state = self._read_first_key if container == "{" else self._read_first_item
+        self.read_next = self._read_first_key if container == "{" else self._read_first_item
+        self._match_next = _MATCH_NEXT[container]
         return pos + 1
 
     def _close(self, text: str, pos: int) -> int:
         if text[pos] != ("}" if self._containers[-1] == "{" else "]"):
             raise NotStrictError(pos)
         if len(self._containers) == 1:
-            self._state = self._after_end
+            self.read_next = self._after_end
             self.is_complete = self.stop = True
         else:
-            self._state = self._after_value
+            self.read_next = self._after_value
+            self._match_next = _MATCH_NEXT[self._containers[-2]]
         self.buffer.close(text[pos])
         return pos + 1
 
@@ -203,7 +212,7 @@ class StrictJsonReader:
         found = _FIRST_MEMBER.match(text, pos)
         if found is not None:
             self.stop = found.lastgroup not in COMPLETE_GROUPS
-            return pos if self.stop else self._read_fast_member(found)
+            return pos if self.stop else self._read_fast(found)
         pos = self._buffer_space(text, pos)
         if pos < len(text) and text[pos] == "}":
             return self._close(text, pos)
@@ -216,22 +225,19 @@ class StrictJsonReader:
                 return pos
         if text[pos] == "]":
             return self._close(text, pos)
-        self._state = self._read_value
+        self.read_next = self._read_value
         return self._read_value(text, pos)
 
     def _after_value(self, text: str, pos: int) -> int:
         if text[pos] in "}]":
             return self._close(text, pos)
-        if self.buffer.commit_point == "opened":
-            return self._read_separator(text, pos)
-        in_object = self._containers[-1] == "{"
-        found = (_NEXT_MEMBER if in_object else _NEXT_VALUE).match(text, pos)
-        if found is None:
+        found = self._match_next(text, pos)
+        if found is None or self.buffer.commit_point == "opened":
             return self._read_separator(text, pos)
         if found.lastgroup not in COMPLETE_GROUPS:
             self.stop = True
             return pos
-        return self._read_fast_member(found) if in_object else self._read_fast_value(found)
+        return self._read_fast(found)
 
     def _read_separator(self, text: str, pos: int) -> int:
         """Read unusual text between two values, part by part."""
@@ -241,7 +247,7 @@ class StrictJsonReader:
         if text[pos] == ",":
             # If all members so far were dropped (nulls of absent values), the next one is the first: no comma.
             self.buffer.add("" if self.buffer.commit_point == "opened" else ",")
-            self._state = self._read_key if self._containers[-1] == "{" else self._read_value
+            self.read_next = self._read_key if self._containers[-1] == "{" else self._read_value
             return pos + 1
         if text[pos] in "}]":
             return self._close(text, pos)
@@ -264,28 +270,24 @@ class StrictJsonReader:
             return self._open(first, pos)
         if first in "-0123456789tfn":
             found = _FIRST_VALUE.match(text, pos)
-            if found is not None and found.lastgroup != "value":
+            if found is not None:
                 self.stop = found.lastgroup != "atom"
-                return pos if self.stop else self._read_fast_value(found)
-            self._state = self._read_atom
+                return pos if self.stop else self._read_fast(found)
+            self.read_next = self._read_atom
             return self._read_atom(text, pos)
         raise NotStrictError(pos)
 
-    def _read_fast_member(self, found: re.Match[str]) -> int:
+    def _read_fast(self, found: re.Match[str]) -> int:
         """Read the complete match of a fast pattern: a key, and the start of its value or an atom."""
-        self.buffer.add_key(found["key"])
-        return self._read_fast_value(found)
-
-    def _read_fast_value(self, found: re.Match[str]) -> int:
-        """Read the complete match of a fast pattern: the text before a value, and the value if it is an atom."""
-        buffer = self.buffer
+        buffer, key, end = self.buffer, found["key"], found.end()
+        if key is not None:
+            buffer.add_key(key)
         buffer.parts.append(found[0])
         if buffer.source is not None:
             buffer.source.append(found[0])
-        end = found.end()
         if found.lastgroup == "atom":
             buffer.add_atom(found["atom"])
-            self._state = self._after_value if self._containers else self._after_end
+            self.read_next = self._after_value if self._containers else self._after_end
             return end
         first = found.string[end]
         return self._begin_string(end) if first == '"' else self._open(first, end)
@@ -309,7 +311,7 @@ class StrictJsonReader:
         if text[pos] != '"':
             raise NotStrictError(pos)
         self.buffer.add('"')
-        self._state = self._read_key_string
+        self.read_next = self._read_key_string
         return pos + 1
 
     def _read_key_string(self, text: str, pos: int) -> int:
@@ -324,7 +326,7 @@ class StrictJsonReader:
             return end
         if text[end] == '"':
             self.buffer.add('"')
-            self._state = self._read_colon
+            self.read_next = self._read_colon
             return end + 1
         if text[end] == "\\" and PARTIAL_ESCAPE.match(text, end):
             self.stop = True
@@ -344,7 +346,7 @@ class StrictJsonReader:
                 raise NotStrictError(pos)
         self._token_parts.clear()
         self.buffer.add(":")
-        self._state = self._read_value
+        self.read_next = self._read_value
         self.buffer.add_key(key)
         return pos + 1
 
@@ -366,7 +368,7 @@ class StrictJsonReader:
         self.buffer.parts[-len(parts) :] = [atom]
         parts.clear()
         self.buffer.add_atom(atom)
-        self._state = self._after_value if self._containers else self._after_end
+        self.read_next = self._after_value if self._containers else self._after_end
         return end
 
 

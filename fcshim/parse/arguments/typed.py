@@ -94,7 +94,7 @@ class TypedArguments(ValueHandler):
             self._stop_collecting()
         out = self.output
         if out:
-            text = out[0] if len(out) == 1 else "".join(out)
+            text = "".join(out)
             out.clear()
             if not self._sink.add_chunk(text):
                 raise self.limit_error()

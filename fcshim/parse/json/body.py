@@ -73,28 +73,27 @@ class JsonBody(BodyReader):
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
         self._state: State = self._before_body
-        self._wait = False
         self._saw_newline = False
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
-        calls, arguments = self._calls, self._arguments
+        calls, reader, arguments = self._calls, self._reader, self._arguments
         if calls.end_pending:
             self._report_pending_end()
             return pos
         calls.status = READING
-        self._wait = False
+        reader.stop = False
         size = len(text)
         try:
-            while pos < size and not self._wait and calls.status is READING:
+            while pos < size and not reader.stop:
                 pos = self._state(text, pos)
             if arguments.output or arguments.collected:
                 arguments.flush()
         except LimitError as error:
             pos = self._end_at_limit(error, text, pos)
-        self.in_content = self._reader.in_content and arguments.streams
+        self.in_content = reader.in_content and arguments.streams
         self.status = calls.status
         return pos
 
@@ -153,18 +152,18 @@ class JsonBody(BodyReader):
             doubled, self._start_marker = self._start_marker, ""
             return pos + len(doubled)
         elif self._start_marker.startswith(text[pos:]):
-            self._wait = True
+            self._reader.stop = True
         elif self._saw_newline and self._dialect.closes_bodies:
             return self._skip_prefix(intro_line_end(text, pos), pos)
         else:
-            self._calls.status = BodyStatus.NO_BODY
+            self._end_with(BodyStatus.NO_BODY)
         return pos
 
     def _skip_prefix(self, end: int | None, pos: int) -> int:
         """Skip a prefix up to `end`: a fence line inside the tag, or an introductory line."""
-        self._wait = end is None
+        self._reader.stop = end is None
         if end == pos:
-            self._calls.status = BodyStatus.NO_BODY
+            self._end_with(BodyStatus.NO_BODY)
         return end or pos
 
     # The JSON.
@@ -172,16 +171,15 @@ class JsonBody(BodyReader):
     def _in_json(self, text: str, pos: int) -> int:
         reader = self._reader
         try:
-            pos = reader.read(text, pos)
+            pos = reader.read_next(text, pos)
         except NotStrictError as error:
             self._leave_strict()
             return error.pos
         except LimitError as error:
-            return self._end_at_limit(error, text, reader.position)
+            return self._end_at_limit(error, text, pos)
         if reader.is_complete:
             self._begin_trailer()
-        else:
-            self._wait = reader.stop
+            reader.stop = self._calls.status is not READING
         return pos
 
     def _leave_strict(self) -> None:
@@ -198,7 +196,7 @@ class JsonBody(BodyReader):
     def _in_lenient(self, text: str, pos: int) -> int:
         assert self._repair is not None
         pos = self._repair.feed(text, pos)
-        self._wait = self._repair.wait
+        self._reader.stop = self._repair.wait or self._calls.status is not READING
         if self._repair.ended:
             self._end_repaired(self._repair.unread)
         return pos
@@ -228,7 +226,7 @@ class JsonBody(BodyReader):
             self._end_body()
             return found.end() if closes else found.start()
         end = self._call_markers.partial_start(text, pos)
-        self._wait = end < len(text)
+        self._reader.stop = end < len(text)
         return end
 
     # After the JSON.
@@ -250,7 +248,7 @@ class JsonBody(BodyReader):
         if self._calls.discarding and not trailer.in_text:
             return self._after_discarded(text, pos)
         pos = trailer.feed(text, pos)
-        self._wait = trailer.wait
+        self._reader.stop = trailer.wait
         if trailer.next_call:
             self._envelope.begin_next_call()
             self._reader.begin_value()
@@ -279,7 +277,7 @@ class JsonBody(BodyReader):
                 return pos
             end = self._end_markers.end_of_marker(text, pos)
         if end is None:
-            self._wait = True
+            self._reader.stop = True
         elif end == pos and self._dialect.fenced:
             self._begin_skip()
         else:
@@ -289,7 +287,11 @@ class JsonBody(BodyReader):
     def _end_body(self) -> None:
         """End the body and accept its last call."""
         self._sink.finish()
-        self._calls.status = BodyStatus.ENDED
+        self._end_with(BodyStatus.ENDED)
+
+    def _end_with(self, status: BodyStatus) -> None:
+        self._calls.status = status
+        self._reader.stop = True
 
     # The end of the reply.
 

@@ -96,17 +96,17 @@ class HeaderBody(JsonBody):
             self._start_marker = ""
             return at + len(marker)  # it is doubled
         plain = self._header.json.begins(text, pos) if self._header.json is not None else False
-        self._wait = plain is None or (bool(marker) and len(text) > pos and marker.startswith(text[at:]))
-        if not self._wait:
+        self._reader.stop = plain is None or (bool(marker) and len(text) > pos and marker.startswith(text[at:]))
+        if not self._reader.stop:
             self._state = self._before_body if plain else self._read_header
         return pos
 
     def _read_header(self, text: str, pos: int) -> int:
         found = self._header.match_header(text, pos)
         if found is None:
-            self._wait = self._header.may_still_match(text, pos) is None
-            if not self._wait:
-                self._calls.status = BodyStatus.NO_BODY
+            self._reader.stop = self._header.may_still_match(text, pos) is None
+            if not self._reader.stop:
+                self._end_with(BodyStatus.NO_BODY)
             return pos
         if self._header.name_in == "json":
             self._state = self._before_body
@@ -126,7 +126,7 @@ class HeaderBody(JsonBody):
             return pos
         end = self._end_markers.end_of_marker(text, pos)
         if end is None:
-            self._wait = True
+            self._reader.stop = True
         elif end > pos:
             self._begin_trailer()
             self._calls.end()
