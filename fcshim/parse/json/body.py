@@ -5,7 +5,7 @@ sends them. At a deviation from strict JSON, `repair` reads the remainder.
 
     state                  position                                      left by
     _before_body           after the start marker                        a bracket; anything else is not a body
-    _in_json               JSON, while it is strict                      its last bracket; a deviation
+    None                   JSON, while it is strict (`StrictJsonReader`) its last bracket; a deviation
     _in_lenient            JSON that is not strict                       the end of the body
     _in_trailer            after a call                                  the end of the body; the next call
     _skip_to_end_marker    the remainder of an unreadable body           the end of the body
@@ -72,7 +72,8 @@ class JsonBody(BodyReader):
         self._repair: JsonRepair | None = None
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
-        self._state: State = self._before_body
+        self._state: State | None = self._before_body
+        """None while the strict reader reads, which has states of its own."""
         self._saw_newline = False
 
     def feed(self, text: str, pos: int) -> int:
@@ -88,7 +89,14 @@ class JsonBody(BodyReader):
         size = len(text)
         try:
             while pos < size and not reader.stop:
-                pos = self._state(text, pos)
+                try:
+                    pos = (self._state or reader.read_next)(text, pos)
+                except NotStrictError as error:
+                    self._leave_strict()
+                    pos = error.pos
+                if reader.is_complete and self._state is None:
+                    self._begin_trailer()
+                    reader.stop = calls.status is not READING
             if arguments.output or arguments.collected:
                 arguments.flush()
         except LimitError as error:
@@ -109,7 +117,7 @@ class JsonBody(BodyReader):
         """Return whether a call is unfinished."""
         if self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete():
             return False
-        return self._state in {self._in_json, self._in_lenient, self._skip_to_end_marker}
+        return self._state in {None, self._in_lenient, self._skip_to_end_marker}
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Return whether a call begins with this start marker, which ends at `pos`."""
@@ -142,10 +150,10 @@ class JsonBody(BodyReader):
         if pos == len(text):
             return pos
         if text[pos] in "{｛":
-            self._state = self._in_json
+            self._state = None
         elif text[pos] in "[［":
             self._envelope.begin_array()
-            self._state = self._in_json
+            self._state = None
         elif text[pos] == "`":
             return self._skip_prefix(fence_end(text, pos), pos)
         elif self._start_marker and text.startswith(self._start_marker, pos):
@@ -167,20 +175,6 @@ class JsonBody(BodyReader):
         return end or pos
 
     # The JSON.
-
-    def _in_json(self, text: str, pos: int) -> int:
-        reader = self._reader
-        try:
-            pos = reader.read_next(text, pos)
-        except NotStrictError as error:
-            self._leave_strict()
-            return error.pos
-        except LimitError as error:
-            return self._end_at_limit(error, text, pos)
-        if reader.is_complete:
-            self._begin_trailer()
-            reader.stop = self._calls.status is not READING
-        return pos
 
     def _leave_strict(self) -> None:
         """Read on with the grammar, after a deviation; a call that is discarded is not worth that."""
@@ -252,7 +246,7 @@ class JsonBody(BodyReader):
         if trailer.next_call:
             self._envelope.begin_next_call()
             self._reader.begin_value()
-            self._state = self._in_json
+            self._state = None
         elif trailer.ended:
             self.unread = trailer.unread
             self._check_trailing_text(trailer)

@@ -122,7 +122,7 @@ class HeaderBody(JsonBody):
         if pos == len(text):
             return pos
         if text[pos] in "{｛":
-            self._state = self._in_json
+            self._state = None
             return pos
         end = self._end_markers.end_of_marker(text, pos)
         if end is None:
