@@ -5,7 +5,7 @@ arguments of a call, `call` sends them, `trailer` collects the text after a call
 
     state                  position                                   what follows
     _before_first_call     after the start marker                     the states of the syntax, up to a call's arguments
-    values.feed            in the arguments of a call                 _between_calls
+    None                   in the arguments (`values`)                _between_calls
     _between_calls         between calls, or after the last one       the states of the syntax, or _after_calls
     _after_calls           after the last call                        the end marker, else _in_trailing_text
     _in_trailing_text      in unexpected text after the last call     the end marker; else the text is emitted
@@ -62,7 +62,8 @@ class LiteralBody(BodyReader):
         self._values = make_values(self._call, dialect, limits)
         self._trailer = LiteralTrailer(dialect, self._end_markers)
         self._name = Word()
-        self._state: Callable[[str, int], int] = self._before_first_call
+        self._state: Callable[[str, int], int] | None = self._before_first_call
+        """None in the arguments of a call, whose reader has states of its own."""
         self._in_call = False
         self._was_truncated = False
         """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
@@ -101,12 +102,12 @@ class LiteralBody(BodyReader):
         return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
-        progress, call, trailer = self._progress, self._call, self._trailer
+        progress, call, trailer, values = self._progress, self._call, self._trailer, self._values
         trailer.start = pos
         size = len(text)
-        while pos < size and not progress.wait and progress.status is READING:
+        while pos < size:
             try:
-                pos = self._state(text, pos)
+                pos = (self._state or values.read_next)(text, pos)
             except PartialMarkerError as error:
                 progress.wait, pos = True, error.pos
             except DoubtfulQuoteError as error:
@@ -114,13 +115,15 @@ class LiteralBody(BodyReader):
             except LiteralError as error:
                 self._fail(error)
                 pos = error.pos
+            if progress.wait or progress.status is not READING:
+                break
         if trailer.collecting:
             trailer.collect(text, pos)
         if call.has_unsent:
             call.flush()
         self.in_content = call.in_content
-        self.status = progress.status
-        if progress.status is not READING and self._in_call and not self._values.brackets:
+        status = self.status = progress.status
+        if status is not READING and self._in_call and not values.brackets:
             self._leave_call(pos)
         return pos
 
@@ -148,7 +151,7 @@ class LiteralBody(BodyReader):
         except AmbiguousQuotesError as error:
             raise LiteralError(str(error), pos) from None
         self._values.mark_escaped()
-        self._state = self._values.feed
+        self._state = None
 
     def _read_escaped_text(self) -> None:
         """Read the escaped text up to the next status; it takes the place of text that was read before."""
@@ -195,7 +198,7 @@ class LiteralBody(BodyReader):
         self._trailer.collecting = False
         self._call.begin(name, is_certain=not self._dialect.bare)
         self._values.begin(closer, enclosing)
-        self._state = self._values.feed
+        self._state = None
         self._in_call = True
 
     def _leave_call(self, pos: int) -> None:

@@ -85,7 +85,7 @@ class GemmaValues(LiteralValues):
             return self._read_bracket(text, pos)
         if char in ",:}]<":
             return self._handle_unexpected(text, pos)
-        self._state = self._read_word
+        self.read_next = self._read_word
         return pos
 
     def _read_bracket(self, text: str, pos: int) -> int:
@@ -137,4 +137,4 @@ class GemmaValues(LiteralValues):
             self._put(ATOM, atom)
         else:
             self._call.put_string(json_escape(word))
-        self._state = self._after_item
+        self.read_next = self._after_item

@@ -85,21 +85,25 @@ class PythonString(QuotedString):
             self.at_start = True
             return pos
         run, size = self.syntax.match_run, len(text)
-        while pos < size and not (self.wait or self.closed or self.defect or self.doubtful):
+        while pos < size:
             found = run(text, pos)
             assert found is not None
             end = found.end(1)
             if end > pos:
-                self._add_escaped(found[1], found[1])
+                piece = found[1]
+                self._add_escaped(piece, piece)
                 pos = end
-            follows = found.lastgroup
-            if follows != "run" and self.context.ends_fast(found):
-                self.close()
-                pos += 1
-            elif follows != "run" and not final and self.context.may_end_fast(found):
-                self.wait = True
-            elif pos < size:
+            if found.lastgroup != "run":
+                if self.context.ends_fast(found):
+                    self.close()
+                    return pos + 1
+                if not final and self.context.may_end_fast(found):
+                    self.wait = True
+                    return pos
+            if pos < size:
                 pos = self._read_special(text, pos, final=final)
+                if self.wait or self.closed or self.defect or self.doubtful:
+                    break
         return pos
 
     def _read_special(self, text: str, pos: int, *, final: bool) -> int:

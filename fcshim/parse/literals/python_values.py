@@ -39,6 +39,7 @@ class PythonValues(LiteralValues):
     _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
+    _fast_literals = _LITERALS
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
@@ -84,9 +85,6 @@ class PythonValues(LiteralValues):
             self._seen_keyword = self._call.is_certain = True
         bracket.expects_value = True
 
-    def _fast_atom_to_json(self, atom: str) -> str:
-        return _LITERALS.get(atom, atom)
-
     def _read_item(self, text: str, pos: int) -> int:
         """Read the start of a value, a key or an argument."""
         char = text[pos]
@@ -100,7 +98,7 @@ class PythonValues(LiteralValues):
             return self._read_star(text, pos)
         if _WORD.match(text, pos, pos + 1).end() == pos:  # type: ignore[union-attr] # it matches nothing, too
             return self._handle_unexpected(text, pos)
-        self._state = self._read_word
+        self.read_next = self._read_word
         return pos
 
     def _read_brace(self, text: str, pos: int) -> int:
@@ -161,7 +159,7 @@ class PythonValues(LiteralValues):
             return end
         if text[end] in "\"'" and self._word.text.lower() in PREFIXES:
             return self._open_string(text, end, self._word.take())
-        self._state = self._after_word
+        self.read_next = self._after_word
         return end
 
     def _after_word(self, text: str, pos: int) -> int:
@@ -183,14 +181,14 @@ class PythonValues(LiteralValues):
         """Write a complete number or literal, which ends at `pos`."""
         self._put_item_start(pos)
         self._put(ATOM, atom)
-        self._state = self._after_item
+        self.read_next = self._after_item
         return pos
 
     def _end_bare_key(self, key: str, pos: int) -> int:
         """Write an unquoted key, which ends at `pos`."""
         self._put_item_start(pos)
         self._call.put_string(key)
-        self._state = self._after_item
+        self.read_next = self._after_item
         return pos
 
     def _read_argument_name(self, text: str, pos: int) -> int:
@@ -203,7 +201,7 @@ class PythonValues(LiteralValues):
         self._argument_name = token
         self._seen_keyword = self._call.is_certain = True
         self.brackets[-1].expects_value = True
-        self._state = self._before_item
+        self.read_next = self._before_item
         return pos + 1
 
     # Strings.
@@ -251,7 +249,7 @@ class PythonValues(LiteralValues):
     def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":
             return super()._end_string(text, pos)
-        self._state = self._after_string
+        self.read_next = self._after_string
         return pos
 
     def _after_string(self, text: str, pos: int) -> int:
@@ -271,5 +269,5 @@ class PythonValues(LiteralValues):
             self._progress.wait = True
             return pos
         self.string = string
-        self._state = self._in_string
+        self.read_next = self._in_string
         return end

@@ -37,28 +37,27 @@ class QuotedStringSyntax:
 class QuotedString:
     """Base of the string readers; `closed` says that the closing quote was read, `wait` that more text is needed."""
 
-    # Strings are many and short: class attributes save setting in each string what most of them never change.
-    closed = False
-    wait = False
-    defect = ""
-    """Why the string cannot be read; empty while it can."""
+    # Class attributes are read more slowly than an instance's, so only what few strings read or change is one.
     multiline = False
     """True if a line break was read."""
-    doubtful = False
-    """True before a quote that may end the string or be content: the end of the body decides."""
     has_backslash = False
     """True if a backslash was read that is not an escape."""
     _marker = ""
-    _pending: list[str] | None = None
     _pending_size = 0
 
     _pending_source: list[str]
 
     def __init__(self, syntax: QuotedStringSyntax, limits: Limits) -> None:
         self.syntax = syntax
+        self.closed = self.wait = False
+        self.defect = ""
+        """Why the string cannot be read; empty while it can."""
+        self.doubtful = False
+        """True before a quote that may end the string or be content: the end of the body decides."""
         self._end_markers = syntax.end_markers
         self._limits = limits
         self._out: list[str] = []
+        self._pending: list[str] | None = None
 
     @property
     def streams(self) -> bool:

@@ -21,7 +21,7 @@ from typing import ClassVar
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
 from fcshim.parse.arguments.tokens import Token
-from fcshim.parse.body import READING, disposed_state
+from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
@@ -39,7 +39,7 @@ from fcshim.parse.literals.call import (
 )
 from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
 from fcshim.parse.literals.python_quotes import StringContext
-from fcshim.parse.literals.python_strings import PythonString
+from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 from fcshim.parse.markers import compile_end_markers
 
@@ -113,7 +113,7 @@ class Word:
 class LiteralValues(ABC):
     """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
 
-    `feed` raises `LiteralError`, `PartialMarkerError` and `DoubtfulQuoteError`.
+    Its states raise `LiteralError`, `PartialMarkerError` and `DoubtfulQuoteError`.
     """
 
     _next_value_pattern: ClassVar[re.Pattern[str]]
@@ -122,10 +122,8 @@ class LiteralValues(ABC):
     """The same in a dict; the group `key` is the next key."""
     _next_argument_pattern: ClassVar[re.Pattern[str]]
     """The same in the argument list."""
-    _seen_keyword = True
-    """True after a keyword argument: no positional argument may follow."""
-    _in_comment = False
-    """True inside a comment whose end has not been read yet, in a language that has comments."""
+    _fast_literals: ClassVar[dict[str, str]] = {}
+    """The JSON of the atoms in these patterns that JSON writes in another way."""
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         self.brackets: list[OpenBracket] = []
@@ -138,7 +136,17 @@ class LiteralValues(ABC):
         self._dialect = dialect
         self._limits = limits
         self._end_markers = compile_end_markers(dialect.closers())
-        self._state: Callable[[str, int], int] = self._before_item
+        self.read_next: Callable[[str, int], int] = self._before_item
+        """The state: reads the next part of the arguments."""
+        self._match_next: dict[BracketKind, Matcher] = {
+            ARRAY: self._next_value_pattern.match,
+            DICT: self._next_member_pattern.match,
+            ARGUMENTS: self._next_argument_pattern.match,
+        }
+        self._seen_keyword = True
+        """True after a keyword argument: no positional argument may follow."""
+        self._in_comment = False
+        """True inside a comment whose end has not been read yet, in a language that has comments."""
         self._word = Word()
         self._argument_name: str | None = None
         self._names: frozenset[str] | None = None
@@ -157,18 +165,11 @@ class LiteralValues(ABC):
         self._names = frozenset(names) if names else None
         self._seen_names.clear()
         self._contexts.clear()
-        self._state = self._before_item
-
-    def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` until the call reports a status or more text is needed; return the position reached."""
-        progress, size = self._progress, len(text)
-        while pos < size and not progress.wait and progress.status is READING:
-            pos = self._state(text, pos)
-        return pos
+        self.read_next = self._before_item
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method."""
-        self._state = disposed_state
+        self.read_next = disposed_state
         self.string = None
         self._contexts.clear()
 
@@ -198,7 +199,7 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         self.quotes_escaped = string.context.escaped = True
         self._contexts.clear()
-        self._state = self._in_string
+        self.read_next = self._in_string
 
     def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
         members = self._call.arguments_members()
@@ -247,10 +248,6 @@ class LiteralValues(ABC):
     def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
         """Record a key that a fast pattern matched."""
 
-    def _fast_atom_to_json(self, atom: str) -> str:
-        """Convert an atom that a fast pattern matched."""
-        return atom
-
     def _positional_name(self, _bracket: OpenBracket, pos: int) -> str:
         """Return the parameter name of a positional argument. Raises `LiteralError`."""
         raise LiteralError("an argument without a name", pos)
@@ -273,13 +270,8 @@ class LiteralValues(ABC):
         if not (bracket.expects_key or self._in_comment):
             if text[pos] == bracket.closer:
                 return self._close_bracket(pos)
-            kind = bracket.kind
-            if kind is ARRAY:
-                found = self._next_value_pattern.match(text, pos)
-            elif kind is DICT:
-                found = self._next_member_pattern.match(text, pos)
-            else:
-                found = self._next_argument_pattern.match(text, pos) if kind is ARGUMENTS else None
+            match_next = self._match_next.get(bracket.kind)
+            found = None if match_next is None else match_next(text, pos)
             if found is not None:
                 if found.lastgroup in COMPLETE_GROUPS:
                     return self._read_fast_item(bracket, found)
@@ -290,15 +282,17 @@ class LiteralValues(ABC):
 
     def _read_fast_item(self, bracket: OpenBracket, found: re.Match[str]) -> int:
         """Read the key and the value that a fast pattern matched."""
+        end = found.end()
         if bracket.kind is not ARRAY:
             self._set_fast_key(bracket, found["key"])
-        end = found.end()
         if found.lastgroup == "value":
-            self._state = self._before_item
+            self.read_next = self._before_item
             return self._read_item(found.string, end)
-        self._put_item_start(end)
-        self._put(ATOM, self._fast_atom_to_json(found["atom"]))
-        self._state = self._after_item
+        if bracket.kind is ARGUMENTS:
+            self._put_item_start(end)
+        atom = found["atom"]
+        self._put(ATOM, self._fast_literals.get(atom, atom))
+        self.read_next = self._after_item
         return end
 
     def _after_item_slow(self, text: str, pos: int) -> int:
@@ -316,7 +310,7 @@ class LiteralValues(ABC):
                 return self._handle_unexpected(text, pos)
         if char in ",，":
             self._begin_next_item(bracket, pos)
-            self._state = self._before_item
+            self.read_next = self._before_item
             return pos + 1
         return self._close_bracket(pos) if char == bracket.closer else self._handle_unexpected(text, pos)
 
@@ -332,7 +326,7 @@ class LiteralValues(ABC):
     def _close_at_end_marker(self, pos: int) -> int:
         """Close the open brackets at an end marker, if the last item is complete. Raises `LiteralError`."""
         bracket = self.brackets[-1]
-        is_before_item = self._state == self._before_item
+        is_before_item = self.read_next == self._before_item
         if (bracket.expects_value or bracket.kind is ARRAY) if is_before_item else bracket.expects_key:
             raise LiteralError("a value is missing", pos)
         if self.brackets[0].count and not self._seen_keyword:
@@ -370,7 +364,7 @@ class LiteralValues(ABC):
 
     def _push_bracket(self, kind: BracketKind, closer: str) -> None:
         self.brackets.append(OpenBracket(kind, closer, self.brackets[-1].closing_brackets))
-        self._state = self._before_item
+        self.read_next = self._before_item
 
     def _begin_next_item(self, bracket: OpenBracket, pos: int) -> None:
         """Read a comma: a key may follow, and `(` or `{` with two values is a tuple or a set."""
@@ -396,7 +390,7 @@ class LiteralValues(ABC):
             self._put(CLOSE, "]")
         elif kind is not SPREAD:
             self._close_undecided(bracket, self._call.pop_buffer(), pos)
-        self._state = self._after_item
+        self.read_next = self._after_item
         return pos + 1
 
     def _close_undecided(self, bracket: OpenBracket, tokens: list[Token], pos: int) -> None:
@@ -449,7 +443,7 @@ class LiteralValues(ABC):
         else:
             self._put_argument_name(key)
         bracket.expects_value, bracket.expects_key = True, False
-        self._state = self._before_item
+        self.read_next = self._before_item
 
     def _put_argument_name(self, key: str) -> None:
         """Write the name of an argument; the first one starts the call."""
@@ -481,7 +475,7 @@ class LiteralValues(ABC):
         self._put(BEGIN, '"')
         self.string = string
         self._call.in_content = False
-        self._state = self._in_string
+        self.read_next = self._in_string
 
     def _in_string(self, text: str, pos: int) -> int:
         call, string = self._call, self.string
@@ -493,12 +487,12 @@ class LiteralValues(ABC):
             call.send_content(piece)
         elif piece:
             self._put(CONTENT, piece)
-        if string.defect:
-            raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
         if string.closed:
             if string.has_backslash:
                 call.escapes_doubtful = True
             return self._end_string(text, pos)
+        if string.defect:
+            raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
         if string.doubtful:
             string.doubtful = False
             raise DoubtfulQuoteError(pos)
@@ -510,5 +504,5 @@ class LiteralValues(ABC):
     def _end_string(self, _text: str, pos: int) -> int:
         self.string = None
         self._put(END, '"')
-        self._state = self._after_item
+        self.read_next = self._after_item
         return pos
