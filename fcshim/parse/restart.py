@@ -166,14 +166,18 @@ class RestartWatch:
                 self._skip, self._start = self._start + 1, -1
                 return False
             self._is_confirmed = bool(begun)
-        for found in self._iterate_tags(text, pos):
-            self._balance += -1 if found in self._markers.ends[self._marker] else 1
-            if self._balance < 0:
-                break
-        if self._balance >= 0 and len(text) - pos - self._start <= self._limit:
+        if len(text) - pos - self._start <= self._limit and self._is_balanced(text, pos):
             return True
         self._skip, self._start = len(text) - pos, -1
         return False
+
+    def _is_balanced(self, text: str, pos: int) -> bool:
+        """Count the tags that came; return whether no end marker is the body's own."""
+        for found in self._iterate_tags(text, pos):
+            self._balance += -1 if found in self._markers.ends[self._marker] else 1
+            if self._balance < 0:
+                return False
+        return True
 
     def _iterate_tags(self, text: str, pos: int) -> Iterator[str]:
         while (found := self._tags.search(text, pos + self._scanned)) is not None:
