@@ -74,13 +74,16 @@ class CommitBuffer:
         self.source: list[str] | None = None
         """The source of the buffered text where it may differ from its JSON: from an end marker in a string on."""
         self.size = 0
-        self.paused = False
-        """True from an end marker in a string on: the marker ended the body if the string never closes."""
         self.at_string_start = False
         """True right after the opening quote of a string."""
         self._in_string = False
         self._quote_at = 0
         self._limits = limits
+
+    @property
+    def paused(self) -> bool:
+        """True from an end marker in a string on: the marker ended the body if the string never closes."""
+        return self.source is not None
 
     def reset(self) -> None:
         """Drop everything and begin another text; handler and target stay."""
@@ -110,12 +113,12 @@ class CommitBuffer:
             self.pending_key = None
         parts = self.parts
         if parts:
-            if self.target is not None:
-                self.target += parts
+            target = self.target
+            if target is not None:
+                target += parts
             parts.clear()
             self.source = None
             self.size = 0
-            self.paused = False
         self.commit_point = commit_point
 
     def _commit_string(self) -> None:
@@ -126,14 +129,13 @@ class CommitBuffer:
         del self.parts[:after_quote]
         self.source = None
         self.size = 0
-        self.paused = self._in_string = False
+        self._in_string = False
         self.handler.on_string_end()
 
     def _clear(self) -> None:
         self.parts.clear()
         self.source = None
         self.size = 0
-        self.paused = False
 
     def roll_back(self) -> str:
         """Empty the buffer, back to the last commit point, and return its source text."""
@@ -198,11 +200,10 @@ class CommitBuffer:
         if not source:
             return
         self.at_string_start = False
-        if not self.paused:
+        if self.source is None:
             if self.target is not None:
                 self.target.append(strict or source)
             return
-        assert self.source is not None
         self.source.append(source)
         self.parts.append(strict or source)
         self.size += len(source)
@@ -214,8 +215,7 @@ class CommitBuffer:
 
     def pause(self) -> None:
         """Keep the content of the string back from here on: an end marker follows."""
-        if not self.paused:
-            self.paused = True
+        if self.source is None:
             self.source = []
 
     def end_string(self) -> None:
