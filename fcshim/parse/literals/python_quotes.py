@@ -61,11 +61,10 @@ class StringContext:
             (self.names is None or found["name"] in self.names) and found["name"] not in self.seen
         )
 
-    def may_end_fast(self, found: re.Match[str]) -> bool:
-        """Return whether with more text the fast pattern may show that the quote ends the string."""
-        if found.lastgroup == "string":
-            return self.fast_end == "key" and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
-        return found.lastgroup == "partial"
+    def may_be_next_key(self, found: re.Match[str]) -> bool:
+        """Return whether the string that the fast pattern matched after the quote may be the next key of a dict."""
+        partial = self.fast_end == "key" and found.lastgroup == "string"
+        return partial and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
 
     def ends_string(self, text: str, pos: int, end_markers: EndMarkers, *, final: bool) -> bool | None:
         """Return whether the quote before `text[pos:]` ends its string; None while more text is needed."""

@@ -93,11 +93,12 @@ class PythonString(QuotedString):
                 piece = found[1]
                 self._add_escaped(piece, piece)
                 pos = end
-            if found.lastgroup != "run":
-                if self.context.ends_fast(found):
+            follows = found.lastgroup
+            if follows != "run":
+                if follows != "partial" and self.context.ends_fast(found):
                     self.close()
                     return pos + 1
-                if not final and self.context.may_end_fast(found):
+                if not final and (follows == "partial" or self.context.may_be_next_key(found)):
                     self.wait = True
                     return pos
             if pos < size:

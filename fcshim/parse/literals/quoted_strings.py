@@ -50,6 +50,8 @@ class QuotedString:
     def __init__(self, syntax: QuotedStringSyntax, limits: Limits) -> None:
         self.syntax = syntax
         self.closed = self.wait = False
+        self.streams = True
+        """True while the content is sent as it arrives, that is, no end marker is pending."""
         self.defect = ""
         """Why the string cannot be read; empty while it can."""
         self.doubtful = False
@@ -58,11 +60,6 @@ class QuotedString:
         self._limits = limits
         self._out: list[str] = []
         self._pending: list[str] | None = None
-
-    @property
-    def streams(self) -> bool:
-        """True while the content is sent as it arrives, that is, no end marker is pending."""
-        return self._pending is None
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that no more text follows."""
@@ -106,7 +103,7 @@ class QuotedString:
         return end if marker is None else self._hold_from_marker(marker[0], end)
 
     def _hold_from_marker(self, marker: str, at: int) -> int:
-        self._pending, self._pending_source, self._marker = [], [], marker
+        self._pending, self._pending_source, self._marker, self.streams = [], [], marker, False
         self._add_decoded(marker)
         return at + len(marker)
 
@@ -129,7 +126,7 @@ class QuotedString:
     def _release_pending(self) -> None:
         if self._pending is not None:
             self._out.extend(self._pending)
-            self._pending = None
+            self._pending, self.streams = None, True
 
 
 def json_escape(content: str) -> str:
