@@ -206,13 +206,20 @@ def _pattern_of_prefix(marker: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def restart_markers(dialect: Dialect, call_head: str = "", call_close: str = "") -> RestartMarkers:
-    """Return the restart markers of a dialect; a start marker that is a call's tag ends with `call_close`."""
+def restart_markers(
+    dialect: Dialect, call_head: str = "", call_close: str = "", *, outer_only: bool = False
+) -> RestartMarkers:
+    """Return the restart markers of a dialect; a start marker that is a call's tag ends with `call_close`.
+
+    With `outer_only` further spellings of the start marker that are a call's tag are none.
+    """
     if dialect.fenced:
         return RestartMarkers({})
     closers = tuple(filter(None, (dialect.close, *dialect.closes)))
     ends = dict.fromkeys(dialect.openers(), closers)
-    if call_head:
+    if outer_only:
+        ends = {marker: closers for marker in ends if marker == dialect.open or not marker.startswith(call_head)}
+    elif call_head:
         heads = [marker for marker in ends if marker.startswith(call_head)]
         ends = {marker: closers for marker in ends if marker not in heads} | dict.fromkeys(heads, (call_close,))
     return RestartMarkers(ends | dict.fromkeys(dialect.section_openers(), dialect.section_closers()))

@@ -16,7 +16,6 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 from fcshim.events import StopReason
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -74,10 +73,8 @@ class TaggedBody(CallContentReader):
     def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
         """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
         head = self._tags.call.head
-        if self._has_outer_marker and head:
-            outer = tuple(marker for marker in dialect.opens if not marker.startswith(head))
-            return restart_markers(replace(dialect, opens=outer))
-        return restart_markers(dialect, head, self._tags.call_close)
+        outer_only = self._has_outer_marker and bool(head)
+        return restart_markers(dialect, head, self._tags.call_close, outer_only=outer_only)
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Return whether a call begins with this start marker, which ends at `pos`."""
