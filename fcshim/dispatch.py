@@ -3,11 +3,12 @@
 Rule: when an upstream refuses native tools, a constraint or another part of a request (`omissions`), the request is
 sent again without it, unless the client has already received events; the refusal is remembered once the upstream has
 taken the request without it. The same settings give the same attempts in the client and in the proxy. Long work runs
-beside the event loop, so that streams of other requests go on: one piece of work at a time. The interpreter's lock
-changes hands every few milliseconds, so that the loop waits for one thread at most; the work must not hold the lock for
-long in one call of a C function.
+beside the event loop, so that streams of other requests go on: one piece of work at a time. With one thread beside it,
+the event loop gets the interpreter's lock back after a few milliseconds; so no single call of a C function may hold the
+lock for long.
 """
 
+import contextlib
 import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -93,7 +94,7 @@ class ReplySink(Protocol):
 
 
 class AttemptObserver(Protocol):
-    """Sees every attempt of a request; it must not raise."""
+    """Observes every attempt of a request; it must not raise."""
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Handle an attempt before it is sent; `reason` says why it is made, empty for the first.
@@ -225,14 +226,14 @@ class RequestAttempts:
         self._omissions = list(factory.capabilities.omissions(factory.request.model))
         self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
         self._tried_omissions = set(self._omissions)
-        self._unexplained = ""  # the error of native tools that the current exchange does without
+        self._unexplained = ""  # the error after which the current exchange uses the prompt instead of native tools
         self._factory = factory
         self._request = factory.request
         self._capabilities = factory.capabilities
         self._headers = headers
         self._exchange: AnyExchange | None = None
         self._native = False
-        self._suspected_key = ""  # the constraint that the current exchange leaves out on suspicion
+        self._suspected_key = ""  # the constraint that may have caused an error, so that the current exchange omits it
         self._refusal_stated = True  # whether the upstream answered with an error, rather than drop the connection
 
     async def run(self, sink: ReplySink) -> AsyncGenerator[None, None]:
@@ -245,33 +246,41 @@ class RequestAttempts:
         exchange = await self._make_first()
         if self._refused is not None:
             exchange = await self._without_refused_part(exchange, self._refused) or exchange
-        more, reason, observer = True, "", self._observer
+        more, reason = True, ""
         while more:
-            self._exchange, self.refusal = exchange, None
-            if observer is not None:
-                observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
+            self._begin_attempt(exchange, reason)
             try:
-                async with self._capabilities.upstream.send_request(
-                    exchange.upstream_request, headers=self._headers
-                ) as reply:
-                    await self._check_status(reply)
-                    read = sink.reader(exchange)
-                    while not await reply.read_into(read):
+                async with contextlib.aclosing(self._read_reply(exchange, sink)) as pauses:
+                    async for _ in pauses:
                         yield
-                        if exchange.finished:
-                            break
-                    self._close(exchange, sink)
-                    yield
             except UpstreamError as error:
                 reason = error.message
-                if observer is not None:
-                    observer.fail_attempt(reason)
+                if self._observer is not None:
+                    self._observer.fail_attempt(reason)
                 exchange = await self._fall_back(exchange, error, sink)
             else:
                 self._confirm(exchange)
                 more = await self._prepare_retry(exchange)
                 reason = exchange.retry_reason
         if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
+            self._close(exchange, sink)
+            yield
+
+    def _begin_attempt(self, exchange: AnyExchange, reason: str) -> None:
+        self._exchange, self.refusal = exchange, None
+        if self._observer is not None:
+            self._observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
+
+    async def _read_reply(self, exchange: AnyExchange, sink: ReplySink) -> AsyncGenerator[None, None]:
+        """Send the request of one attempt and feed its events to `sink`; yields as `run` does."""
+        upstream, request = self._capabilities.upstream, exchange.upstream_request
+        async with upstream.send_request(request, headers=self._headers) as reply:
+            await self._check_status(reply)
+            read = sink.reader(exchange)
+            while not await reply.read_into(read):
+                yield
+                if exchange.finished:
+                    break
             self._close(exchange, sink)
             yield
 
