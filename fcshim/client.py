@@ -52,14 +52,15 @@ Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
 Definitions: TypeAlias = Functions | Iterable[Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]]
-"""Tools that the model gets: definitions, as objects or as dicts of the Chat API, or what also runs here."""
+"""Tools to offer to the model: definitions (objects, or dicts of the Chat API), or tools that run in this process."""
 Output = TypeVar("Output")
 
 
 class RunResult(Reply, Generic[Output], frozen=True, kw_only=True):
-    """The last reply of a run, with the usage of all. `text` is the answer, `output` the same as a value of its type.
+    """The last reply of a run, with the usage of all replies.
 
-    `messages` are the conversation including the answer; with another message they go on.
+    `text` is the answer, and `output` is the answer as a value of the output type. `messages` is the conversation
+    including the answer; append a message to continue it.
     """
 
     messages: tuple[Message, ...]
@@ -217,7 +218,7 @@ class Client:
         results = [
             each
             async for each in self._rounds(
-                read_request(messages, executor.definitions, _demanding(sampling) if output else sampling),
+                read_request(messages, executor.definitions, _with_required_call(sampling) if output else sampling),
                 executor,
                 max_rounds=max_rounds,
                 on_event=on_event,
@@ -310,7 +311,7 @@ class Client:
         return names
 
     async def image_refusal(self, model: str = "") -> str:
-        """Return why images do not reach a model, as far as its profile and its server tell; empty if they may.
+        """Return why images do not reach a model, according to its profile and its server; empty if they may.
 
         Raises `UpstreamError` if the server does not answer.
         """
@@ -342,7 +343,7 @@ class _EventQueue:
         self._events: list[Event] = []
 
     def restart(self) -> None:
-        """Do nothing: events are handed on at once, so there are none when an attempt starts anew."""
+        """Do nothing: events are handed on at once, so none is left to discard when another attempt starts."""
 
     def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
         """Return the function that takes each read of the reply. It runs once per chunk."""
@@ -417,7 +418,7 @@ def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON])
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:
-    """Make a request from messages, tools and fields of the Chat API, which the Chat API's codec validates.
+    """Make a request from messages, tools and fields of the Chat API; its codec validates them.
 
     Raises `RequestError`, and `TypeError` for an option that `Sampling` does not have.
     """
@@ -441,15 +442,16 @@ _PLACEHOLDER = {"role": "user"}
 """Stands in for a message that is an object already, so that the codec's messages keep their positions."""
 
 
-def _demanding(sampling: Sampling) -> Sampling:
-    """Return the options with a demanded call, unless the caller says otherwise: an answer is a call, too."""
+def _with_required_call(sampling: Sampling) -> Sampling:
+    """Return the options with a required call, unless they have a `tool_choice`: the answer comes as a call."""
     return {**sampling, "tool_choice": sampling.get("tool_choice") or "required"}
 
 
 def _continue_request(first: Request, conversation: tuple[Message, ...], *, call_ends: bool) -> Request:
     """Return the request of a later round.
 
-    A required call is no longer required, or the model would call for ever; unless a call ends the run (`call_ends`).
+    A call is only required in the first round, or the model would never answer with text. If a call ends the run
+    (`call_ends`), every round requires one.
     """
     if len(conversation) == len(first.messages):
         return first

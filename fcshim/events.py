@@ -1,4 +1,4 @@
-"""The events of a reply, the same for every provider, dialect and parser, and the ids of calls and replies.
+"""Defines the events of a reply, which are the same for every provider and dialect, and the ids of calls and replies.
 
 Rule: `start chunk* end` per call; text never lies inside a call; a call's chunks, joined, are its complete arguments.
 An id is unique in a conversation that lasts days and crosses processes. An id that grants access to something stored

@@ -14,7 +14,7 @@ from fcshim.events import JSON
 from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema, exceeds_depth
 
 RESPONSE_FORMAT = "response_format"
-"""The client's field, in the terms of the Chat Completions API, to which every codec translates its own."""
+"""The field of `Request.extra` with the requested format, in the form of the Chat API; every codec converts to it."""
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
@@ -91,7 +91,8 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: JSON = None
     strict: bool = False
     custom: bool = False
-    """Whether it takes one text: whatever the only argument is called, and a text in place of the arguments, is it."""
+    """Whether it takes one text. The parser accepts any name for that argument, and the bare text without an argument.
+    """
     deferred: bool = False
     """A tool result may have loaded it (`ToolMessage.loads`). It is described there, so that what the prompt says
     before stays as it was."""
@@ -294,7 +295,7 @@ def is_any_object(document: JSON) -> bool:
 
 
 def without_format(request: Request) -> Request:
-    """Return the request without its response format, which would keep an upstream from writing calls."""
+    """Return the request without its response format, with which an upstream could not write calls."""
     extra = {name: value for name, value in request.extra.items() if name != RESPONSE_FORMAT}
     verbatim = request.verbatim
     if "ollama" in verbatim:

@@ -1,4 +1,4 @@
-"""A whole reply: the fold of all events of one choice.
+"""Folds all events of one choice into a whole reply.
 
 Rule: `fold` is the only way from events to a reply, so a reply that is not streamed equals the streamed one.
 """

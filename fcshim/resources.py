@@ -1,4 +1,4 @@
-"""The folders of data files (grammars, templates): inside the package in a wheel, beside it in a checkout.
+"""Finds the folders of data files (grammars, templates): inside the package in a wheel, beside it in a checkout.
 
 Rule: no other module builds a path to them.
 """

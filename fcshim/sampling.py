@@ -1,4 +1,4 @@
-"""The options of a request to a model, by the names of the Chat API and of the local engines.
+"""Defines the options of a request to a model, under the names of the Chat API and of the local engines.
 
 Rule: a name that is not listed is a mistake of the caller, not a field to send; `extra_body` takes any other field.
 """

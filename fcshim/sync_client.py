@@ -148,7 +148,7 @@ class SyncEventStream:
 
 
 async def _read(stream: EventStream, events: asyncio.Queue[Event | BaseException]) -> None:
-    """Read the stream in one task, as it demands; it holds no reference to the reader, who may forget the stream."""
+    """Read the stream in one task, as it requires; without a reference to the iterator, so that it can be collected."""
     ended: BaseException = StopIteration()
     try:
         async with stream:
