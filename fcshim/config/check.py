@@ -17,10 +17,10 @@ _Key = tuple[str, ...]
 
 
 def check_file(file: Path, env: Mapping[str, str]) -> list[str]:
-    """Return the mistakes of a file as `FILE:LINE: what is wrong`; none if it is valid. Raises `ConfigError`.
+    """Return the mistakes of a file as `FILE:LINE: what is wrong`; an empty list if it is valid.
 
-    `env` has the variables that sections of upstreams name. It is raised for a file that cannot be read. After a
-    mistake in the syntax nothing else is checked.
+    `env` has the variables to which sections of upstreams refer. A file that cannot be read raises `ConfigError`. After
+    a syntax error nothing else is checked.
     """
     text = read_file(file)
     try:

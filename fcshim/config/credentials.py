@@ -41,9 +41,9 @@ _HINTS = (
 )
 """One occurs, in lower case, in every document that has a field with such a name. `\\u00` may be any letter."""
 _MAX_DEPTH = 64
-"""Levels of JSON that are searched; what lies deeper is left out of what is kept."""
+"""Levels of JSON that are searched; deeper values are not recorded."""
 _MAX_SECRETS = 64
-"""Different credentials of one request; with more, nothing of its content is kept."""
+"""Different credentials of one request; with more, its content is not recorded."""
 
 
 def is_credential(name: str, *, parameter: bool = False) -> bool:
@@ -89,7 +89,7 @@ class CredentialMask:
         return "&".join(name + equals.decode() + value for name, equals, value in shown)
 
     def body(self, body: bytes) -> bytes:
-        """Return a JSON body with masked fields; the same object if it has none. No JSON has no fields."""
+        """Return a JSON body with masked fields; the same object if nothing is masked, or if it is not JSON."""
         if not _may_have_credentials(body):
             return body
         try:

@@ -1,4 +1,4 @@
-"""The settings as one of several upstreams sees them.
+"""Selects the settings that apply to one of several upstreams.
 
 Rule: the result is a `Config` with one upstream, so that everything behind it works as with one upstream. A model that
 a client names as `NAME/model` is `model` to the upstream NAME, unless a row of `models` says which upstream it is for.

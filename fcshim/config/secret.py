@@ -1,4 +1,4 @@
-"""A key, and how it is kept out of what others read.
+"""Hides API keys in representations, messages and relayed bytes.
 
 Rule: a key is masked in every spelling in which servers repeat what they were sent: as it is, escaped for JSON, URLs or
 HTML, in Base64 (alone, or as a part such as `user:key`), and in hexadecimal. A mask is as long as what it covers, so
@@ -94,7 +94,7 @@ class StreamMask:
         return data[:start]
 
     def close(self) -> bytes:
-        """Return what waited, at the end of the body."""
+        """Return the bytes that were held back, at the end of the body."""
         data, self._tail = self._tail, b""
         return data
 

@@ -1,7 +1,7 @@
 """The sections `[upstreams.NAME]` of the settings file: the endpoints behind one proxy.
 
-Rule: a key or header is written as `env:VARIABLE`, so that the file holds no secret; what a section leaves out, the
-general settings say. Neither address nor error shows a key.
+Rule: a key or header is written as `env:VARIABLE`, so that the file holds no secret; a setting that a section omits has
+its general value. No address or error shows a key.
 """
 
 import re
@@ -17,7 +17,7 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 
 MAX_UPSTREAMS = 64
-"""Sections in one file. A list of models asks them all."""
+"""Sections in one file. Every request for the list of models asks all of them."""
 DIRECT = "direct"
 """The value of `proxy` for no egress proxy, whatever the environment says."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

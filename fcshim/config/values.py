@@ -347,7 +347,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Return the names of the upstreams that `models` gives to a model: of its own row, else of the first pattern.
 
         Rows that name no upstream are passed over, so that one row may choose the upstream and another the dialect. For
-        `upstream/model` only patterns count that start so, too: `*` does not undo what the client says.
+        `upstream/model`, only patterns with that prefix count, so that `*` does not override the client's choice.
         """
         prefix, slash, _ = name.partition("/")
         start = prefix + slash if slash and prefix in self.upstreams else ""
