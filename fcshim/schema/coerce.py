@@ -76,7 +76,7 @@ def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | No
 
 
 def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
-    """Return whether a number is expected and the string has one with commas, which cannot be read with certainty."""
+    """Return whether a number is expected and the string has one with commas whose meaning is ambiguous."""
     if not isinstance(value, str) or expectation.admits("string", value) or not _WITH_COMMAS.fullmatch(value):
         return False
     return any({"integer", "fraction"} & shape.kinds for shape in expectation.shapes)

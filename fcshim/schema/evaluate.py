@@ -1,7 +1,7 @@
 """Evaluate a JSON Schema (draft 2020-12) on a value, within a number of steps.
 
-Our own, because what evaluates hostile schemas must be able to stop: jsonschema takes 10 us a keyword, runs patterns,
-compares the elements of `uniqueItems` pairwise and prints the whole value into every error.
+An implementation of our own, because the evaluation of a hostile schema must be able to stop: jsonschema takes 10 us a
+keyword, runs patterns, compares the elements of `uniqueItems` pairwise and prints the whole value into every error.
 
 Rule: an unusable keyword constrains nothing; `pattern` and `patternProperties` are not evaluated, because a client's
 regular expression can backtrack catastrophically, and Python cannot interrupt a match.
@@ -289,10 +289,10 @@ class Evaluator:
         index = self._unions.get(id(branches))
         if index is None:
             self._steps.spend(2 * len(branches))
-            index = self._unions[id(branches)] = UnionIndex(branches, self._plain, self._identity)
+            index = self._unions[id(branches)] = UnionIndex(branches, self._resolve_branch, self._identity)
         return index.candidates(value)
 
-    def _plain(self, schema: JSON) -> JSON:
+    def _resolve_branch(self, schema: JSON) -> JSON:
         """Follow the references of a branch to where it lists values or properties."""
         for _ in range(_MAX_HOPS):
             if not isinstance(schema, dict) or not schema.keys().isdisjoint({"const", "enum", "properties"}):
@@ -332,7 +332,7 @@ class Evaluator:
             self._targets[reference] = resolve_reference(self._root, reference)
         return self._targets[reference]
 
-    # What no other keyword of the same schema has evaluated.
+    # Members and elements that no other keyword of the same schema evaluates.
 
     def check_unevaluated_properties(self, operand: JSON, place: _Place) -> Iterator[Violation]:
         """`unevaluatedProperties`."""
@@ -355,7 +355,7 @@ class Evaluator:
             yield place.violation("unevaluatedItems", partial(_unexpected, "Unevaluated items", extras))
 
     def _evaluated(self, schema: JSON, value: JSON, *, own: bool = False) -> set[str | int]:
-        """Return the keys or indexes that the schema evaluates; with `own`, its unevaluated ones are no others."""
+        """Return the keys or indexes that the schema evaluates; `own` disregards its own `unevaluated...` keywords."""
         self._steps.spend(1 + len(value))
         if not isinstance(schema, dict):
             return set()

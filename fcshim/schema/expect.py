@@ -1,4 +1,4 @@
-"""What a tool's schema expects of each value: a lazy, cached view for a parser that reads the value as it arrives.
+"""Compiles a tool's schema to the expectation of each value, for a parser that reads the value as it arrives.
 
 Theory of operation. A schema is a list of alternatives, each of them a `SchemaShape`. A value that fits an alternative
 is never changed; a shape admits what its schema admits, or more. Where exactly one alternative admits objects, the
@@ -106,7 +106,7 @@ class SchemaShape:
         return self.values is None or kind in CONTAINERS or scalar_key(value) in self.values
 
     def merge_scalars(self, other: "SchemaShape") -> bool:
-        """Add another shape's scalars if both list scalars only, or admit any of the same kinds; say whether it did."""
+        """Merge scalars if both shapes list scalars only, or admit any of the same kinds; return whether they did."""
         if (self.kinds | other.kinds) & CONTAINERS:
             return False
         if self.values is None or other.values is None:

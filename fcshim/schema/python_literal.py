@@ -16,7 +16,7 @@ _ESCAPE_OR_QUOTE = re.compile(r"\\(.)|[\"\x00-\x1f]")
 
 
 def python_to_json(text: str) -> str | None:
-    """Return the JSON of a Python literal, whose grammar the caller checks; None for text that is none."""
+    """Return the JSON of a Python literal, whose grammar the caller checks; None for any other text."""
     parts: list[str] = []
     pos, end = 0, len(text.rstrip())
     while pos < end:

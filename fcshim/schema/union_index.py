@@ -14,7 +14,7 @@ ResolveSchema = Callable[[JSON], JSON]
 
 
 class UnionIndex:
-    """The branches of one `anyOf` or `oneOf`."""
+    """Index of the branches of one `anyOf` or `oneOf`."""
 
     def __init__(self, branches: Sequence[JSON], resolve: ResolveSchema, identity: ValueIdentity) -> None:
         self._branches = branches

@@ -69,7 +69,7 @@ class _Validation:
         self._evaluator = Evaluator(schema, steps or StepLimit(MAX_VALIDATION_STEPS))
 
     def find(self, limit: int) -> list[Violation]:
-        """Return the first violations; all that were found where the search for further ones takes too long."""
+        """Return the first violations; if the search exceeds the step limit, those found so far."""
         found: list[Violation] = []
         try:
             for each in islice(self._evaluator.violations(self._schema, self._value), limit):
