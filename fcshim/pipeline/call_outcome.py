@@ -1,4 +1,4 @@
-"""What became of each call that a model tried to make, for statistics.
+"""Classifies the outcome of each call that a model tried to make, for statistics.
 
 Rule: the outcome is derived afterwards from the model's text, the event and the defects, at no cost to the parser.
 Repairs are recognised only in dialects with JSON; elsewhere a repaired call counts as clean.
@@ -25,7 +25,7 @@ class ReplyReading(NamedTuple):
 
     dialect: Dialect | None = None
     text: str = ""
-    """What the model wrote, as far as it is kept."""
+    """The model's text, as far as it is kept."""
     defects: tuple[str, ...] = ()
     """The kinds of the defects (`AttemptDefect.kind`)."""
     backend: str = ""
@@ -58,7 +58,7 @@ def outcome_of(
 
 
 def outcomes_of_defects(reading: ReplyReading) -> list[CallOutcome]:
-    """Return what became of those that are text, or nothing."""
+    """Return the outcomes of defects without a reported call."""
     return [_OF_DEFECTS[kind] for kind in reading.defects if kind in _OF_DEFECTS]
 
 

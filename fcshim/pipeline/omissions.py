@@ -1,6 +1,6 @@
 """The table of what an upstream may refuse in a request, by the words of its refusal, and the request without it.
 
-Rule: only what can be left out without changing what the client asked for, or what the model is told instead. The
+Rule: a part is listed only if the request means the same without it, or if the model gets a text in its place. The
 words must say that something is unsupported: an image that is damaged or too large is the client's own error.
 """
 
@@ -66,7 +66,7 @@ class Omission:
     leave_out: Callable[[Request], Request]
     unless: str = ""
     adds_usage: bool = False
-    """Whether the part asks for the usage, as all our requests do, and those of clients only sometimes."""
+    """Whether the part is the request for usage, which all our requests contain, but not all requests of clients."""
 
     def is_meant_by(self, error: FcshimError) -> bool:
         """Return whether an error of the upstream reads like a refusal of this part."""

@@ -18,8 +18,9 @@ from fcshim.pipeline.exchange import Batch
 from fcshim.reply import Reply, fold
 
 DEFAULT_MAX_REPLY = 64 * 2**20
-"""Bytes of memory for a reply that is not streamed: a model that never stops must not fill the memory. Half a million
-tokens fit, each of which is an event of about 120 bytes."""
+"""Bytes of memory for a reply that is not streamed, so that a model that never stops cannot fill the memory. Half a
+million tokens fit: each one is an event of about 120 bytes.
+"""
 
 _EVENT_BYTES = 64
 """Memory of an event beside its strings: the object, and its place in a list."""

@@ -77,8 +77,8 @@ DEFAULT_PARSER_OPTIONS = ParserOptions()
 class Shim:
     """One request for an upstream without native tools, and how its reply is parsed. Made by `prepare_shim`.
 
-    `prepared` has text messages and no tools. Stop sequences only if no tool is offered: the upstream would also stop
-    inside a call. The shim searches them.
+    `prepared` has text messages and no tools. It has stop sequences only if no tool is offered, since the upstream
+    would also stop inside a call; otherwise the shim searches them.
     """
 
     request: Request
@@ -204,15 +204,17 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return request.tools if _stay_as_they_are(request.tools, escape) else _as_escaped(request.tools, escape)
+        return (
+            request.tools if _are_unchanged_by_escaping(request.tools, escape) else _as_escaped(request.tools, escape)
+        )
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
 
 
-def _stay_as_they_are(tools: Sequence[Tool], escape: Escaper) -> bool:
+def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
     """Return true only if the tools are valid and nothing in them is escaped.
 
-    Only this is remembered, not the tools: the caller may change a schema.
+    Only this result is cached, not the tools: the caller may change a schema.
     """
 
     def test() -> bool:
@@ -220,7 +222,7 @@ def _stay_as_they_are(tools: Sequence[Tool], escape: Escaper) -> bool:
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
     key = escape.key_of(tools)
-    return key is not None and escape.remembered(("tools", key), test, lambda _: ())
+    return key is not None and escape.cached(("tools", key), test, lambda _: ())
 
 
 def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:

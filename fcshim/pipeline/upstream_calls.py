@@ -1,7 +1,7 @@
-"""Calls that the upstream has parsed itself, although no tools were sent to it, as text again.
+"""Converts calls that the upstream has parsed, although no tools were sent to it, back to text.
 
-Some servers (mlx_lm.server, llama-server with some templates) parse whatever their model's template calls a call. They
-know neither the offered tools nor their schemas.
+Some servers (mlx_lm.server, llama-server with some templates) parse everything that has the call syntax of the model's
+template, without the offered tools and their schemas.
 
 Rule: such a call is read from this text, so that it passes the same checks as a call that came as text.
 """
@@ -14,7 +14,7 @@ from fcshim.parse.dialects import FUNCTION_CALL
 START_MARKER = f"{FUNCTION_CALL.open}\n"
 """The text before `call_text`; `StreamParser.begin_call` reads it."""
 _UNFINISHED = frozenset({"truncated", "limit"})
-"""Errors of a call that did not come to its end."""
+"""Errors of a call that was not completed."""
 
 
 def call_text(event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> str:

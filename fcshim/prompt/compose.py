@@ -1,4 +1,4 @@
-"""The whole prompt of one request: system text, tools and conversation, and what is left out over the budget.
+"""Writes the whole prompt of one request (system text, tools, conversation), shortened to the budget.
 
 Theory of operation. First the middle of old long results is left out, then tool descriptions. The planner replays the
 conversation step by step. A request was made at the end of each step, so it measures the prompt there. If the prompt is

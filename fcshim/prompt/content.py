@@ -1,11 +1,11 @@
-"""The contents of messages: escaping, joining, shortening, placeholders for media, and the memory of what was written.
+"""Converts the contents of messages: escapes, joins and shortens texts, replaces media, and caches the results.
 
-Rule: adjacent text parts are always joined before they are escaped, since a marker could be split over two of them.
-A long result is shortened to its start and end, depending only on the text and the limit, so that every request writes
-it the same way. A client sends the whole conversation again with each turn: what was written for a content is
-remembered by a key that holds all that the result depends on, texts included, so that it does not matter whose content
-it was. A result is immutable, and the size of all texts is limited. Neither keys nor results hold objects that the
-garbage collector visits: with a full memory it would stop all streams for some 10 ms each time.
+Rule: adjacent text parts are always joined before they are escaped, since a marker could be split over two of them. A
+long result is shortened to its start and end, depending only on the text and the limit, so that every request writes it
+the same way. A client sends the whole conversation again with each turn, so results are cached. The key of a result has
+everything that the result depends on, texts included, so that requests can share it. A result is immutable, and the
+size of all texts is limited. Keys and results hold no objects that the garbage collector visits: with a full cache it
+would stop all streams for some 10 ms each time.
 """
 
 import functools
@@ -79,15 +79,15 @@ _numbers = itertools.count()
 
 @functools.lru_cache(maxsize=1_024)
 def number_of(*values: Hashable) -> int:  # noqa: ARG001  # its arguments are the key
-    """Return a number that stands for these values in keys. It is never that of others."""
+    """Return a number that identifies these values in keys; different values have different numbers."""
     return next(_numbers)
 
 
 _OVERHEAD = 1_000
 """Bytes of an entry and its objects without their texts."""
 
-WRITTEN = ContentCache()
-"""What was written of messages and tools, for all requests."""
+TEXT_CACHE = ContentCache()
+"""The written texts of messages and tools, shared by all requests."""
 
 
 Result = TypeVar("Result")
@@ -120,10 +120,10 @@ class Escaper:
         return self._tools_key
 
     def has_nothing_to_escape(self, texts: Iterable[str]) -> bool:
-        """Return true only if escaping changes none of the texts; it costs as much as escaping them as one."""
+        """Return true only if escaping changes none of the texts; as fast as escaping the joined texts."""
         return not self.markers.may_change(texts)
 
-    def remembered(
+    def cached(
         self,
         parts: tuple[Atom, ...],
         write: Callable[[], Result],
@@ -131,30 +131,30 @@ class Escaper:
         *,
         keep: Callable[[], bool] = lambda: True,
     ) -> Result:
-        """Return what `write` returns, from memory if an escaper of the same markers wrote something of these parts.
+        """Return the result of `write`, from the cache if an escaper of the same markers has written the same parts.
 
-        `texts` are those of the result. If `keep` returns false after the writing, it is not kept.
+        `texts` are those of the result. If `keep` returns false afterwards, the result is not cached.
         """
         key = (self._number, *parts)
-        found = WRITTEN.get(key)
+        found = TEXT_CACHE.get(key)
         if found is None:
             changed, self.changed = self.changed, False
             result = write()
             found = result, self.changed
             self.changed = changed
             if keep():
-                WRITTEN.put(key, found, (*key, *texts(result)))
+                TEXT_CACHE.put(key, found, (*key, *texts(result)))
         self.changed = self.changed or found[1]
         written: Result = found[0]
         return written
 
 
-def remembered_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
-    """Do what `escape_content` does, from memory if the same content was escaped before."""
+def cached_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
+    """Do what `escape_content` does, from the cache if the same content was escaped before."""
     if has_media_part(content):  # media are large, and cost nothing to write
         return escape_content(content, escape, media=media)
 
-    return escape.remembered(
+    return escape.cached(
         ("content", text_of(content)), lambda: escape_content(content, escape), lambda escaped: (text_of(escaped),)
     )
 

@@ -55,7 +55,7 @@ class EventUnescaper:
                 return self._chunk(event, self._arguments.feed(event.tool_call_arguments_chunk))
             case ToolCallEnd():
                 return [*self._chunk(event, self._arguments.close()), self._unescaped_end(event)]
-            case _:  # the place of a defect, signed reasoning, which must not change, and what ends the reply
+            case _:  # a defect's placeholder, signed reasoning (must not change), the end of the reply
                 return [*self._pending_events(), event]
 
     def _pending_events(self) -> list[Event]:

@@ -1,4 +1,4 @@
-"""A conversation with tools as plain text turns, for a model that knows only system, user and assistant.
+"""Writes a conversation with tools as plain text turns, for a model with the roles system, user and assistant only.
 
 Theory of operation. A conversation is split into steps: messages of the assistant, then the messages that the client
 sent in reply. Every request ends at the end of a step, so a decision that depends only on the steps so far comes out
@@ -39,10 +39,10 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.content import (
     Escaper,
+    cached_content,
     escape_content,
     join_contents,
     number_of,
-    remembered_content,
     shorten,
 )
 from fcshim.prompt.profiles import Profile
@@ -330,20 +330,20 @@ class TurnWriter:
         turns: list[TextTurn] = []
         for at, step in enumerate(steps):
             calls, later_description = step.calls, self._later_descriptions.get(at, "")
-            written = self._remembered_step(step, calls, at >= first_with_reasoning, later_description)
+            written = self._cached_step(step, calls, at >= first_with_reasoning, later_description)
             self._matcher.record(calls)
             self._since_format += written.size
             turns += self._with_reminder(written.turns) if step.input_messages else written.turns
         return turns
 
-    def _remembered_step(
+    def _cached_step(
         self,
         step: Step,
         calls: Sequence[ToolCall],
         with_reasoning: bool,  # noqa: FBT001
         later_description: str,
     ) -> WrittenStep:
-        """Return a step's turns, from memory unless they depend on the steps before it."""
+        """Return a step's turns, from the cache unless they depend on the steps before it."""
         attempts = self._arguments.repair_attempts  # what is repaired depends on the calls before
 
         if not step.is_self_contained(calls):
@@ -353,7 +353,7 @@ class TurnWriter:
         def write() -> WrittenStep:
             return self._write_step(step, calls, self._escape_for(texts), with_reasoning, later_description)
 
-        return self._escape.remembered(
+        return self._escape.cached(
             ("step", self._style, with_reasoning, later_description, *texts),
             write,
             lambda written: [text_of(turn.content) for turn in written.turns],
@@ -376,7 +376,7 @@ class TurnWriter:
         return WrittenStep(tuple(turns), sum([len(text_of(turn.content)) for turn in turns]))
 
     def _escape_for(self, texts: Sequence[str]) -> Escape:
-        """Return what escapes these texts: `str` where one search of them all finds no marker."""
+        """Return the function that escapes these texts: `str` if one search finds no marker in any of them."""
         if sum(map(len, texts)) <= _MAX_JOINED and self._escape.has_nothing_to_escape(texts):
             return str
         return self._escape
@@ -432,7 +432,7 @@ class TurnWriter:
         return self._history.write_calls(written)
 
     def _written_arguments(self, call: ToolCall, escape: Escape) -> str:
-        """Return the arguments as strict JSON, escaped; what is not as the client sent it was not searched before."""
+        """Return the arguments as strict JSON, escaped; repaired arguments have not been searched for markers yet."""
         written = self._arguments.write(call.arguments)
         return escape(written) if written is call.arguments else self._escape(written)
 
@@ -472,7 +472,7 @@ def write_history(
     `later_descriptions` are tool descriptions that come after a step, by the step's number.
     Never raises, whatever ids, arguments or order the client's history has.
     """
-    instructions = [remembered_content(message.content, escape) for message in system]
+    instructions = [cached_content(message.content, escape) for message in system]
     system_text = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
     writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
     turns = writer.write(steps)

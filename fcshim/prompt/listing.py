@@ -1,4 +1,4 @@
-"""The tool listing of a prompt: as configured, or at levels that are shorter and shorter.
+"""Writes the tool listing of a prompt: as configured, or at successively shorter levels.
 
 Theory of operation. Level 0 is the configured style. Level 1 lists the same tools by signature, which keeps the names
 and types of a schema at about half its length. Each further level describes half as many tools as the level before and
@@ -211,7 +211,7 @@ class Listings:
         if listed is None:
             return write()
         parts = ("system", number_of(dialect), listed, choice.mode, len(choice.names), *choice.names, parallel, style)
-        return self._escape.remembered(parts, write, lambda text: (text,))
+        return self._escape.cached(parts, write, lambda text: (text,))
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

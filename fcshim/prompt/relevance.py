@@ -1,4 +1,4 @@
-"""Relevance of tools to a text: BM25 over their names, descriptions and parameters.
+"""Scores the relevance of tools to a text: BM25 over their names, descriptions and parameters.
 
 Rule: the same words and tools always give the same scores; the text read of a tool is bounded.
 

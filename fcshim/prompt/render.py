@@ -75,7 +75,7 @@ def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool =
 
 
 def history_writer(dialect: Dialect) -> "HistoryWriter":
-    """Return what writes the past calls and results of conversations in this dialect."""
+    """Return the writer of past calls and results in this dialect (cached)."""
     return _history_writer(resource_dir("templates"), dialect)
 
 
@@ -85,7 +85,7 @@ def _history_writer(templates: Path, dialect: Dialect) -> "HistoryWriter":
 
 
 class HistoryWriter:
-    """Writes calls and results; where a template only prints a text, from memory of what it writes around it."""
+    """Writes calls and results; if a template only inserts a text, with the cached text around it."""
 
     def __init__(self, templates: Path, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -153,7 +153,7 @@ def _render(dialect: Dialect, template: str, **values: JSON) -> str:
 
 
 _MARK = "\0"
-"""A text in the place of another one; where the rest of what is rendered has it, too, the template is rendered."""
+"""Placeholder for an inserted text; if it also occurs elsewhere in the rendered text, nothing is cached."""
 _MAX_NAME = 128
 """Characters of a name whose texts are remembered: as many as the name of an offered tool may have."""
 
@@ -237,7 +237,7 @@ def _find_template(templates: Path, folder: str, name: str) -> Template:
 
 
 def _as_json(value: JSON) -> str:
-    """Write JSON as `json.dumps` does, but for the exponents of numbers, in a third of the time."""
+    """Write JSON like `json.dumps`, except for the exponents of numbers, in a third of the time."""
     try:
         return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     except (TypeError, ValueError):  # not for the API either, but a caller of this library may have such a value

@@ -85,7 +85,7 @@ def test_the_text_of_a_result_is_shortened_as_a_whole_and_media_are_kept() -> No
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch) -> ContentCache:
     new = ContentCache()
-    monkeypatch.setattr(content_module, "WRITTEN", new)
+    monkeypatch.setattr(content_module, "TEXT_CACHE", new)
     return new
 
 
@@ -237,7 +237,7 @@ def messages() -> Iterator[st.SearchStrategy[Message]]:
 def test_every_prompt_is_that_without_memory(conversations: list[tuple[Message, ...]]) -> None:
     for conversation in conversations:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(content_module, "WRITTEN", ContentCache())
+            patch.setattr(content_module, "TEXT_CACHE", ContentCache())
             expected = written(conversation, alone := Escaper(BUNDLED))
         prompt = written(conversation, escape := Escaper(BUNDLED))
 

@@ -2,7 +2,7 @@
 
 Theory of operation. Without defects everything passes, except that text waits for a required call. From the first
 defect on, text is buffered, since a retry may supersede it; accepted calls still pass. A defective call is buffered if
-the client has nothing of it; if the client has its start, it ends with its error, and can only be continued. Of a
+the client has nothing of it; if the client has its start, it ends with its error, and can only be continued. In a
 retry, only calls pass at once.
 
 Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
