@@ -29,7 +29,9 @@ from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 
 _DOCUMENT_LIMITS = GrammarLimits(characters=32_768, items=512, further_calls=7)
-"""Limits of replies that may be a document. The client needs all of it, and the stop reason tells if it was cut off."""
+"""Limits of replies that may be a document. The client needs all of it, and the stop reason shows whether it was cut
+off.
+"""
 
 
 def grammar_of_calls(

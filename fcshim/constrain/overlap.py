@@ -35,8 +35,10 @@ def _overlap(one: Keywords, other: Keywords) -> bool:
 
 def _is_discriminated(one: Keywords, other: Keywords) -> bool:
     """Return whether a member that both require has other values in each."""
-    mine, others = one.required_values, other.required_values
-    return any(key in others and not _share_values(values, others[key]) for key, values in mine.items())
+    required = other.required_values
+    return any(
+        key in required and not _share_values(values, required[key]) for key, values in one.required_values.items()
+    )
 
 
 def _share_values(one: Sequence[JSON], other: Sequence[JSON]) -> bool:

@@ -5,9 +5,10 @@ byte has come. Where a grammar admits U+0800 to U+0FFF, whose first byte is E0, 
 to U+07FF, and where it admits characters of four bytes, F0 before those of two and three. Such overlong UTF-8 is
 decoded to one U+FFFD for each byte: three or four characters instead of one.
 
-A string with a largest length is therefore one of several kinds (`_KINDS`). Each admits characters of its own and no
-overlong form of them, so only while several kinds are possible may a character be overlong: the first one that is not
-ASCII, and the first one of two bytes. Each kind is as much shorter as this may cost it.
+A string with a largest length is therefore one of several kinds (`_KINDS`). Each admits its own set of characters and
+no overlong form of them, so a character can only be overlong while several kinds are possible: the first one that is
+not ASCII, and the first one of two bytes. The limit of each kind is lower by the characters that such an overlong form
+may add.
 """
 
 import itertools
@@ -64,7 +65,7 @@ _FRAGILE: Ranges = (_E0, _F0)
 
 
 class _StringKind(NamedTuple):
-    """A kind of strings: its name, the characters that it has not, and how much shorter than the limit it is."""
+    """A kind of strings: its name, the characters that it excludes, and how much shorter than the limit it is."""
 
     name: str
     excluded: Ranges
@@ -85,8 +86,9 @@ _KINDS: tuple[tuple[int, tuple[_StringKind, ...]], ...] = (
     (8, (_StringKind("three", (_TWO_BYTES, _F0), 0), _StringKind("whole", _FRAGILE, 2))),
     (0, (_WITHOUT_FRAGILE,)),
 )
-"""The kinds by the least limit at which they are worth what they cost: ASCII with emoji; every script of three bytes;
-everything but the fragile characters."""
+"""The kinds, by the lowest limit at which they are used: ASCII with emoji; every script of three bytes; everything but
+the fragile characters.
+"""
 _SPECIAL_MARKUP_STARTS = "<["
 """First characters of special tokens (`<s>`, `[INST]`). llama.cpp accepts such a token where its text is allowed, but
 then drops it from the output, which leaves the string too short."""
@@ -241,7 +243,7 @@ class StringSyntax:
         return series(self._first_characters(least, kind.excluded), unit)
 
     def _first_characters(self, count: int, excluded: Ranges) -> Expression:
-        """Admit exactly so many characters, with none of which a special token begins."""
+        """Admit exactly `count` characters, none of which begins a special token."""
         if not count:
             return EMPTY
         return Repeat(self._or_escape(Chars(self._plain_characters(excluded))), count, count, "characters")
@@ -250,11 +252,11 @@ class StringSyntax:
         return rules.once(f"{self.name}-{name}", lambda: self._or_escape(Chars(self._safe_characters(excluded))))
 
     def _safe_characters(self, excluded: Ranges = _FRAGILE) -> Ranges:
-        """Return the characters with which no marker begins, without those that byte-wise sampling can break."""
+        """Return the characters that begin no marker and that byte-wise sampling cannot break."""
         return without(self._allowed_characters(), [*excluded, *(ord(marker[0]) for marker in self.markers)])
 
     def _plain_characters(self, excluded: Ranges = _FRAGILE) -> Ranges:
-        """Return the safe characters with which no special token begins."""
+        """Return the safe characters that begin no special token."""
         return without(self._safe_characters(excluded), map(ord, _SPECIAL_MARKUP_STARTS))
 
     def _or_escape(self, part: Expression) -> Expression:

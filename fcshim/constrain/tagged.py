@@ -124,7 +124,7 @@ class ElementSyntax(TaggedSyntax):
         return self._element(key, value)
 
     def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:  # noqa: ARG002
-        """Admit none: a grammar cannot match a closing tag to a key that it does not know."""
+        """Admit none: a grammar cannot match a closing tag to an unknown key."""
         return None
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:

@@ -86,7 +86,7 @@ class ValueSyntax:
         return self.strings.key(rules)
 
     def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:
-        """Admit a key that is none of `names`, beside these; None where the syntax cannot say that."""
+        """Admit a key that is none of `names`, beside these; None where the syntax cannot express that."""
         if argument and self.arguments is not self.members:
             return None
         return self.strings.key_except(rules, names) if sum(map(len, names)) <= _MAX_EXCLUDED_KEYS else None

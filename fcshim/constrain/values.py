@@ -38,7 +38,8 @@ class _WriteContext(Struct, frozen=True):
     depth: int = 0
     argument: bool = False
     in_union: bool = False
-    """Whether it is a member of one of several objects: the parser cannot know of which, nor the member's schema."""
+    """Whether it is a member of one of several objects: the parser cannot determine which one, nor the member's schema.
+    """
 
 
 class SchemaValueWriter:
@@ -284,10 +285,10 @@ class SchemaValueWriter:
         always_written = self._always_written(list(pairs), required, fewest)
         if always_written is None or (most is not None and most < len(always_written)):
             return None
-        spare = len(pairs) if most is None else most - len(always_written)
-        kept = [(key, value) for key, value in pairs.items() if key in always_written or (spare := spare - 1) >= 0]
+        optional = [key for key in pairs if key not in always_written]
+        kept = always_written.union(optional if most is None else optional[: most - len(always_written)])
         brackets = context.syntax.arguments if context.argument else context.syntax.members
-        written = [(value, key in always_written) for key, value in kept]
+        written = [(value, key in always_written) for key, value in pairs.items() if key in kept]
         return self._rules.share(brackets.members(written, self._rules, other))
 
     def _always_written(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
