@@ -1,1 +1,1 @@
-"""What runs the proxy inside other programs."""
+"""Runs the proxy inside other programs."""

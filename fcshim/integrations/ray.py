@@ -2,7 +2,7 @@
 
 Rule: Serve decides how many replicas there are and which of them gets a request; the settings are those of `fcshim
 serve`. A replica makes its application for itself, because clients, connections and MCP servers cannot be sent to
-another process. What Serve cannot take from the settings is an argument of `app`, by Serve's own name.
+another process. Options of Serve that are not settings are arguments of `app`, under Serve's names.
 """
 
 import logging
@@ -50,7 +50,7 @@ _MIN_REPLICAS, _MAX_REPLICAS = 1, 8
 
 
 def app(args: Mapping[str, JSON]) -> "Application":
-    """Build the application for Serve, which calls this with what stands behind `serve run`, or in `args`.
+    """Build the application for Serve, which passes the arguments of `serve run`, or those in `args`.
 
     The settings are those of this process (`FCSHIM_*`, and the file that `FCSHIM_CONFIG` names), and of each replica's.
     Raises `ConfigError`.
@@ -71,13 +71,13 @@ def app(args: Mapping[str, JSON]) -> "Application":
 
 
 class Replica:
-    """What Serve asks beside the application: whether it still answers."""
+    """The deployment class: answers Serve's health checks."""
 
     app: "ReplicaApp"
     """Set by Serve."""
 
     async def check_health(self) -> None:
-        """Raise if `/health` is not answered; Serve then puts another replica in the place of this one."""
+        """Raise if `/health` does not answer; Serve then replaces this replica."""
         import httpx  # noqa: PLC0415 - its extra may be missing
 
         transport = httpx.ASGITransport(self.app)
@@ -116,7 +116,7 @@ def make_replica_app() -> ReplicaApp:
 def deployment_options(args: Mapping[str, JSON], config: Config) -> dict[str, JSON]:
     """Return the options of Serve's deployment. Raises `ConfigError`."""
     try:
-        options = msgspec.convert(args, ServeOptions, strict=False)  # a command line has texts
+        options = msgspec.convert(args, ServeOptions, strict=False)  # arguments on the command line are strings
         scale = _scale(options)
     except ValueError as error:
         raise ConfigError(f"the arguments of fcshim.integrations.ray:app: {error}") from error

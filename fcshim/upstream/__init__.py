@@ -1,4 +1,4 @@
-"""HTTP to the model's endpoint: requests, and replies read as they arrive.
+"""Talks HTTP to the model's endpoint: sends requests, and reads replies as they arrive.
 
 Rule: only this package talks to the endpoint.
 """

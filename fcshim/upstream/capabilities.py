@@ -1,4 +1,4 @@
-"""What one upstream was found to be and to accept: its models, native tools, backend and constraints.
+"""Detects and remembers what one upstream supports: models, native tools, backend and constraints.
 
 Rule: the upstream is asked once per question, and only when a request needs the answer; what it then does overrides its
 claim. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
@@ -52,7 +52,7 @@ the role `tool`."""
 
 
 class Capabilities:
-    """What is known about one upstream.
+    """The detected properties of one upstream.
 
     `constrain` is `auto`, `off`, or the name of a backend. Raises `ConfigError` for an unknown name.
     """
@@ -88,7 +88,7 @@ class Capabilities:
         return self._native[model]
 
     def knows_native_tools(self, model: str) -> bool:
-        """Return whether `has_native_tools` asks no more."""
+        """Return whether `has_native_tools` answers without a request to the upstream."""
         return model in self._native
 
     def record_native_tools(self, model: str, *, works: bool) -> None:
@@ -108,9 +108,9 @@ class Capabilities:
         return handle
 
     def suspect_native_tools(self, model: str, reason: str) -> None:
-        """Record that a request failed with native tools and succeeded without them, for a reason unknown.
+        """Record that a request failed with native tools and succeeded without them, without a stated reason.
 
-        The server may have had a bad moment, so only the second time in a row counts as a failure.
+        The cause may have been temporary, so only the second time in a row counts as a failure.
         """
         if model in self._native_suspects:
             self.native_failure_handler(model)(reason)
@@ -128,7 +128,7 @@ class Capabilities:
         return self._omissions.get(model, ())
 
     async def image_refusal(self, model: str) -> str:
-        """Return why images do not reach a model: it was seen, or the server says so; empty if neither."""
+        """Return why images do not reach a model: the upstream refused them, or its pages say so; empty if neither."""
         if any(omission.name in _WITHOUT_IMAGES for omission in self.omissions(model)):
             return "the endpoint refused pictures for this model, and gets a line of text in their place"
         if not self.upstream.kind.full_openai_api:
@@ -233,8 +233,8 @@ def _props_path(model: str) -> str:
 class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tool calling, dialect and profile that requests for one model get.
 
-    `tools`: `native` or `prompt`; `auto` while the server would have to load the model to say.
-    `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
+    `tools`: `native` or `prompt`; `auto` if the server would have to load the model to answer. `note`: why its calls
+    cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""The way from here to an endpoint: through an egress proxy or directly, and which authorities may sign for it.
+"""Resolves how an endpoint is reached: through an egress proxy or directly, and with which certificate authorities.
 
 Rule: a loopback address is always reached directly. The environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`) counts
 only where a section of several upstreams is used; one upstream is always reached directly.
@@ -18,9 +18,9 @@ from fcshim.errors import ConfigError
 
 
 class Egress(msgspec.Struct, frozen=True, kw_only=True):
-    """The headers that an endpoint gets with every request, the proxy before it, and its authorities.
+    """The headers that an endpoint gets with every request, its egress proxy, and its certificate authorities.
 
-    `proxy` is a URL, which may hold a password; None for the direct way.
+    `proxy` is a URL, which may contain a password; None for a direct connection.
     """
 
     headers: tuple[tuple[str, Secret], ...] = ()
@@ -28,12 +28,12 @@ class Egress(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str | None = None
 
     def secrets(self) -> list[Secret]:
-        """Return the credentials in the headers, without a word before them such as `Bearer`."""
+        """Return the credentials in the headers, without a scheme such as `Bearer`."""
         named = [value.reveal() for name, value in self.headers if is_credential(name, parameter=True)]
         return [Secret(value.rpartition(" ")[2]) for value in named]
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Load the authorities; None for those of the system. Raises `ConfigError`."""
+        """Load the certificate authorities; None for those of the system. Raises `ConfigError`."""
         if self.ca_file is None:
             return None
         try:
@@ -47,7 +47,7 @@ NO_EGRESS = Egress()
 
 
 def egress_for(section: UpstreamConfig) -> Egress:
-    """Return the way to the endpoint of a section. Raises `ConfigError`."""
+    """Return how the endpoint of a section is reached. Raises `ConfigError`."""
     return Egress(
         headers=tuple((name.lower(), value) for name, value in section.headers.items()),
         proxy=_proxy(section),

@@ -113,16 +113,16 @@ class Upstream:
 
     @contextlib.asynccontextmanager
     async def _send_with_follow_up(
-        self, request: UpstreamRequest, then: Callable[[bytes], FollowUp], headers: Headers
+        self, request: UpstreamRequest, make_follow_up: Callable[[bytes], FollowUp], headers: Headers
     ) -> AsyncIterator["UpstreamReply"]:
         async with self.send_request(msgspec.structs.replace(request, follow_up=None), headers=headers) as reply:
             if reply.status != 200:
                 yield reply
                 return
-            sequel = then(await reply.read(LINE_BYTES))
-        async with self.send_request(sequel.request, headers=headers) as reply:
+            follow_up = make_follow_up(await reply.read(LINE_BYTES))
+        async with self.send_request(follow_up.request, headers=headers) as reply:
             if reply.status == 200:
-                reply.prefix = sequel.body_prefix
+                reply.prefix = follow_up.body_prefix
             yield reply
 
     @contextlib.asynccontextmanager

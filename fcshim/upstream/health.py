@@ -1,4 +1,4 @@
-"""Whether an upstream answers, learned from the requests that it gets, and how many it may have at once.
+"""Tracks whether an upstream answers, by the outcomes of its requests, and limits its concurrent requests.
 
 Rule: no request is sent only to learn an upstream's health. After some failures in a row no request is sent for a
 while; then one request probes it, and its outcome decides. A refusal of one request (4xx, 500) says nothing about
@@ -20,15 +20,15 @@ from fcshim.upstream.endpoint import Upstream, kind_of, timeouts_of, upstream_fo
 from fcshim.upstream.reply import Headers, Timeouts, UpstreamReply
 
 FAILURE_STATUSES = frozenset({502, 503, 504, 529})
-"""Statuses of a server that is loading, overloaded or away, whatever the request."""
+"""Statuses of a server that is loading, overloaded or unreachable, whatever the request."""
 
 HealthState = Literal["ok", "failing", "open", "probing"]
 
 
 class HealthReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of one upstream.
+    """The health of one upstream.
 
-    `failing`: the last request failed; `open`: the last ones did, and it gets none for `retry_in` seconds.
+    `failing`: the last request failed; `open`: the last ones failed, and no request is sent for `retry_in` seconds.
     """
 
     state: HealthState
@@ -85,7 +85,10 @@ class Health:
                 self._probing = False
 
     def record_answer(self) -> None:
-        """Record that a reply has begun. It may still break off: the next failure opens an upstream that was open."""
+        """Record that a reply has begun.
+
+        It may still break off: after an open period, the next failure opens it again.
+        """
         self._failed = min(self._failed, self._limit - 1)
 
     def record_success(self) -> None:
@@ -99,7 +102,7 @@ class Health:
         self._opened_at = self._clock()
 
     def report(self) -> HealthReport:
-        """Return what is known."""
+        """Return the current health."""
         if not self._failed:
             return HealthReport("ok", self._running)
         if self._failed < self._limit:
@@ -157,7 +160,7 @@ def measured_upstream_for(config: Config) -> Upstream:
     section = config.upstreams[config.scope]
     health = Health(failures=section.failures, pause=section.pause, max_concurrent=section.max_concurrent)
     egress = egress_for(section)
-    egress.ssl_context()  # a file of certificates that is missing is noticed now
+    egress.ssl_context()  # fails now if the file of certificates is missing
     return MeasuredUpstream(
         config.upstream,
         health,
@@ -169,6 +172,6 @@ def measured_upstream_for(config: Config) -> Upstream:
 
 
 def endpoint_key(config: Config) -> object:
-    """Return what says whether two configurations have the same upstream; what is known of one holds for the other."""
+    """Return a key that is equal for two configurations with the same upstream, so that they share its capabilities."""
     section = config.upstreams[config.scope] if isinstance(config, ScopedConfig) else None
     return config.upstream, config.upstream_key, kind_of(config), timeouts_of(config), config.constrain, section

@@ -1,4 +1,4 @@
-"""What the upstream reports about one model beyond its list: LM Studio's, Ollama's and llama-server's own pages.
+"""Reads what the upstream reports about one model beyond its list: pages of LM Studio, Ollama and llama-server.
 
 Rule: a page that is missing, hangs or has another format is ignored. The properties of llama-server are those of
 the model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.

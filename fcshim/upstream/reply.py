@@ -176,7 +176,7 @@ class DirectReader(asyncio.Protocol):
         return keep_open
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is closed: the body is complete now, or never will be."""
+        """The connection is closed: the body is complete, or stays incomplete."""
         self._aiohttp_protocol.connection_lost(error)
         self._deliver()
         if not self._done.done():
