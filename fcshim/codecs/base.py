@@ -144,7 +144,9 @@ class Codec(ABC):
     encoder: Callable[[Request, ReplyIdentity], Encoder]
     """Creates an encoder for one streamed reply to a request."""
     encode_reply: Callable[[Request, ReplyIdentity, Sequence[Reply]], bytes]
-    """Writes a reply that is not streamed, from one `Reply` per choice. Raises the error with which one ended."""
+    """Writes a reply that is not streamed, from one `Reply` per choice. Raises the error of a reply that ended with
+    one.
+    """
     encode_error: Callable[[FcshimError], bytes]
     """Writes an error body in this API's form (its HTTP status is `error.status`)."""
     decode_error: Callable[[int, Mapping[str, str], bytes], FcshimError] = staticmethod(read_error)

@@ -140,15 +140,15 @@ _LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _REASON = re.compile(
     rb'"(?:finish_?reason|stop_?reason|stop_type|status)"\s*:\s*"|"error"\s*:\s*[{"]|"done"\s*:\s*true', re.IGNORECASE
 )
-"""How a whole reply of any API says why it ended; quotes in the model's text are escaped."""
+"""The field of a whole reply, in any API, with the reason of its end; quotes in the model's text are escaped."""
 _REASON_BYTES = 64
 
 
 class WholeReplyEnd:
     """Finds the end of a reply that is one JSON value, in bytes split anywhere: some servers leave the body open.
 
-    Rule: the value is closed, nothing follows it, and it says why the reply ended. A server that sends lines of JSON
-    instead of events does not say so in its first line.
+    Rule: the value is closed, nothing follows it, and it has the reason of the reply's end. If a server sends lines of
+    JSON instead of events, the first line has no such reason.
     """
 
     __slots__ = ("_depth", "_escaped", "_gives_reason", "_in_string", "_tail")

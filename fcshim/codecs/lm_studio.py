@@ -1,4 +1,4 @@
-"""LM Studio's own lists of models, from which Zed and others learn context lengths and which models call tools.
+"""Writes LM Studio's lists of models, from which Zed and others read context lengths and which models call tools.
 
 Rule: every model is listed as capable of tools, because with fcshim every model is.
 """

@@ -1,4 +1,4 @@
-"""What servers tell about their models, in whatever form: OpenAI's lists, Ollama's, LM Studio's, llama-server's.
+"""Reads what servers report about their models, in the forms of OpenAI, Ollama, LM Studio and llama-server.
 
 Rule: only what is known to mean the same everywhere is read; 0 stands for what a server does not report.
 """
@@ -25,7 +25,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     vision: bool = False
 
     def completed_by(self, other: "ModelInfo") -> "ModelInfo":
-        """Return this model with what another source tells about it, whose context length is the one in use."""
+        """Return this model, completed from another source, whose context length takes precedence."""
         return msgspec.structs.replace(
             self,
             size=self.size or other.size,

@@ -1,4 +1,4 @@
-"""How calls and replies end for the client, whatever its API: which calls count, and when a reply is an error.
+"""Decides how calls and replies end for the client of any API: which calls count, and when a reply is an error.
 
 Rule: only calls that ended without error are calls for the client. A complete reply whose calls all failed is an error,
 or was cut off if they were truncated. A reply is never silently empty: without text and valid calls, the excerpts of
@@ -64,7 +64,7 @@ TRUNCATED_KEY = "_truncated"
 """The key that voided arguments have beside the client's own, which no schema has."""
 _TRUNCATED_NOTE = "The reply was cut off inside this call, so the call must not run."
 _VALUE_ENDS = ("", "null", ":null", '"":null', "0", "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l")
-"""What may be missing to end the key, the value or the pair at the end of a prefix of JSON."""
+"""Texts that may complete the key, the value or the pair at the end of a prefix of JSON."""
 
 
 def invalidating_suffix(arguments: str) -> str:
@@ -87,7 +87,7 @@ def invalidating_suffix(arguments: str) -> str:
 
 
 def voiding_suffix(arguments: str) -> str | None:
-    """Return what completes a prefix of one JSON object to an object that no tool accepts; None if nothing does.
+    """Return the text that completes a prefix of one JSON object to an object that no tool accepts; None without one.
 
     Each key that was sent comes again with null, because readers of JSON keep the last value, and `TRUNCATED_KEY`
     follows. For clients that fail on invalid JSON.
@@ -101,7 +101,7 @@ def voiding_suffix(arguments: str) -> str | None:
 
 
 def _completions(prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield what ends the last value of a prefix of one JSON object, and the brackets that close all but the object."""
+    """Yield texts that end the last value of a prefix of one JSON object and close its inner brackets."""
     opened, in_string, escaped = _scan_brackets(prefix)
     closers = "".join("]" if bracket == "[" else "}" for bracket in reversed(opened[1:]))
     # A string may end inside an escape: after the backslash, or up to four digits later.
@@ -144,7 +144,7 @@ FAILED = Error("upstream_error", "the upstream ended the reply with an error")
 
 COMPLETE_REASONS = frozenset[StopReason | None](["complete", "stop_sequence"])
 WHOLE_REASONS = frozenset[StopReason | None]([*COMPLETE_REASONS, "tool_use"])
-"""Reasons after which nothing but its calls can be wrong with a reply."""
+"""Stop reasons after which only the calls of a reply can have failed."""
 
 
 class CallOutcomes:

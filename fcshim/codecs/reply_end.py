@@ -1,7 +1,7 @@
 """Finds the end of a reply that is relayed without being decoded.
 
 Rule: a reply ends with its API's own last event, whether or not its body does. Only an event that could be the last is
-decoded. Of a whole reply it is the end of its JSON value. Anything else has no end but that of its body.
+decoded. A whole reply ends with its JSON value. Any other body ends only when it is closed.
 """
 
 import re
@@ -14,11 +14,12 @@ from fcshim.errors import UpstreamError
 _MAY_BE_LAST = re.compile(
     rb'^\s*\[DONE\]|"finishReason"|"message_stop"|"response\.(?:completed|incomplete|failed|cancelled)"|"error"|"done"'
 )
-"""What the last events of all APIs contain; the same words in the model's text are escaped or decoded in vain."""
+"""Texts in the last events of all APIs. In the model's text they are escaped, or the event is decoded without a result.
+"""
 
 
 class EndDetector:
-    """Looks at the bytes of one reply of `codec`'s API; `content_type` tells how its events are separated."""
+    """Searches the bytes of one reply of `codec`'s API; `content_type` determines how its events are separated."""
 
     def __init__(self, codec: Codec, content_type: str) -> None:
         self._codec = codec
@@ -33,7 +34,7 @@ class EndDetector:
             return self._whole is not None and self._whole.feed(data)
         try:
             return any(map(self._is_last, self._splitter.feed(data)))
-        except UpstreamError:  # an event above the limit: it is relayed all the same
+        except UpstreamError:  # an event above the limit is relayed without being examined
             self._splitter = None
             return False
 

@@ -1,4 +1,4 @@
-"""What codecs use of stored replies, for the APIs whose clients refer to earlier replies by id.
+"""The interface through which codecs read and write stored replies, for APIs whose clients refer to them by id.
 
 Rule: no I/O. Reading a request yields a `Lookup` for what it refers to and continues with its result, so that the
 caller may fetch the documents from anywhere. Only the codec that wrote a document knows its format.
@@ -42,11 +42,11 @@ class LookupResult(msgspec.Struct, frozen=True):
 
 Result = TypeVar("Result")
 Lookups: TypeAlias = Generator[Lookup, LookupResult, Result]
-"""Reads something, and looks up what it refers to on the way."""
+"""A reader that yields each `Lookup` it needs and is resumed with its result."""
 
 
 def read_alone(steps: Lookups[Result]) -> Result:
-    """Return what `steps` reads where nothing is stored."""
+    """Return the result of `steps` without any stored documents."""
     try:
         next(steps)
         while True:

@@ -1,6 +1,6 @@
 """The table of client APIs and their routes.
 
-Rule: an API is a row of `APIS`; its paths and headers are known nowhere else. A route that requires a header comes
+Rule: an API is a row of `APIS`; its paths and headers are defined only there. A route that requires a header comes
 before one for the same path that does not.
 """
 

@@ -166,7 +166,7 @@ TOOL_SEARCH_PREFIX = "tool_search_tool_"
 
 
 def read_client_tool(tool: dict[str, JSON], path: str) -> Tool | None:
-    """Read a tool that the client runs; None if it is none. Raises `RequestError`."""
+    """Read a tool that the client runs; None for any other tool. Raises `RequestError`."""
     kind = str(tool["type"])
     row = next((row for prefix, row in _CLIENT_TOOLS.items() if kind.startswith(prefix)), None)
     if row is None or kind.startswith(TOOLSET_PREFIX):

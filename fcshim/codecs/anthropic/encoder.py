@@ -144,7 +144,7 @@ class MessagesEncoder:
         self._arguments = BufferedArguments()  # of the open tool use
         self._outcomes = CallOutcomes()
         self._voided = False  # the open block is that of a truncated call, and no other one may open
-        self._followed = False  # the reply went on after it; that is left out
+        self._followed = False  # the reply continued after it; the continuation is left out
         self._web_tool_uses: list[WebToolUse] = []
         self._stopped = False
         self._done = False
@@ -284,7 +284,7 @@ class MessagesEncoder:
             return Error("model_output_error", call_error_message(event.error))
         self._write_arguments(rest or "", out)
         self._voided = event.error is not None
-        if not self._voided:  # else nothing may follow: eager runners run a call once another block opens
+        if not self._voided:  # otherwise no block may follow: eager runners run a call once another block opens
             self._close_block(out)
         return None
 

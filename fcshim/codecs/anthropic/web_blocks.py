@@ -1,7 +1,7 @@
 """The blocks of the provider's web tools, for calls that the proxy ran.
 
-Rule: a call is two blocks, the use and its result; a failure is a result with the API's error code. What the API
-encrypts, for itself to read later, is the Base64 of the excerpt: clients only send it back.
+Rule: a call is two blocks, the use and its result; a failure is a result with the API's error code. Fields that the API
+encrypts for its own later use hold the Base64 of the excerpt; clients only send them back.
 """
 
 import base64

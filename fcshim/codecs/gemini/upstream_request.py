@@ -1,8 +1,8 @@
 """The request for an upstream that speaks the Gemini API.
 
 Rule: it always asks for server-sent events. Schemas are sent as `parametersJsonSchema`; a function response is always
-an object. The first call of a turn carries its thought signature, or the one that Google documents for calls without:
-Gemini 3 rejects a call without any.
+an object. The first call of a turn carries its thought signature, or the one that Google documents for calls without a
+signature, which Gemini 3 rejects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ def write_request(request: Request) -> UpstreamRequest:
 
 
 def _model_path(model: str) -> str:
-    """Return a model's name for the path, which it must not lead out of. Raises `RequestError`."""
+    """Return a model's name for the path. Raises `RequestError` for a name that would leave the path of models."""
     if {".", ".."} & set(model.split("/")):
         raise RequestError(f"model: expected a name, got the path {model[:80]!r}", param="model")
     return quote(model.removeprefix("models/"), safe="/:@")

@@ -1,7 +1,8 @@
 """Embeddings in Ollama's API, served by an upstream with OpenAI's.
 
 Rule: the numbers of a vector stay as the upstream wrote them. `truncate`, `options` and `keep_alive` have no
-counterpart there; without any input there are no embeddings, for which nobody is asked (the request loads the model).
+counterpart there; a request without input loads the model: the reply has no embeddings, and no upstream request is
+made.
 """
 
 import msgspec
@@ -14,7 +15,7 @@ OLDER_PATH = "/api/embeddings"
 
 
 class EmbeddingRequest(msgspec.Struct, frozen=True):
-    """A client's request. `older`: it came to the older endpoint, whose answer has another form."""
+    """A client's request. `older`: it came to the older endpoint, whose response has another form."""
 
     model: str
     inputs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What Ollama's clients can query about models: the list, one model's details, the version.
+"""Writes what Ollama's clients can query about models: the list, one model's details, the version.
 
 Rule: names, sizes and context lengths are the upstream's if it reports them. Every model is listed as capable of tools,
 because with fcshim every model is.

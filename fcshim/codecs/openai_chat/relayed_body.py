@@ -1,8 +1,8 @@
-"""A request without tools, as every server of the Chat API takes it.
+"""Rewrites a request without tools so that every server of the Chat API accepts it.
 
-Rule: only what means the same is written in another way, because strict servers refuse it: null and empty fields, the
-companions of tools that are not there, the role `developer`, text in parts. Every other value keeps its bytes, and a
-body that has nothing of this stays as it is.
+Rule: only what strict servers refuse is rewritten, without a change of meaning: null and empty fields, fields that
+accompany tools although there are none, the role `developer`, text in parts. Every other value keeps its bytes, and a
+body without any of these is unchanged.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ _COMPANIONS = frozenset(["tool_choice", "parallel_tool_calls", "function_call"])
 _LISTS = _TOOL_FIELDS | {"stop"}
 """Fields of the request for which an empty list means nothing; some servers want at least one item."""
 _SEPARATOR = "\n"
-"""What llama.cpp and vLLM write between the text parts of a message."""
+"""The text that llama.cpp and vLLM insert between the text parts of a message."""
 
 
 def relayed_body(body: bytes) -> bytes:

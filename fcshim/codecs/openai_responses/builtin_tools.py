@@ -1,8 +1,8 @@
 """Tools of the API that come without a schema: those that the client runs, and those that the provider runs.
 
 Rule: a tool that the client runs is a row: a function for the model, named after the tool's type, and an item type of
-its own for the client. A call is converted only if its arguments fit the item, so that no client runs half a call.
-Every other type runs at the provider.
+its own for the client. A call is converted only if its arguments fit the item, so that no client runs an incomplete
+call. Every other type runs at the provider.
 """
 
 import json
@@ -126,7 +126,7 @@ BUILTIN_OUTPUTS = {f"{tool.call_type}_output": name for name, tool in BUILTIN_TO
 
 
 def read_builtin_tool(tool: dict[str, JSON], path: str) -> Tool | None:
-    """Read a tool that the client runs; None if it is none. Raises `RequestError`."""
+    """Read a tool that the client runs; None for any other tool. Raises `RequestError`."""
     kind = str(tool.get("type"))
     row = BUILTIN_TOOLS.get(kind)
     if row is None or not _runs_at_client(tool, path):

@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(StoredResponse).decode
 
 
 def read_stored(document: bytes) -> StoredResponse | None:
-    """Read a stored exchange; None for one of another release, which counts as not stored."""
+    """Read a stored exchange; None for the format of another release, which counts as not stored."""
     try:
         return _decode(document)
     except msgspec.MsgspecError:

@@ -23,7 +23,7 @@ _PART_DEFAULTS: dict[JSON, dict[str, JSON]] = {
     "output_text": {"annotations": [], "logprobs": []},
     "input_image": {"detail": "auto"},
 }
-"""Fields that parts have in a list, and that clients may leave out of a request."""
+"""Fields that parts have in a list, and that clients may omit in a request."""
 
 
 def store_response(request: Request, identity: ReplyIdentity, response: dict[str, JSON]) -> None:
