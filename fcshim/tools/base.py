@@ -22,9 +22,9 @@ SubjectKind: TypeAlias = Literal["text", "command", "path", "url"]
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """What a call would make of an existing file: its whole text, `before` and `after`.
+    """The change that a call would make to an existing file: its text `before` (None if it is not text) and `after`.
 
-    `before` is None if that is not text. `arguments`: the parameters that `after` shows completely.
+    `arguments`: the parameters that `after` shows completely.
     """
 
     path: str
@@ -37,11 +37,11 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
     `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
-    `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result
-    take the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission
-    rules match, read as `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask
-    rules with a pattern hold for this tool too. `parallel` false: it never runs beside another tool that is not
-    parallel. `warnings`: what every call risks, as verb phrases. `change` returns what a call would make of an
+    `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result take
+    the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
+    match, read as `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask rules with a
+    pattern hold for this tool too. `parallel` false: it never runs beside another tool that is not parallel.
+    `warnings`: what every call risks, as verb phrases. `change` returns the change that a call would make to an
     existing file, and raises `ToolError` if the call would fail.
     """
 
@@ -78,7 +78,7 @@ def _permit(_: Path) -> bool:
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """What a tool knows about its call: its id, a callback for progress, which files a search may open."""
+    """The context of one call: its id, a callback for progress, and which files a search may open."""
 
     call_id: str = ""
     report: Callable[[ToolProgress], None] = _ignore

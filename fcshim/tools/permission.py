@@ -34,7 +34,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     """A call that the user has to approve or refuse.
 
     `scope` says for which calls the decision can be remembered, `warnings` what the call risks, each as a verb phrase,
-    `change` what it would make of a file.
+    `change` the change that it would make to a file.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Permissions:
         self.restrictions = ()
 
     def offers(self, tool: AnyTool) -> bool:
-        """Return whether any call of a tool could run: what cannot is not offered to the model."""
+        """Return whether any call of a tool could run; other tools are not offered to the model."""
         name, traits = tool.definition.name, tool.traits
         if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
             return False
@@ -109,7 +109,7 @@ class Permissions:
             return _RESTRICTED_REFUSAL
         if verdict != "ask" and (verdict == "allow" or self.runs_unasked(traits)):
             return None
-        # A question that a rule asked for, or about one command, is about these arguments alone.
+        # If a rule requires the question, or it is about one command, the decision holds for these arguments only.
         exact = verdict == "ask" or bool(traits.subject and traits.sensitivity == "ask")
         answer = await self._decide(name, arguments, traits, exact=exact)
         return None if answer.allowed else answer.reason or _USER_REFUSAL
@@ -161,7 +161,7 @@ def _warnings(traits: Traits, arguments: Mapping[str, JSON]) -> tuple[str, ...]:
 
 
 def _with_change(request: PermissionRequest) -> PermissionRequest:
-    """Return the request with what the call would make of a file, or why it will fail."""
+    """Return the request with the change that the call would make to a file, or why it will fail."""
     if request.traits.change is None:
         return request
     try:

@@ -1,4 +1,4 @@
-"""Starts and controls the reaper, the process that ends our child processes if we die before we can.
+"""Starts and controls the reaper, the process that ends our child processes if this process dies first.
 
 Rule: the reaper runs before the first child process, and learns of each process group as soon as it exists. Each child
 carries a mark in its environment, so that a child that was never reported is found too.
@@ -24,7 +24,10 @@ _CLOSE_SECONDS = 3.0
 
 
 class ProcessGuard:
-    """Ends our child processes when we die. Close it after the last child, or use it as a context manager."""
+    """Ends our child processes when this process dies.
+
+    Close it after the last child, or use it as a context manager.
+    """
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(12)
@@ -47,7 +50,7 @@ class ProcessGuard:
         await self.aclose()
 
     def add_group(self, group: int) -> None:
-        """Have the reaper end this process group when we die."""
+        """Have the reaper end this process group when this process dies."""
         self._send(b"+%d\n" % group)
 
     def remove_group(self, group: int) -> None:
@@ -71,7 +74,7 @@ class ProcessGuard:
             )
 
     async def aclose(self) -> None:
-        """Tell the reaper to end the remaining processes and itself, and wait for it."""
+        """Make the reaper end the remaining processes and itself, and wait for it."""
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return

@@ -1,11 +1,11 @@
-"""The reaper: a process that ends our child processes after our death, whatever its cause.
+"""The reaper: a process that ends the child processes of its parent after the parent's death, whatever its cause.
 
-Rule: standard library only, run as a script, so that it starts in some 15 ms and does not fail when we do. It reads
-lines from standard input: `+123` adds a process group, `-123` removes one, `.` announces an orderly end.
+Rule: standard library only, run as a script, so that it starts in some 15 ms and does not fail with the parent. It
+reads lines from standard input: `+123` adds a process group, `-123` removes one, `.` announces an orderly end.
 
 SIGKILL cannot be caught, but when a process dies its pipes close, so the reader at the other end learns of the death at
 once. Process groups find the descendants of a child process. A process that left its group (a daemon), or whose start
-was not reported before our death, is found by a mark in its environment, which children inherit: Linux shows it in
+was not reported in time, is found by a mark in its environment, which children inherit: Linux shows it in
 `/proc/PID/environ`.
 """
 
@@ -23,14 +23,14 @@ SHUTDOWN = b"."
 GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL: enough to write a file, and no caller waits for a result any more."""
 _PARENT_CHECK = 1.0
-"""Seconds between checks of the parent's pid: a fork of the parent may hold our pipe open after its death."""
+"""Seconds between checks of the parent's pid: a fork of the parent may hold the pipe open after its death."""
 _FINAL_SWEEPS = 3
 """Searches for remaining processes: a process between fork and exec has no mark yet."""
 _SWEEP_PAUSE = 0.1
 
 
 def main(mark: str, parent: int) -> None:
-    """Track the process groups until the parent is gone, then end them."""
+    """Track the process groups until the parent has ended, then end them."""
     groups, orderly = _read_groups(parent)
     if orderly and not survivors(groups, mark):
         return
@@ -43,7 +43,7 @@ def main(mark: str, parent: int) -> None:
 
 
 def _read_groups(parent: int) -> tuple[set[int], bool]:
-    """Read lines until the parent is gone; return the remaining groups, and whether it announced its end."""
+    """Read lines until the parent has ended; return the remaining groups, and whether it announced its end."""
     groups: set[int] = set()
     orderly = False
     rest = b""
@@ -70,7 +70,7 @@ def _wait_until_gone(groups: set[int], mark: str) -> None:
 
 
 def send_signal(groups: Collection[int], processes: Iterable[int], signal_number: int) -> None:
-    """Send a signal to groups and to single processes; skip those that are gone or not ours."""
+    """Send a signal to groups and to single processes; skip those that have ended or belong to another user."""
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal_number)

@@ -1,7 +1,7 @@
 """A Python signature as a tool's parameters: their JSON Schema, and the conversion of JSON to Python values.
 
-Rule: a parameter's type comes from its annotation; its description from what stands in `Annotated`, else from the
-docstring. pydantic's `Field` may stand in `Annotated` or be the default.
+Rule: a parameter's type comes from its annotation; its description from the metadata in `Annotated`, else from the
+docstring. pydantic's `Field` may be in `Annotated` or the default.
 """
 
 import difflib
@@ -133,7 +133,7 @@ def _without_null(schema: dict[str, JSON], default: JSON) -> dict[str, JSON]:
 
 
 def _description(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
-    """Return what describes the parameter rather than its type: what stands in `Annotated`, else in the docstring."""
+    """Return the description of the parameter rather than of its type: from `Annotated`, else from the docstring."""
     metadata = _metadata(parameter)
     written = [each if isinstance(each, str) else getattr(each, "description", None) for each in metadata]
     texts = [text for text in (*written, descriptions.get(parameter.name)) if isinstance(text, str) and text]

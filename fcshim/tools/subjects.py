@@ -1,4 +1,4 @@
-"""What a call is about, as permission rules see it: a command, a path, a URL, or plain text.
+"""The subject of a call that permission rules match: a command, a path, a URL, or plain text.
 
 Rule: an allow rule must cover all of a subject; a deny or ask rule applies if any reading of the subject matches, and
 None says that this cannot be known. Paths are resolved and commands are parsed before they are compared.
@@ -23,12 +23,12 @@ _SUBSTITUTION = re.compile(r"[`<>\\]|\$[({]")
 _ANY_FOLDERS = re.compile(r"/\*\*/")
 """`a/**/b` means `a/b` too; `*` alone matches any number of folders."""
 _MAX_ARGUMENTS = 100
-"""Arguments of an unknown program that are looked at."""
+"""Arguments of an unknown program that are compared with a rule."""
 _WILDCARD = re.compile(r"[*?[]")
 
 
 class Subject(Protocol):
-    """What a call is about."""
+    """The subject of a call."""
 
     def covered_by(self, pattern: str) -> bool:
         """Return whether an allow rule's pattern covers all of it."""
@@ -38,7 +38,7 @@ class Subject(Protocol):
 
 
 class TextSubject:
-    """A text that may be a command line of somebody's own tool: each of its parts counts."""
+    """A text that may be a command line of a custom tool: each of its parts counts."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -200,7 +200,7 @@ def _after_options(texts: Sequence[str]) -> Iterator[int]:
 
 
 def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
-    """Return whether a program that we do not know has a matching command among its arguments: `launcher -x rm y`."""
+    """Return whether an unknown program has a matching command among its arguments: `launcher -x rm y`."""
     if not words or not may_run_arguments(program_name(words[0].text)):
         return False
     texts = [word.text for word in words[1:_MAX_ARGUMENTS]]

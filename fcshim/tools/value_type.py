@@ -22,9 +22,9 @@ _DATA_KEYWORDS = frozenset({"default", "enum", "const", "examples", "required"})
 _NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
 """Keywords whose values have schemas by name; the names are not keywords."""
 _DROPPED = frozenset({"title", "discriminator"})
-"""Keywords that say nothing to a model; a discriminator refers to definitions that are inlined."""
+"""Keywords that do not help a model; a discriminator refers to definitions that are inlined."""
 _ANNOTATIONS = frozenset({"description", "default", "examples", "deprecated"})
-"""Keywords that stand beside a reference and then override those of its target."""
+"""Keywords beside a reference, which override those of its target."""
 _MAX_MISTAKES = 20
 """Mistakes of one value that are named: a model corrects a few at a time."""
 

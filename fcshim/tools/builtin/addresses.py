@@ -53,9 +53,9 @@ def _is_public_v6(address: IPv6Address) -> bool:
 _RESERVED_V4 = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))
 """IETF protocol assignments, the retired 6to4 relays, and the platform service inside every Azure machine."""
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All that is assigned. Python calls addresses outside it global too: ::127.0.0.1, fec0::1, 64:ff9b:1::7f00:1."""
+"""All assigned global addresses. Python calls others global too: ::127.0.0.1, fec0::1, 64:ff9b:1::7f00:1."""
 _DOCUMENTATION = ipaddress.IPv6Network("3fff::/20")
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
-"""What stands before the IPv4 address in an ISATAP interface identifier (RFC 5214, 6.1)."""
+"""The bits before the IPv4 address in an ISATAP interface identifier (RFC 5214, 6.1)."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """The well-known prefix of RFC 6052; the last 32 bits are an IPv4 address."""

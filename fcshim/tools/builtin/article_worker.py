@@ -10,7 +10,7 @@ import re
 import sys
 
 MIN_ARTICLE = 200
-"""Characters of an article; with less the page is taken for a list or a form, and is converted whole."""
+"""Least characters of an article; a page with a shorter one is treated as a list or a form, and converted whole."""
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 

@@ -1,8 +1,8 @@
 """Runs a command to its end or its time limit.
 
 Rule: the command leads its own process group, which is killed when the command exits, times out or is cancelled, and
-when we die. Only so much of the output is kept, but all of it is read, so that the command never blocks on a full
-pipe.
+when this process dies. A limited part of the output is kept, but all of it is read, so that the command never blocks on
+a full pipe.
 """
 
 import asyncio

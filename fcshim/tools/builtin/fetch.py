@@ -28,7 +28,7 @@ _HEADERS = {
 _CHARSET = re.compile(rb"<meta[^>]{0,100}charset\s*=\s*[\"']?([A-Za-z0-9_-]{1,40})")
 
 _NO_CHARSETS = frozenset({"idna", "punycode", "undefined"})
-"""Python's codecs for names and for nothing: 400 KB of punycode take 35 s, with the event loop held."""
+"""Python's codecs that are not for text of pages: 400 KB of punycode block the event loop for 35 s."""
 
 
 class WebPage(msgspec.Struct, frozen=True):

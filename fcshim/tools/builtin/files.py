@@ -25,7 +25,7 @@ from fcshim.tools.result import ToolResult
 READ_LIMIT = 128 * 1024
 """Characters of one read: more than any model reads well."""
 _HINT_SIZE = 1_000
-"""Characters that a hint beside them may take."""
+"""Characters that an appended hint may take."""
 FILE_LIMIT = 10 * 2**20
 """Bytes of a file; a larger one can only be read in parts, and not be edited."""
 _IMAGE_LIMIT = 5 * 2**20
@@ -109,7 +109,7 @@ class Files:
         return f"Replaced {count} {'place' if count == 1 else 'places'} in {path}."
 
     def _change_by_write(self, arguments: Mapping[str, JSON]) -> FileChange | None:
-        """Return what a call of Write makes of a file; None if it makes a new one."""
+        """Return the change that a call of Write makes to a file; None if it creates one."""
         path = str(arguments["path"])
         file = self._workspace.resolve(path)
         with _tool_errors(path):
@@ -122,7 +122,7 @@ class Files:
         return FileChange(path, _decoded(data), str(arguments["content"]), ("content",))
 
     def _change_by_edit(self, arguments: Mapping[str, JSON]) -> FileChange:
-        """Return what a call of Edit makes of a file."""
+        """Return the change that a call of Edit makes to a file."""
         path, old, new = (str(arguments[name]) for name in ("path", "old_string", "new_string"))
         before = _text_to_edit(self._workspace.existing_file(path), path)
         after, _ = _replace_text(before, path, old, new, replace_all=bool(arguments.get("replace_all")))
@@ -170,7 +170,7 @@ def _read_image(file: Path) -> ToolResult:
 
 
 def _text_to_edit(file: Path, path: str) -> str:
-    """Return the text of a file. Raises `ToolError` if it is too large, or no text."""
+    """Return the text of a file. Raises `ToolError` if it is too large, or not text."""
     with _tool_errors(path):
         if file.stat().st_size > FILE_LIMIT:
             raise ToolError(f"{path} is too large to edit.")
@@ -186,7 +186,10 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _replace_text(text: str, path: str, old: str, new: str, *, replace_all: bool) -> tuple[str, int]:
-    """Return the text with a piece of it replaced, and how often. Raises `ToolError` if that is not as asked for."""
+    """Return the text with a piece of it replaced, and how often.
+
+    Raises `ToolError` if the piece does not match as asked.
+    """
     old, new = _match_line_endings(text, old, new)
     count = text.count(old) if old else 0
     if not old or old == new:

@@ -43,7 +43,7 @@ _RESULT_LISTS = ("results", "data", "items", "organic", "organic_results", "webP
 _TITLES = ("title", "name")
 _URLS = ("url", "link", "href")
 _EXCERPTS = ("content", "description", "snippet", "excerpt", "body", "text")
-"""What services call the parts of their results."""
+"""The names that services use for the parts of their results."""
 
 
 def _tavily(url: str, key: str, query: str, count: int) -> httpx.Request:

@@ -1,4 +1,4 @@
-"""What a shell command runs, as far as it can be read: plain lines exactly, everything else by a parser of Bash.
+"""Finds what a shell command runs: plain lines are read exactly, everything else with a parser of Bash.
 
-Rule: what is not known is reported as unknown, and permission rules turn that into a question.
+Rule: what cannot be determined is reported as unknown, and permission rules then ask the user.
 """

@@ -1,7 +1,7 @@
 """Programs and options that execute other programs.
 
-Rule: a guard's tables: what is listed here is asked about. A program that is not listed can still run others
-(`make`, `npm test`): a rule that allows such a program allows what it runs.
+Rule: what is listed in these tables needs approval. A program that is not listed can still run others (`make`, `npm
+test`): a rule that allows such a program allows what it runs.
 """
 
 import re
@@ -199,7 +199,7 @@ _HARMLESS_LEADING = {
     "--icase-pathspecs --no-optional-locks --no-lazy-fetch --no-advice --version --help -v -h --html-path --man-path "
     "--info-path"
 }
-"""The leading options that execute nothing and take no value; another one may hide where the subcommand is."""
+"""The leading options that execute nothing and take no value; after any other, the subcommand's position is unknown."""
 _VALUE_OPTIONS = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--prefix"})
 _SEDS = frozenset({"sed", "gsed"})
 _EXECUTING_TEXTS = {
@@ -210,7 +210,7 @@ _EXECUTING_TEXTS = {
     "git": re.compile(r"\A(?:ext|fd)::"),
     "go": re.compile(r"-extld|-extar|-compiler"),
 }
-"""What makes an argument execute something, for programs that say it otherwise than by an option."""
+"""Texts in an argument with which it executes something, for programs that do not use an option for that."""
 
 
 def is_interpreter(name: str) -> bool:
@@ -290,7 +290,7 @@ def _is_unknown_leading(program: str, word: ShellWord) -> bool:
 
 
 def _may_be_option(word: ShellWord) -> bool:
-    """Return whether the shell may make an option of a word: `*` of a file name, `$x` of anything."""
+    """Return whether the shell may expand a word to an option: `*` to a file name, `$x` to anything."""
     return not word.known and not word.text.startswith(("-", "/", "./")) and not word.source[:1].isalnum()
 
 

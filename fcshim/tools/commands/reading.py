@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_LENGTH = 4_000
 """Characters that are parsed, over all scripts inside scripts; the parser is quadratic in some of them."""
 MAX_PIPES = 100
-"""Pipe signs that are parsed: 4,000 characters of `a|` take 0.2 s, with the interpreter held."""
+"""Pipe signs that are parsed: 4,000 characters of `a|` hold the interpreter for 0.2 s."""
 MAX_COMMANDS = 300
 """Commands of one line, those inside others included."""
 MAX_WORDS = 3_000
@@ -63,14 +63,14 @@ _BLANK = re.compile(r"\s")
 _QUERIES = frozenset({"-v", "-V"})
 """Options of `command` with which it only names a program."""
 _PLACES = frozenset({"-C", "--git-dir", "--work-tree", "--directory"})
-"""Options that are listed because of the folder that they name: what runs there is no other command."""
+"""Options that are listed because they name a folder; they do not execute another command."""
 _MAX_CLUSTER = 8
 """Characters of an option in which the letters before its value may stand."""
 _RESERVED = frozenset({"!", "{", "(", "time", "coproc", "then", "do", "else", "elif", "if", "while", "until"})
 """Words of the shell's syntax that a command follows."""
 _ARITHMETIC = re.compile(r"\(\(|\$\[|\[\[|\blet\b|\b(?:declare|typeset|local)\s+-\w*i")
 _SUBSCRIPT = re.compile(r"\[[^]]*(?:\$\(|`)")
-"""What arithmetic runs in the value of a variable: `x='a[$(rm y)]'; ((x))`."""
+"""A substitution that arithmetic executes in the value of a variable: `x='a[$(rm y)]'; ((x))`."""
 _READ_OPTIONS = frozenset({"find", "fd", "fdfind"})
 """Programs whose executing options hold a command as words, which is read."""
 _SUBSTITUTION = re.compile(r"\$\(|`")

@@ -1,8 +1,7 @@
 """Finds risks in a shell command, as far as its words show them.
 
-Rule: a guard rail, not a security boundary: a command can hide what it does, so the protection is the permission to
-run it. Destructive commands without a possible purpose are refused; risky ones get warnings, which the user reads
-first.
+Rule: this is not a security boundary, since a command can hide what it does; only the permission to run it protects.
+Destructive commands without a possible purpose are refused; risky ones get warnings, which the user reads first.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Which scripts of sed only edit text.
+"""Distinguishes scripts of sed that only edit text.
 
-Rule: what is not certainly harmless counts as executing: sed's `e` runs programs and its `w` writes files, and where a
-command begins depends on every delimiter before it.
+Rule: a script that is not certainly harmless counts as executing: sed's `e` runs programs and its `w` writes files, and
+where a command begins depends on every delimiter before it.
 """
 
 import re
@@ -31,7 +31,7 @@ _OPTION = re.compile(
 )
 _EXPRESSION = re.compile(r"(?:-[nErsuz]*e|--expression(?:=|\Z))(.*)", re.DOTALL)
 _MAX_SCRIPT = 500
-"""Characters; a longer script is asked about."""
+"""Characters; a longer script needs approval."""
 
 
 def executing_sed_words(arguments: Sequence[ShellWord]) -> Iterator[ShellWord]:

@@ -1,4 +1,4 @@
-"""The words of one command of a shell, and what the first of them is.
+"""Reads the words of one shell command: the assignments before it, and the name of its program.
 
 Rule: a word whose value depends on the shell (an expansion, a pattern, braces) is not `known`.
 """
