@@ -1,9 +1,9 @@
 """The connection to one server: connects, calls tools, reconnects.
 
 Rule: `run` drives the connection in one task; a failure of the server becomes a state and an error, never an exception.
-A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. What
-older servers expect is tried after a failure, and remembered once it works. The table of transitions is complete; any
-other transition is a bug.
+A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. After a
+failure the modes of older servers are tried; the one that works is remembered. The table of transitions is complete;
+any other transition is a bug.
 
     configured -> connecting -> initialising -> ready
                       ^              |            |
@@ -121,15 +121,15 @@ class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """Between two pings of an idle server."""
 
 
-class _Way(msgspec.Struct, frozen=True, kw_only=True):
-    """A way to connect: over the older HTTP transport, with the handshake of the protocols before 2026."""
+class _ConnectMode(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server needs to be connected: the older HTTP transport, the handshake of the protocols before 2026."""
 
     sse: bool
     handshake: bool
 
     @property
     def name(self) -> str:
-        """The way's name in the file of pins; empty for the usual one."""
+        """The mode's name in the file of pins; empty for the usual one."""
         return " ".join(filter(None, ("sse" * self.sse, "handshake" * self.handshake)))
 
 
@@ -174,7 +174,7 @@ class Connection:
         self._active_calls = 0
         self._tools: tuple[Tool, ...] = ()
         self._changed_tools: tuple[str, ...] = ()
-        self._way = self._remembered_way()
+        self._mode = self._remembered_mode()
         self._was_ready = False  # in the current attempt
         self._timed_out = False
         self._resource_changes: dict[str, asyncio.Event] = {}
@@ -355,20 +355,20 @@ class Connection:
     async def _connect(self) -> None:
         """Connect, and stay until the connection is lost."""
         self._set_state(ConnectionState.CONNECTING)
-        first = error = await self._connect_in(self._way)
-        while (way := self._next_way()) is not None:
-            self._way = way
-            error = await self._connect_in(way)
+        first = error = await self._connect_in(self._mode)
+        while (mode := self._next_mode()) is not None:
+            self._mode = mode
+            error = await self._connect_in(mode)
         if not self._was_ready:
-            error = first if self._way.sse else error  # of what the settings ask for
-            self._way = self._configured_way()
+            error = first if self._mode.sse else error  # the error of the configured mode
+            self._mode = self._configured_mode()
         if not self._closing:
             self.error = error
 
-    async def _connect_in(self, way: _Way) -> str:
-        """Connect in one way, and stay until the connection is lost; return why it ended."""
+    async def _connect_in(self, mode: _ConnectMode) -> str:
+        """Connect in one mode, and stay until the connection is lost; return why it ended."""
         self._was_ready = False
-        self._last_link = link = Link(self.server, self._guard, self._logins, sse=way.sse, on_open=self._on_open)
+        self._last_link = link = Link(self.server, self._guard, self._logins, sse=mode.sse, on_open=self._on_open)
         failure: BaseException = TimeoutError()
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
@@ -381,61 +381,66 @@ class Connection:
         self._timed_out = isinstance(failure, TimeoutError)
         return describe_error(failure, link.diagnostics())
 
-    def _configured_way(self) -> _Way:
+    def _configured_mode(self) -> _ConnectMode:
         transport = self.server.transport
         sse = isinstance(transport, HttpTransport) and transport.sse
-        return _Way(sse=sse, handshake=self.server.handshake)
+        return _ConnectMode(sse=sse, handshake=self.server.handshake)
 
-    def _remembered_way(self) -> _Way:
-        words, configured = self._pins.way(self.server).split(), self._configured_way()
+    def _remembered_mode(self) -> _ConnectMode:
+        words, configured = self._pins.connect_mode(self.server).split(), self._configured_mode()
         http = isinstance(self.server.transport, HttpTransport)
-        return _Way(
+        return _ConnectMode(
             sse=configured.sse or (http and "sse" in words), handshake=configured.handshake or "handshake" in words
         )
 
-    def _next_way(self) -> _Way | None:
-        """Return the way to try after a failure: that of older servers, first the transport, then the handshake."""
-        link, way = self._last_link, self._way
+    def _next_mode(self) -> _ConnectMode | None:
+        """Return the mode to try after a failure: with the older transport, then with the older handshake."""
+        link, mode = self._last_link, self._mode
         if link is None or self._was_ready or self._closing or self._timed_out:
             return None  # a server that does not answer gets the handshake in the same attempt
         if link.wants_sse:
-            return msgspec.structs.replace(way, sse=True)
-        return msgspec.structs.replace(way, handshake=True) if link.opened and not way.handshake else None
+            return msgspec.structs.replace(mode, sse=True)
+        return msgspec.structs.replace(mode, handshake=True) if link.opened and not mode.handshake else None
 
     async def _hold_connection(self, link: Link) -> None:
-        watch = ConnectionMonitor(
+        monitor = ConnectionMonitor(
             link,
             set_tools=self._set_tools,
             is_busy=lambda: self._active_calls > 0,
             ping_interval=self._timeouts.ping,
             on_resource=self._on_resource,
         )
-        client = Client(
-            link.target,
-            client_info=Implementation(name="fcshim", version=version("fcshim")),
-            message_handler=watch.on_message,
-            sampling_callback=self._sampling,
-            elicitation_callback=self._elicitation,
-            list_roots_callback=_roots_callback(self._roots) if self._roots else None,
-            mode="legacy" if self._way.handshake else "auto",
-            cache=None,  # a list that is read again after a change must not come from the SDK's cache
-        )
-        async with client:
+        async with self._new_client(link, monitor) as client:
             self._on_open()
             self._left_out = link.left_out
             tools = await list_tools(client)
             self.has_resources = await _lists_resources(client)
             self._set_tools(tools)
-            if self._scope is not None:
-                self._scope.deadline = math.inf
-            self._client, self._link, self.error = client, link, ""
-            self._was_ready = True
-            self._pins.remember_way(self.server, self._way.name)
-            self._set_state(ConnectionState.READY)
+            self._on_ready(client, link)
             ready_since = self._now()
-            await watch.run(client)
+            await monitor.run(client)
             if self._now() - ready_since > _STABLE_SECONDS:
                 self._backoff.reset()
+
+    def _new_client(self, link: Link, monitor: ConnectionMonitor) -> Client:
+        return Client(
+            link.target,
+            client_info=Implementation(name="fcshim", version=version("fcshim")),
+            message_handler=monitor.on_message,
+            sampling_callback=self._sampling,
+            elicitation_callback=self._elicitation,
+            list_roots_callback=_roots_callback(self._roots) if self._roots else None,
+            mode="legacy" if self._mode.handshake else "auto",
+            cache=None,  # a list that is read again after a change must not come from the SDK's cache
+        )
+
+    def _on_ready(self, client: Client, link: Link) -> None:
+        if self._scope is not None:
+            self._scope.deadline = math.inf
+        self._client, self._link, self.error = client, link, ""
+        self._was_ready = True
+        self._pins.remember_connect_mode(self.server, self._mode.name)
+        self._set_state(ConnectionState.READY)
 
     def _on_open(self) -> None:
         if self._state is ConnectionState.CONNECTING:

@@ -21,7 +21,7 @@ from mcp.types import (
 from fcshim.messages import Content, MediaPart, Part, TextPart
 
 _MEDIA = ("image/", "audio/", "application/pdf")
-"""Types of binary resources that models take; others are named with their size."""
+"""Types of binary resources that models accept; others are described with their size."""
 
 
 def to_parts(blocks: Iterable[ContentBlock]) -> Content:
@@ -44,7 +44,7 @@ def block_parts(block: ContentBlock) -> list[Part]:
 
 
 def resource_parts(contents: TextResourceContents | BlobResourceContents) -> list[Part]:
-    """Convert the contents of a resource: its address, then what it holds."""
+    """Convert the contents of a resource: its address, then its content."""
     title = f"[Resource: {contents.uri}]"
     if isinstance(contents, TextResourceContents):
         return [TextPart(f"{title}\n{contents.text}")]

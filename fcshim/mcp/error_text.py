@@ -8,14 +8,14 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 from pydantic import ValidationError
 
-_SAYS_NOTHING = frozenset({"Connection closed", "Not Found", "Server returned an error response"})
-"""Messages of the SDK that stand for a cause which the diagnostics name."""
+_GENERIC_MESSAGES = frozenset({"Connection closed", "Not Found", "Server returned an error response"})
+"""Messages of the SDK that have no cause; the diagnostics have it."""
 _LIMIT = 600
 """Characters: enough for the last lines of a traceback."""
 
 
 def describe_error(error: BaseException, diagnostics: str = "") -> str:
-    """Describe an error; `diagnostics` is what the server's program left."""
+    """Describe an error; `diagnostics` is the exit code and standard error of the server's program."""
     cause = root_cause(error)
     match cause:
         case FileNotFoundError(filename=filename) if filename:
@@ -29,7 +29,7 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
         case OAuthFlowError():
             what = f"it needs a login ({cause}); run: fcshim tools login"
         case MCPError():
-            what = "" if diagnostics and cause.message in _SAYS_NOTHING else cause.message
+            what = "" if diagnostics and cause.message in _GENERIC_MESSAGES else cause.message
         case ValidationError():
             first, *_ = cause.errors()
             what = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"

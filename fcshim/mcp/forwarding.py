@@ -1,7 +1,7 @@
 """Forwards requests of the servers behind a gateway (to the model, to the user) to the gateway's client.
 
-Rule: a server's request reaches a client only while a call of that one client is running, and only if the client offers
-what is asked for; whether its model or its user answers, the client decides.
+Rule: a server's request reaches a client only while a call of that one client is running, and only if the client
+declares the capability; the client decides whether its model or its user answers.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class ClientForwarding:
 
     @contextlib.contextmanager
     def during_call(self, session: ServerSession, request_id: RequestId | None, *, stdio: bool) -> Iterator[None]:
-        """Note that a call of a client runs; `stdio`: its client is the only one."""
+        """Record that a call of a client is running; `stdio`: its client is the only one."""
         call = (session, request_id, stdio)
         self._calls.append(call)
         try:
@@ -86,12 +86,12 @@ class ClientForwarding:
         if not self._calls or not (len(self._calls) == 1 or all(stdio for _, _, stdio in self._calls)):
             return None
         session, request_id, _ = self._calls[-1]
-        able = session.can_send_request and session.check_client_capability(capability)
-        return (session, request_id) if able else None
+        can_answer = session.can_send_request and session.check_client_capability(capability)
+        return (session, request_id) if can_answer else None
 
 
-def _refusal(whom: str) -> ErrorData:
-    return ErrorData(code=INVALID_REQUEST, message=f"the client of fcshim mcp does not let servers ask its {whom}")
+def _refusal(asked: str) -> ErrorData:
+    return ErrorData(code=INVALID_REQUEST, message=f"the client of fcshim mcp does not let servers ask its {asked}")
 
 
 async def _answer(asked: Awaitable[_Result]) -> _Result | ErrorData:

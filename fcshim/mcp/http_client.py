@@ -15,7 +15,7 @@ from fcshim.events import JSON
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
 
 UNREACHABLE = "fcshim: unreachable"
-"""The data of errors that we made, not the server."""
+"""The data of errors that are made here, not by the server."""
 _TIMEOUT = httpx2.Timeout(30.0, read=None)
 """Seconds to connect and write. Reading has no limit: a call has its own timeout, and a stream may be silent."""
 _SESSION_HEADER = "mcp-session-id"

@@ -95,7 +95,7 @@ class Link:
 
     @property
     def wants_sse(self) -> bool:
-        """Whether the URL takes no POST at all, as one of the older HTTP transport."""
+        """Whether the URL accepts no POST at all, as with the older HTTP transport."""
         http = isinstance(self._transport_config, HttpTransport) and not self._transport_config.sse
         return http and not self._posts.accepted and self._posts.refused_with in _NO_POST
 
@@ -104,8 +104,8 @@ class Link:
         if self._process is None:
             return "" if self._posts.accepted else _status_text(self._posts.refused_with)
         code = self._process.child.process.returncode
-        by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
-        ended = "" if by_us else f"it ended with code {code}"
+        ended_by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
+        ended = "" if ended_by_us else f"it ended with code {code}"
         wrote = " ".join(self._process.stderr_tail.split())
         excerpt = wrote if len(wrote) <= _STDERR_EXCERPT else f"…{wrote[-_STDERR_EXCERPT:]}"
         return "; ".join(filter(None, (ended, excerpt and f"it wrote: {excerpt}")))

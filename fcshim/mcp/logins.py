@@ -38,7 +38,7 @@ class OAuthLogins:
         self._show = show
 
     def has_login(self, server: McpServerConfig) -> bool:
-        """Return whether the user has logged in to the server, or is about to."""
+        """Return whether the user has logged in to the server, or can log in now."""
         return self._show is not None or (self._folder / f"{server.identity}.json").exists()
 
     def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:

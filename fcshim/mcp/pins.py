@@ -1,7 +1,7 @@
 """Definitions of tools, each pinned when the tool is first seen.
 
 Rule: a server that changes a pinned definition is not used until the user approves; a new tool is pinned at once, and
-another program under the server's name starts without pins.
+another program under the same server name starts without pins.
 
 A description is an instruction to the model: a server may pass review and turn hostile later (CVE-2025-54136).
 """
@@ -30,8 +30,8 @@ _MAX_KEPT = 32 * 1024
 """Characters of a definition that is kept for a comparison; of a longer one only the digest is, to bound the file."""
 
 
-_WAYS = "ways"
-"""The member of the file that has the servers' ways; the others are named by digests."""
+_CONNECT_MODES = "ways"
+"""The member of the file with the servers' connect modes; the other members are named by digests."""
 
 
 class ToolChange(msgspec.Struct, frozen=True):
@@ -85,15 +85,15 @@ class Pins:
         self._pinned.setdefault(server.identity, {}).update({tool.name: _kept(definition(tool)) for tool in tools})
         self._write()
 
-    def way(self, server: McpServerConfig) -> str:
-        """Return the name of the way in which the server was last reached; empty for the usual one."""
-        return str(self._pinned.get(_WAYS, {}).get(server.identity, ""))
+    def connect_mode(self, server: McpServerConfig) -> str:
+        """Return the name of the mode in which the server was last connected; empty for the usual one."""
+        return str(self._pinned.get(_CONNECT_MODES, {}).get(server.identity, ""))
 
-    def remember_way(self, server: McpServerConfig, way: str) -> None:
-        """Remember in which way the server is reached: to find it out again would cost ten seconds at each start."""
-        if way != self.way(server):
+    def remember_connect_mode(self, server: McpServerConfig, mode: str) -> None:
+        """Remember the mode of a connected server: detecting it again would take ten seconds at each start."""
+        if mode != self.connect_mode(server):
             self._reload()
-            self._pinned.setdefault(_WAYS, {})[server.identity] = way
+            self._pinned.setdefault(_CONNECT_MODES, {})[server.identity] = mode
             self._write()
 
     def _reload(self) -> None:

@@ -1,6 +1,6 @@
-"""What servers offer besides tools: resources and prompts, for the user and for the model.
+"""Reads what servers offer besides tools: resources and prompts, for the user and for the model.
 
-Rule: reading is all that happens here; every list has an end, and a failure names the server. A binary resource keeps
+Rule: nothing is changed on a server; every list has a limit, and a failure names the server. A binary resource keeps
 its bytes and its type.
 """
 
@@ -136,7 +136,7 @@ class ServerOffers:
         return found
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> tuple[Message, ...]:
-        """Return a prompt's messages with the arguments in them."""
+        """Return the messages of a prompt with these arguments."""
         given = dict(arguments)
         result = await self._request(server, lambda client: client.get_prompt(name, given))
         return tuple(map(_message, result.messages))

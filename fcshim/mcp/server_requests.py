@@ -49,7 +49,7 @@ _STOP_REASONS = {"max_tokens": "maxTokens", "stop_sequence": "stopSequence"}
 
 
 class SamplingCallback:
-    """The SDK's callback for questions to the model; `for_server` makes one that names the server to who answers."""
+    """The SDK's callback for questions to the model; `for_server` makes one that passes the server's name on."""
 
     def __init__(self, ask: AskModel, model: str, server: str = "") -> None:
         self._ask = ask

@@ -40,7 +40,7 @@ class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's operator registered for us, instead of a registration at the first login.
+    """The OAuth client that a server's operator has registered for fcshim; without one, the first login registers one.
 
     `redirect_port` is that of the registered redirect URI, `http://127.0.0.1:PORT/callback`; None: the server takes any
     port of this machine (RFC 8252, 7.3). `auth_method` is how the secret is sent (RFC 7591, 2).
@@ -58,7 +58,7 @@ class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
 class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
     """A server at a URL; `sse` selects the older of the two HTTP transports, `oauth` means that it needs a login.
 
-    `oauth_client`: the client that is registered there for us.
+    `oauth_client`: the client that is registered there for fcshim.
     """
 
     url: str

@@ -164,22 +164,28 @@ async def _write_stdin(
     incoming: "MemoryObjectSendStream[SessionMessage | Exception]",
     not_sent_token: str,
 ) -> None:
-    pipe = process.child.process.stdin
-    assert pipe is not None
     async with outgoing:
         async for item in outgoing:
             message = item.message
             text = message.model_dump_json(by_alias=True, exclude_unset=True)
-            try:
-                if process.child.exited.is_set():
-                    raise BrokenPipeError
-                pipe.write(text.encode() + b"\n")
-                await pipe.drain()
-            except OSError:
-                if isinstance(message, JSONRPCRequest):
-                    error = ErrorData(code=INTERNAL_ERROR, message="the server has ended", data=not_sent_token)
-                    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                        await incoming.send(_error_message(message.id, error))
+            if not await _write_line(process, text) and isinstance(message, JSONRPCRequest):
+                error = ErrorData(code=INTERNAL_ERROR, message="the server has ended", data=not_sent_token)
+                with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await incoming.send(_error_message(message.id, error))
+
+
+async def _write_line(process: ServerProcess, text: str) -> bool:
+    """Write a line to the program; return false if the program has ended."""
+    pipe = process.child.process.stdin
+    assert pipe is not None
+    try:
+        if not process.child.exited.is_set():
+            pipe.write(text.encode() + b"\n")
+            await pipe.drain()
+            return True
+    except OSError:
+        pass
+    return False
 
 
 async def _read_stderr(process: ServerProcess) -> None:

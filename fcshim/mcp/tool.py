@@ -68,7 +68,10 @@ def _join_texts(parts: Iterable[Part]) -> Content:
 
 
 def _hint_warnings(hints: ToolAnnotations | None) -> tuple[str, ...]:
-    """Return what a server itself says that its tool may do. Silence says nothing: few servers annotate their tools."""
+    """Return the risks that a server declares for its tool.
+
+    Without annotations there are none: few servers annotate tools.
+    """
     if hints is None or hints.read_only_hint:
         return ()
     said = {

@@ -29,7 +29,7 @@ async def test_a_server_that_the_probe_breaks_gets_the_handshake_of_its_era(tmp_
 async def test_a_server_that_recovers_from_what_was_remembered_is_reached_again(tmp_path):
     pins = Pins(tmp_path / "pins.json")
     config = server()
-    pins.remember_way(config, "sse handshake")
+    pins.remember_connect_mode(config, "sse handshake")
     async with manager(config, pins=pins) as servers:
         (status,) = servers.status()
 
