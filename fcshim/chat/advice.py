@@ -1,4 +1,4 @@
-"""What to do after a turn has failed, for each kind of failure.
+"""Adds to the message of a failed turn what the user can do about it, for each kind of failure.
 
 Rule: a message says what happened, then what to do; advice goes only to users who can follow it.
 """
@@ -44,7 +44,7 @@ _CREDENTIALS = "credentials"
 
 
 _PLAIN_WORDS = {"the proxy's credentials": "the API key", "the upstream": "the endpoint"}
-"""Words of the proxy's messages, and what they are in a chat, which has no proxy."""
+"""Phrases in the proxy's messages, and the phrases that replace them in a chat, which has no proxy."""
 
 
 def explain(error: FcshimError, *, script: bool = False) -> str:

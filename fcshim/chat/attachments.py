@@ -1,7 +1,7 @@
-"""Files that the user names in a question, `@src/a.py` or `@"a file.txt"`: their content goes with it.
+"""Attaches the files that the user names in a question, `@src/a.py` or `@"a file.txt"`.
 
-Rule: only files of the conversation's folder that no rule forbids to read, with the limits of the tool Read. What is
-not sent is said; nothing is sent that is not named on the screen.
+Rule: only files of the conversation's folder that no rule forbids to read, with the limits of the tool Read. The screen
+names every file that is sent, and every one that is not.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _MOST = 10
 _CHARACTERS = 256 * 1024
 """Characters of all files of one question: more than the context of most models."""
 _ENTRIES = 1_000
-"""Entries of a folder that completion looks at, and names."""
+"""Entries of a folder that completion reads and offers."""
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class Attachments:
-    """The files of a folder; `image_refusal` tells why a picture would not reach the model, empty if it may."""
+    """The files of a folder; `image_refusal` is the reason why a picture would not reach the model, empty if it may."""
 
     def __init__(self, folder: Path, permissions: Permissions, image_refusal: Callable[[], Awaitable[str]]) -> None:
         self._workspace = Workspace(folder)
@@ -71,7 +71,7 @@ class Attachments:
         return Attached(tuple(parts), tuple(notes))
 
     def complete(self, begun: str) -> list[str]:
-        """Return the paths that begin so; a folder ends with a slash."""
+        """Return the paths that begin with the text; a folder ends with a slash."""
         folder, _, start = begun.rpartition("/")
         try:
             place = self._workspace.existing_folder(f"{folder}/" if folder or begun.startswith("/") else ".")
@@ -90,7 +90,7 @@ class Attachments:
         )
 
     def _existing(self, mention: str) -> str | None:
-        """Return the name of an existing file or folder; what ends a sentence may follow it."""
+        """Return the name of an existing file or folder, without punctuation that ends the sentence."""
         for name in (mention, mention.rstrip(_PUNCTUATION)):
             try:
                 if name and (self._workspace.root / name).expanduser().exists():

@@ -1,7 +1,7 @@
-"""The markup of calls in a reply's text: calls that could not run.
+"""Finds the markup of calls in a reply's text: calls that could not run.
 
-Rule: markup is never shown as an answer. From the first tag of a call on, outside code, a reply's text is set
-aside; what is set aside can be read (`/raw`, `--json`).
+Rule: markup is never shown as an answer. From the first tag of a call on, outside code, a reply's text is set aside;
+the user can read it with `/raw` or `--json`.
 """
 
 import functools
@@ -12,9 +12,9 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.markers import MarkerSet
 
 _ENDS_OF_TURNS = ("<|end|>", "<|return|>", "<|end_message|>", "<|message_model|>")
-"""Markers of dialects that stand in messages without calls, too."""
+"""Markers of dialects that also occur in messages without calls."""
 _SHORTEST = 6
-"""Characters of a tag; what is shorter (`>>>`) is ordinary text."""
+"""Characters of the shortest tag; shorter markers (`>>>`) are ordinary text."""
 _FENCES = ("```", "~~~")
 
 
@@ -78,7 +78,7 @@ class ReplyText:
 
 
 def without_markup(text: str) -> str:
-    """Return a whole reply's text without what is set aside."""
+    """Return a whole reply's text without the markup of calls."""
     reply = ReplyText()
     shown, _ = reply.feed(text)
     return shown + reply.close()

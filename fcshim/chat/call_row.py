@@ -1,4 +1,4 @@
-"""The one row that shows a call: its arguments as they come, and a growing size once they need more room.
+"""Renders a call as one row: its arguments as they arrive, and a growing size once they need more room.
 
 Rule: a long call takes one row, before and after its end; `/call` and the question before it show it whole.
 """
@@ -17,7 +17,7 @@ from fcshim.sanitize import sanitize_line
 _VALUE_SIZE = 40
 """Characters of each long value in the row of a whole call: the other arguments have room beside it."""
 _HEAD_SIZE = 1_000
-"""Characters of the arguments that are kept while they come: more than a row, and where a path usually stands."""
+"""Characters of the arguments that are kept while they arrive: more than a row, and usually with the path."""
 _PATH_KEYS = ("path", "file_path", "notebook_path")
 _PATH = re.compile(rf'"(?:{"|".join(_PATH_KEYS)})"\s*:\s*("(?:[^"\\]|\\.)*")')
 
@@ -39,18 +39,18 @@ class CallRow:
 
     @property
     def fits(self) -> bool:
-        """Whether all that came stands in one row."""
+        """Whether the arguments so far fit in one row."""
         row = f"● {self._name} {self._head}"
         return self._size < self._width and "\n" not in row and cell_len(sanitize_line(row)) < self._width
 
     def growing(self) -> Styled:
-        """Return the row of what came so far: the path once it is known, else the beginning."""
+        """Return the row of the arguments so far: the path once it is known, else the beginning."""
         found = _PATH.search(self._head)
         path = found and read_object(f'{{"path": {found[1]}}}')
         return self._row(path["path"] if path else self._head, f"… {self._size:,} characters")
 
     def ended(self, arguments: str, hint: str) -> Styled:
-        """Return the row of a whole call; `hint` says where all of it can be seen."""
+        """Return the row of a whole call; `hint` says how to show all of it."""
         return self._row(_summary(arguments), f" {len(arguments):,} characters: {hint}")
 
     def _row(self, about: str, size: str) -> Styled:

@@ -40,9 +40,9 @@ _MODES: dict[PermissionMode, str] = {
     "allow": "every call runs that no rule forbids",
 }
 _QUESTION_SIZE = 80
-"""Characters of a question, to recognise it."""
+"""Characters of a question in a line: enough to recognise it."""
 Agree: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks the user a question of ours."""
+"""Asks the user a yes-or-no question."""
 KEYS = {
     "alt-Enter": "begins another line; so does a backslash at the end of one",
     "@FILE": "sends a file's content with the question; Tab completes its name",
@@ -160,7 +160,7 @@ class SlashCommands:
             self._view.note(f"What these did stays: {', '.join(others)}.")
 
     def _lasting_calls(self, undone: UndoneTurn) -> list[str]:
-        """Return the names of tools whose calls may have changed what is not put back."""
+        """Return the names of tools whose calls may have changed something that undo does not restore."""
         done = [each.name for each in undone.messages if isinstance(each, ToolMessage) and not each.is_error]
         return [name for name in dict.fromkeys(done) if self._may_last(name, edits_known=bool(undone.edits))]
 
@@ -194,7 +194,7 @@ class SlashCommands:
 
 
 def _chosen(thing: str, number: str, count: int) -> int:
-    """Return which call or result is wanted, by default the last one. Raises `ConfigError`."""
+    """Return the number of the call or result to show, by default the last one. Raises `ConfigError`."""
     wanted = int(number) if number.isdecimal() else 0 if number else count
     if not count:
         raise ConfigError(f"there is no {thing} yet; no tool has run")
@@ -204,7 +204,7 @@ def _chosen(thing: str, number: str, count: int) -> int:
 
 
 def _permission_label(permissions: Permissions, tool: AnyTool) -> str:
-    """Return one word for what happens to a tool's calls."""
+    """Return one word for the permission of a tool's calls."""
     if not permissions.offers(tool):
         return "off"
     return "runs" if permissions.runs_unasked(tool.traits) else "asks"

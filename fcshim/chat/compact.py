@@ -1,7 +1,7 @@
 """Sums up the older turns of a conversation, so that it fits the model's context again.
 
 Rule: the model reads the turns in pieces, which become smaller until they fit; the summary of one piece is a part of
-the next. What cannot be summed up stays as it was.
+the next. If a summary fails, the conversation is unchanged.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ SUMMARY_TOKENS = 1_024
 _PIECE = 24_000
 """Characters of the first piece: about 6,000 tokens."""
 _SMALLEST_PIECE = 1_500
-"""A model whose context has no room for this has none for a summary either."""
+"""Characters below which a piece is not shortened: a context without room for it has none for a summary either."""
 _LINE = 8_000
 """Characters of one message: more is a pasted document, whose answers say what mattered."""
 _QUESTION = "What was said and done so far?"

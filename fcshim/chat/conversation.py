@@ -1,7 +1,7 @@
 """One conversation: the model, its tools, the messages.
 
-Rule: an interrupted turn leaves a conversation that can be continued: complete rounds stay, so does received text; a
-question that got no reply at all is removed.
+Rule: an interrupted turn leaves a conversation that can be continued: complete rounds and received text are kept; a
+question without any reply is removed.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -23,11 +23,11 @@ from fcshim.tools import Executor, PermissionRule, Permissions, Registry
 
 ChatEvent: TypeAlias = AgentEvent | MarkupSetAside
 Refusal: TypeAlias = Callable[[str], str]
-"""Returns why a question is not sent; empty if it is."""
+"""Returns the reason not to send a question; empty to send it."""
 
 
 _INTERRUPTED = "(I was interrupted while my calls ran; some have changed files.)"
-"""Stands for the reply of a turn of which no round was complete."""
+"""The reply that is recorded for a turn without a complete round."""
 
 
 class UndoneTurn(NamedTuple):
@@ -87,11 +87,7 @@ class ChatConversation:
         """
         before = self.session.messages
         asked = (UserMessage((TextPart(given),)),) if isinstance(given, str) else tuple(given)
-        if why := self._refusal(text_of(asked[-1].content)):
-            raise RequestError(why)
-        self._journal.begin_turn()
-        self._starts.append(len(before))
-        with_question = self.session.messages = (*before, *asked)
+        with_question = self._begin_turn(asked)
         if allowed is not None:
             self.permissions.restrict(allowed)
         unfinished: list[str] = []
@@ -115,6 +111,15 @@ class ChatConversation:
                 self.session.messages += (AssistantMessage((TextPart("".join(unfinished)),)),)
             elif self.session.messages is with_question:
                 self._end_without_reply(before)
+
+    def _begin_turn(self, asked: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Append the question and return the conversation. Raises `RequestError` for a question that is refused."""
+        if why := self._refusal(text_of(asked[-1].content)):
+            raise RequestError(why)
+        self._journal.begin_turn()
+        self._starts.append(len(self.session.messages))
+        self.session.messages += asked
+        return self.session.messages
 
     def _end_without_reply(self, before: tuple[Message, ...]) -> None:
         """Remove the question; but a turn whose calls have changed files stays, so that it can be taken back."""
@@ -158,7 +163,7 @@ class ChatConversation:
 
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:
-    """Yield an event, or a text's two parts; text that waited comes before any other event."""
+    """Yield an event, or the two parts of a text; text that was held back comes before any other event."""
     shown, aside = reply.feed(event.text) if isinstance(event, Text) else (reply.close(), "")
     if shown:
         yield Text(shown)

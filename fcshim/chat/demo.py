@@ -1,7 +1,7 @@
-"""The chat with the embedded demo model: its tool, what it can do, and what it is not asked.
+"""Adapts the chat to the embedded demo model: a tool, an introduction, and the questions that it cannot answer.
 
-Rule: the tiny model must not look like a bad one. It copies from commands of a few forms; anything else is not sent
-to it, and the answer says what to type instead.
+Rule: the tiny model only copies from commands of a few forms. Anything else is not sent to it, and the answer says what
+to type instead.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ def demo_tool() -> FunctionTool:
 
 
 def introduction(names: Collection[str]) -> str:
-    """Say what the model can and cannot do, with these tools."""
+    """Return what the model can and cannot do with these tools."""
     return (
         "The demo model is tiny and only copies: it writes calls that you dictate, and\n"
         f"repeats words. It understands nothing, so it is asked nothing else. Type:\n{_examples(names)}"
@@ -29,7 +29,7 @@ def introduction(names: Collection[str]) -> str:
 
 
 def refusal(text: str, names: Collection[str]) -> str:
-    """Return why the model is not asked this, and what to type instead; empty for what it can do."""
+    """Return why a text is not sent to the model, and what to type instead; empty for a supported command."""
     words = text.split()
     if words[:1] and words[0].lower() == "please":
         del words[0]

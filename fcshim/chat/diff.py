@@ -1,7 +1,7 @@
-"""The difference of two texts as the lines of a unified diff.
+"""Computes the difference of two texts as the lines of a unified diff.
 
-Rule: every line that goes or comes is there, whatever the texts are; only the search for equal lines between the first
-and the last difference is limited. Nothing but a line feed ends a line.
+Rule: every removed or added line is shown, whatever the texts are; only the search for equal lines between the first
+and the last difference is limited. Only a line feed ends a line.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,10 +14,10 @@ import msgspec
 _CONTEXT = 3
 """Equal lines around each difference."""
 _COMPARED = 4_000_000
-"""Pairs of lines that are compared, a second's work at most: beyond that, all goes and all comes."""
+"""Pairs of lines that are compared, a second's work at most: beyond that, all lines are shown as removed and added."""
 
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
-"""As difflib's: a tag, the lines of the old text, the lines of the new one."""
+"""An opcode as in difflib: a tag, the range of lines in the old text, and in the new one."""
 
 
 class DiffLine(msgspec.Struct, frozen=True):

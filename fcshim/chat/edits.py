@@ -1,7 +1,7 @@
-"""What the calls of each turn changed in files, so that `/undo` can put it back.
+"""Records what the calls of each turn change in files, so that `/undo` can restore it.
 
-Rule: only what a tool wrote is put back, and only if it has not changed since. Changes by commands and servers are
-not recorded. The former contents have a limit; the oldest are forgotten first.
+Rule: only files that a tool wrote are restored, and only if they have not changed since. Changes by commands and
+servers are not recorded. The former contents have a limit; the oldest are forgotten first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ _MAX_KEPT = 32 * 2**20
 
 
 class FileEdit(msgspec.Struct, frozen=True):
-    """One file that a turn changed. `before` None: it is new; `after` None: what was there before is forgotten."""
+    """One file that a turn changed. `before` None: the file is new; `after` None: its former content is forgotten."""
 
     path: Path
     before: bytes | None
     after: bytes | None
     name: str = ""
-    """The path as the model knows it."""
+    """The path as the model writes it."""
 
     def __str__(self) -> str:
         return self.name or str(self.path)
@@ -54,7 +54,7 @@ class EditJournal:
         return bool(self._turns and self._turns[-1])
 
     def keep_turns(self, count: int) -> None:
-        """Forget all but the last turns: those before them are one turn now, which nothing is known of."""
+        """Forget the edits of all but the last turns; the earlier turns were summed up into one."""
         self._turns = [{}, *self._turns[len(self._turns) - min(count, len(self._turns)) :]]
 
     def add(self, path: Path, before: bytes | None, after: bytes, name: str = "") -> None:
@@ -82,7 +82,7 @@ def _size(edit: FileEdit) -> int:
 
 
 def restore(edits: Iterable[FileEdit]) -> list[str]:
-    """Put files back as they were; return a line for each. Those that were changed since stay."""
+    """Restore the files; return a line for each. Files that were changed since are kept."""
     return [_restore(edit) for edit in edits]
 
 
@@ -102,7 +102,7 @@ def _restore(edit: FileEdit) -> str:
 
 
 class RecordedTool:
-    """A tool that changes one file, with a note of the change in the journal."""
+    """A tool that changes one file, and records the change in the journal."""
 
     def __init__(self, tool: AnyTool, workspace: Workspace, journal: EditJournal) -> None:
         self._tool = tool
@@ -125,7 +125,7 @@ class RecordedTool:
             path = self._workspace.resolve(str(arguments.get(self.traits.subject)))
             before = _read(path)
         except (ToolError, OSError):
-            return await self._tool.call(arguments, context)  # it will say what is wrong
+            return await self._tool.call(arguments, context)  # the tool's own call reports the error
         result = await self._tool.call(arguments, context)
         after = _read(path)
         if after is not None and after != before:
@@ -134,7 +134,7 @@ class RecordedTool:
 
 
 def recorded(tools: Iterable[AnyTool], workspace: Workspace, journal: EditJournal) -> list[AnyTool]:
-    """Return the tools, with a note of each change for those that edit one file."""
+    """Return the tools; those that edit one file record each change."""
     return [
         RecordedTool(tool, workspace, journal)
         if tool.traits.sensitivity == "edit" and tool.traits.subject_kind == "path"

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 PromptLine: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Asks for one line; None means that the user wants to stop."""
 Quote: TypeAlias = Callable[[str], None]
-"""Shows other people's words as such."""
+"""Shows text of a server as a quotation."""
 
 _MAX_ATTEMPTS = 3
-"""Answers to one field; a user who cannot match its schema needs a way out."""
+"""Answers to one field, so that a user who cannot match its schema is not asked forever."""
 _BOOLEANS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _FORMATS = {"email": "an e-mail address", "uri": "a URL", "date": "a date, 2026-12-31", "date-time": "a date and time"}
 

@@ -19,14 +19,14 @@ _BEGUN = re.compile(r'(?:^|[\s(])@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 class InputCompleter(Completer):
-    """Completes `/command` and `@file`; `commands` may grow, `complete_path` returns the paths that begin so."""
+    """Completes `/command` and `@file`; `commands` may grow, `complete_path` returns the paths with a prefix."""
 
     def __init__(self, commands: Sequence[str], complete_path: Callable[[str], Sequence[str]]) -> None:
         self._commands = commands
         self._complete_path = complete_path
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002 - the base class's
-        """Yield what the text before the cursor may become."""
+        """Yield the completions of the text before the cursor."""
         before = document.text_before_cursor
         if before.startswith("/"):
             yield from (Completion(name, -len(before)) for name in self._commands if name.startswith(before))
@@ -51,7 +51,7 @@ def input_session(history: History, completer: Completer) -> PromptSession[str]:
 
 
 def entered_text(text: str) -> str:
-    """Return what the user means: without blanks around it, and without the quotes around several lines."""
+    """Return the entered text without blanks around it, and without the quotes around several lines."""
     text = text.strip()
     quoted = len(text) >= 2 * len(_QUOTES) and text.startswith(_QUOTES) and text.endswith(_QUOTES)
     return text[len(_QUOTES) : -len(_QUOTES)].strip("\n") if quoted else text

@@ -1,7 +1,7 @@
-"""The rows at the end of a terminal's output that are still being written, and repainted where they change.
+"""Repaints the last rows of a terminal's output while they change.
 
-Rule: only what differs is painted again. What has scrolled away stays as it was: rows that would differ there are not
-shown.
+Rule: only the cells that differ are painted again. Rows that have scrolled away cannot be changed: new rows that would
+differ there are not shown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ class LiveRows:
         return len(self._rows)
 
     def render(self, *parts: RenderableType) -> list[list[Segment]]:
-        """Return the rows of these."""
+        """Return the rows of these renderables."""
         options = self._console.options.update(width=self.width)
         return [row for part in parts for row in self._console.render_lines(part, options, pad=False)]
 
@@ -64,11 +64,11 @@ class LiveRows:
         self._rows = []
 
     def release(self) -> None:
-        """Keep what is shown; the last row goes on with what others write."""
+        """Keep what is shown; other output continues the last row."""
         self._rows = []
 
     def _forget_if_resized(self) -> None:
-        """Forget the rows if the terminal's width has changed: where it has moved them is unknown."""
+        """Forget the rows if the terminal's width has changed, since their positions are unknown then."""
         if self._rows and self._width != self.width:
             self.leave()
         self._width = self.width
@@ -103,7 +103,7 @@ def _below(rows: Iterable[Sequence[Segment]]) -> list[Segment]:
 
 
 def _appended(old: Sequence[Segment], new: Sequence[Sequence[Segment]]) -> list[Segment] | None:
-    """Return what a row has got at its end; None if it changed otherwise."""
+    """Return the text appended to a row; None if the row changed in another way."""
     if not new or not old or len(new[0]) < len(old) or list(old[:-1]) != list(new[0][: len(old) - 1]):
         return None
     end, grown = old[-1], new[0][len(old) - 1]

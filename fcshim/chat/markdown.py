@@ -1,4 +1,4 @@
-"""Markdown that is rendered while its text streams: headings, lists, quotes, code, tables, emphasis, links.
+"""Renders Markdown while its text streams: headings, lists, quotes, code, tables, emphasis, links.
 
 Rule: each line is rendered by itself, so that it is final when it ends; only a table's first rows wait for each
 other. A link shows its address, and other text stays as it is. The text must have been sanitized.
@@ -30,7 +30,7 @@ from fcshim.sanitize import sanitize_line
 _LINE_LIMIT = 4_000
 """Characters of a line that is rendered; paragraphs are shorter."""
 _STEPS = 32
-"""A line that runs is rendered again when it has grown by this part of it, or its length would count twice."""
+"""An unfinished line is rendered again when it has grown by this fraction of its length, to keep the work linear."""
 _CODE_WINDOW = 800
 """Characters of code before a line that its colours depend on: 20 lines, 3 ms of work for each line."""
 _TABLE_ROWS = 30
@@ -62,7 +62,7 @@ _JUSTIFY: Mapping[tuple[bool, bool], JustifyMethod] = {
 
 _INLINE_STYLES = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
 _CODE_STYLE = "cyan"
-# Colours of the terminal's own palette that can be read on light and on dark.
+# Colours of the terminal's palette that are readable on light and on dark backgrounds.
 _CODE_COLOURS = {
     ("Comment",): Style(dim=True, italic=True),
     ("Keyword",): Style(color="magenta"),
@@ -87,7 +87,7 @@ class MarkdownStream:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._rows = LiveRows(console)
-        self._line = ""  # the one that is not ended
+        self._line = ""  # the unfinished line
         self._shown = 0  # characters of it that are on the screen
         self._raw = False  # it is too long to be rendered
         self._in_list = False
@@ -121,7 +121,7 @@ class MarkdownStream:
         self._show_running()
 
     def end(self) -> None:
-        """End the text: what comes next begins on a new line, and nothing of the text is open."""
+        """End the text: later output begins on a new line."""
         if self._raw:
             self._end_raw_line()
         elif self._line:
@@ -230,7 +230,7 @@ class MarkdownStream:
         return render_line(line, in_list=self._in_list)
 
     def _write_raw(self, line: str) -> None:
-        """Show the rest of a line as it is; what of it was rendered stays so."""
+        """Show the rest of a line unrendered; the part that was rendered stays."""
         if self._table is not None or self._head:
             self._end_block()
             self._shown = 0
@@ -263,7 +263,7 @@ class CodeBlock:
         return len(mark) >= len(self._fence) and not mark.strip(self._fence[0])
 
     def highlight(self, lines: Sequence[str]) -> Sequence[Styled]:
-        """Return the next lines in colour; a very long one has none, nor have those beside it."""
+        """Return the next lines in colour; a very long line and the lines with it have no colours."""
         if any(len(line) > _LINE_LIMIT for line in lines):
             return [Styled(line[:_LINE_LIMIT]) for line in lines]
         before, code = self._before, "".join(f"{line}\n" for line in lines)
@@ -315,7 +315,7 @@ class StreamedTable:
             return False
         columns = len(self._head)
         cells = _cells(line)
-        cells[columns - 1 :] = [" | ".join(cells[columns - 1 :])]  # what is too much stays readable
+        cells[columns - 1 :] = [" | ".join(cells[columns - 1 :])]  # surplus cells stay readable
         row = [render_inline(cell) for cell in (*cells, *[""] * (columns - len(cells)))]
         self.rows = [row] if self.frozen else [*self.rows, row]
         sizes = (cell_len(cell.plain) for cell in row)
@@ -341,7 +341,7 @@ class StreamedTable:
         return table
 
     def _widths(self) -> list[int]:
-        """Return the columns' widths: what is too wide shares what the others leave."""
+        """Return the widths of the columns: those that are too wide share the space that the others leave."""
         most = next(cap for cap in range(self._free, 0, -1) if sum(min(w, cap) for w in self._natural) <= self._free)
         return [max(min(width, most), 1) for width in self._natural]
 

@@ -1,6 +1,6 @@
-"""One turn for scripts: the answer on stdout, or every event as a line of JSON.
+"""Runs one turn for scripts: the answer on stdout, or every event as a line of JSON.
 
-Rule: stdout has the model's text alone, or JSON alone; everything else goes to stderr. The user is never asked.
+Rule: stdout has only the model's text, or only JSON; everything else goes to stderr. The user is never asked.
 """
 
 import sys
@@ -60,7 +60,7 @@ async def print_json(conversation: ChatConversation, sent: AsyncGenerator[ChatEv
 
 
 def _json_event(event: ChatEvent) -> object:
-    """Return what is written of an event; the messages of a round are left out, the session's file has them."""
+    """Return the written form of an event, without the messages of a round, which the session's file has."""
     if isinstance(event, RoundEnded):
         return {"type": "round_ended", "answer": event.answer, "stop_reason": event.reply.stop_reason}
     return event

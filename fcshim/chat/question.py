@@ -1,7 +1,7 @@
-"""What the user reads before a decision: the whole call, its risks, a server's words.
+"""Renders what the user reads before a decision: the whole call, its risks, a server's message.
 
-Rule: nothing is hidden from a user who must agree. Every character is shown or named, each row of other people's
-text stands behind a bar, so that none looks like ours; only a long value is folded, with its length, and never the
+Rule: nothing is hidden from a user who must agree. Every character is shown or named. Each row of text from outside
+follows a bar, so that it cannot imitate fcshim's own text. Only a long value is folded, with its length, and never the
 call's subject.
 """
 
@@ -22,9 +22,9 @@ _WARNING = "  ⚠ "
 _FOLDED_ROWS = (8, 3)
 """Rows of a long value that are shown at first: of its beginning and of its end."""
 _QUOTED_ROWS = (100, 20)
-"""The same of a server's words, which cannot be asked for again."""
+"""The same for a server's message, which cannot be shown again."""
 _DIFF_ROWS = (30, 9)
-"""The same of a diff."""
+"""The same for a diff."""
 _DIFF_STYLES: Mapping[str, str] = {"-": "red", "+": "green", "@": "cyan", "\\": "dim", " ": ""}
 _TAB = "⇥"
 
@@ -72,7 +72,7 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
 
 
 def describe_arguments(name: str, arguments: str, width: int) -> list[Row]:
-    """Describe a call that is not asked about, whole; arguments that are not an object are quoted."""
+    """Describe a call without folding, for display only; arguments that are not an object are quoted."""
     values = read_object(arguments)
     if values is None:
         return [Row(f"  {visible(name)}"), *(Row(_BAR + row) for row in _rows(arguments, width - len(_BAR)))]
@@ -90,12 +90,12 @@ def read_object(arguments: str) -> dict[str, JSON] | None:
 
 
 def quote(text: str, width: int) -> list[Row]:
-    """Return other people's text as rows behind a bar; a long one is folded."""
+    """Return text from outside as rows behind a bar; a long one is folded."""
     return _fold([Row(_BAR + row) for row in _rows(text, width - len(_BAR))], text, _QUOTED_ROWS)
 
 
 def _change_rows(change: FileChange, width: int) -> Iterator[Row]:
-    """Return a change of a file as a diff: each line that goes or comes is there, whole."""
+    """Return a change of a file as a diff: each removed or added line is shown whole."""
     lines = list(unified_diff(change.before or "", change.after))
     signs = [line.sign for line in lines]
     added, removed = signs.count("+"), signs.count("-")
@@ -112,7 +112,7 @@ def _diff_rows(line: DiffLine, width: int) -> Iterator[Row]:
 
 
 def _visible_code(text: str) -> str:
-    """Return a line of a file with every character shown or named, and an arrow for each tab alone."""
+    """Return a line of a file with every character shown or named, and an arrow for each tab."""
     parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in text.split("\t"))
     return f"{_TAB}   ".join(parts)
 
@@ -138,7 +138,7 @@ def _rows(text: str, width: int) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int) -> Iterator[str]:
-    """Split a line into rows of at most `width` columns; not a blank is lost, or the row would hide something."""
+    """Split a line into rows of at most `width` columns; no blank is lost, since the row would hide it."""
     start = used = 0
     for at, char in enumerate(line):
         wide = cell_len(char)

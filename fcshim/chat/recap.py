@@ -1,4 +1,4 @@
-"""The last turns of a conversation, shortened: what a user who comes back wants to see first.
+"""Shortens the last turns of a conversation for a user who resumes it.
 
 Rule: questions and answers are shown, calls by their names; the markup of a call that did not run is not.
 """
@@ -12,7 +12,7 @@ _TURNS = 3
 _ROWS = 4
 """Lines of one text."""
 _COLUMNS = 160
-"""Characters of one such line."""
+"""Characters of such a line."""
 
 
 def turn_starts(messages: Sequence[Message]) -> list[int]:

@@ -1,8 +1,8 @@
-"""Continues a saved session: with what it used, what is given anew, and what the user confirms.
+"""Continues a saved session with its saved options, those of the command line, and what the user confirms.
 
-Rule: options given now win, and a line says so. A file may come from someone else: the address in it gets neither
-the conversation nor a key, and its folders and servers are not used, before the user has agreed; a script must name
-them.
+Rule: options of the command line take precedence, and a line says so. A file may come from someone else: until the user
+has agreed, its address gets neither the conversation nor a key, and its folders and servers are not used; a script must
+name them.
 """
 
 import shlex
@@ -30,7 +30,7 @@ class ResumedSession:
         self._say = say
 
     def session(self, new_id: str) -> ChatSession:
-        """Return the session, with the options that hold now. A file from elsewhere replaces no saved session."""
+        """Return the session with the merged options. A file from elsewhere does not replace a saved session."""
         session = self._store.load(self._name)
         if self._is_foreign:
             session.id = new_id

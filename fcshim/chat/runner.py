@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fcshim.chat.terminal import Terminal
 
 _QUIET_SECONDS = 3.0
-"""Seconds of this wait without a word."""
+"""Seconds of waiting before a message says so."""
 _PROMPT_SECONDS = 1.0
 """Seconds that the first prompt waits for servers: most programs need less."""
 
@@ -87,26 +87,26 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
     rules, options, journal = _rules(settings), session.options, EditJournal()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_client(session, settings.key))
-        door = Prompter(client, session)
-        permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
+        prompter = Prompter(client, session)
+        permissions = Permissions(settings.mode, rules=rules, ask=prompter.ask)
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
         opening = open_registry(
-            folders, options.mcp, settings.pins, door, view, permissions, wait=settings.wait, journal=journal
+            folders, options.mcp, settings.pins, prompter, view, permissions, wait=settings.wait, journal=journal
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
         if options.agents or profiles:
-            others = register_agents(
+            agents = register_agents(
                 client,
                 tools.registry,
-                lambda mode: Permissions(mode, rules=rules, ask=door.ask, restrictions=permissions.restrictions),
+                lambda mode: Permissions(mode, rules=rules, ask=prompter.ask, restrictions=permissions.restrictions),
                 lambda: permissions.mode,
                 lambda: session.model,
                 profiles,
             )
-            await stack.enter_async_context(others)
+            await stack.enter_async_context(agents)
         conversation = ChatConversation(
             client,
             tools.registry,
@@ -116,7 +116,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             journal=journal,
             **_demo_options(session, tools.registry),
         )
-        yield _OpenChat(conversation, tools, door)
+        yield _OpenChat(conversation, tools, prompter)
 
 
 class _ModelOptions(TypedDict, total=False):
@@ -137,7 +137,7 @@ def _demo_options(session: ChatSession, registry: Registry) -> _ModelOptions:
 
 
 async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings: ChatSettings) -> None:
-    """Run one turn, with the tools of the servers that are there in time."""
+    """Run one turn, with the tools of the servers that connect in time."""
     conversation, tools, _ = chat
     if tools.servers is not None:
         await _wait_for_servers(tools.servers, settings.wait, view)
@@ -152,7 +152,7 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
 
 
 async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: TerminalView) -> None:
-    """Wait for servers, and say on stderr what a script should know of them."""
+    """Wait for servers, and report on stderr those that are slow or failed."""
     await servers.wait(min(seconds, _QUIET_SECONDS))
     if late := servers.connecting():
         view.note(f"waiting for {', '.join(late)} to connect, {seconds:g} s at most")
@@ -174,7 +174,7 @@ async def _run_interactive(
     file = default_session_folder(os.environ).parent / "history" if settings.save else None
     if file is not None:
         make_private_folder(file.parent)
-        make_private_file(file)  # prompt-toolkit would let everybody read it
+        make_private_file(file)  # prompt-toolkit would create it readable by everyone
     terminal = Terminal(
         conversation,
         view,
@@ -231,7 +231,7 @@ async def _logging_as_notes(view: TerminalView) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _following(servers: "ServerWatch | None", terminal: "Terminal", view: TerminalView) -> AsyncIterator[None]:
-    """Say which servers are there, after a moment, and go on saying what changes."""
+    """Report the state of the servers after a moment, and then every change."""
     if servers is None:
         yield
         return
@@ -282,7 +282,7 @@ async def _open_client(session: ChatSession, key: str | None) -> AsyncIterator[C
             require_packages("numpy", "gguf")
             from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
 
-            url, key = (await stack.enter_async_context(serve_model())).url, None  # the key is another endpoint's
+            url, key = (await stack.enter_async_context(serve_model())).url, None  # the key belongs to another endpoint
         client = Client(
             url,
             api=options.api or "openai",

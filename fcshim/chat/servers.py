@@ -1,6 +1,6 @@
-"""How the MCP servers of a chat are doing: which are connecting, connected, lost, or do not start.
+"""Reports the state of a chat's MCP servers: connecting, connected, lost, not started.
 
-Rule: a change is said once, in one line, which also says what to do; the prompt does not wait for a slow server.
+Rule: a change is reported once, in one line, which also says what to do; the prompt does not wait for a slow server.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager, ServerStatus
 
 _POLL_SECONDS = 0.25
-"""Seconds between two looks at the servers."""
+"""Seconds between two checks of the servers."""
 _CONNECTED, _LOST = "connected", "lost"
 _LOST_CONNECTION = "ConnectionError: the connection was lost"
-"""What the connection says of each loss, before what it knows of the reason."""
+"""The beginning of the connection's message about every loss, before the reason."""
 _READY, _CLOSED = "ready", "closed"
 """Values of `ConnectionState`, whose module needs the SDK; a chat without servers does not import it."""
 
@@ -31,7 +31,7 @@ class Report(NamedTuple):
 
 
 class ServerWatch:
-    """What there is to say about the servers of `file` since the last look."""
+    """Reports what has changed about the servers of `file` since the last check."""
 
     def __init__(self, manager: "Manager", hub: "ToolHub", file: str) -> None:
         self._manager = manager
@@ -63,7 +63,7 @@ class ServerWatch:
                 await announce(report)
 
     def _describe(self, status: "ServerStatus") -> tuple[str, Report] | None:
-        """Return how a server is doing, which is said when it changes, and what is said."""
+        """Return a server's state, and the report that is shown when the state changes."""
         name, file, before = status.name, shlex.quote(self._file), self._said.get(status.name, "")
         problem = status.error.rstrip(".")
         if status.changed_tools:

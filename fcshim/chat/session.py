@@ -1,7 +1,7 @@
 """Saved conversations, one JSON file each.
 
-Rule: a file is replaced as a whole, and readable by its owner only; it holds messages, never a key. What a file says
-of itself is not trusted: its id never leads out of the folder, and its address is confirmed before it is used.
+Rule: a file is replaced as a whole, and readable by its owner only; it holds messages, never a key. The content of a
+file is not trusted: its id never leads out of the folder, and its address is confirmed before it is used.
 """
 
 import os
@@ -25,7 +25,7 @@ _PRIVATE_FOLDER = 0o700
 class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """The options of the command line that a session has again when it is resumed; None for the default.
 
-    What widens permissions (`--mode`, `--allow`) is none of them.
+    Options that widen permissions (`--mode`, `--allow`) are not among them.
     """
 
     api: UpstreamApi | None = None
@@ -41,7 +41,7 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def paths(self) -> dict[str, str]:
-        """Those that name a file or a folder, by name: what may be read, changed and started."""
+        """The options that are files and folders, by name: they decide what is read, changed and started."""
         given = {name: getattr(self, name) or "" for name in _PATH_OPTIONS}
         if self.dialect and is_dialect_folder(self.dialect):
             given["dialect"] = self.dialect

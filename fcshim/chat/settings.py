@@ -15,13 +15,13 @@ SCRIPT_SECONDS = 60.0
 """Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
 
 BELL_SECONDS = 5.0
-"""Seconds after which a question rings by default: who looks at it has answered, or reads."""
+"""Seconds after which a question rings by default: a user at the screen has answered by then, or is reading."""
 
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the command line; `url` None: the embedded model, `resume` None: a new session.
 
-    None for an option of a session: the resumed session's, or the default.
+    None for an option of a session takes that of the resumed session, or the default.
     """
 
     url: str | None = None
@@ -52,7 +52,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> SessionOptions:
-        """What a session keeps of them. Paths are absolute, as it may be resumed in another folder."""
+        """The options that a session saves. Paths are absolute, since it may be resumed in another folder."""
         given = msgspec.convert(self, SessionOptions, from_attributes=True)
         paths = {name: str(Path(path).expanduser().absolute()) for name, path in given.paths.items()}
         return msgspec.structs.replace(given, **paths)

@@ -1,4 +1,4 @@
-"""An interactive conversation: the prompt, the turns, the approval of calls.
+"""Runs an interactive conversation: the prompt, the turns, the approval of calls.
 
 Rule: ctrl-C ends the turn, never the program; ctrl-D at the prompt ends the program. The session is saved after each
 turn.
@@ -82,7 +82,7 @@ class Terminal:
         self._save = save
         self._commands = SlashCommands(conversation, view, store, commands, self.agree)
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
-        self._command_names = [f"/{name}" for name in COMMANDS]  # the user's are added when they are known
+        self._command_names = [f"/{name}" for name in COMMANDS]  # the user's commands are added when they are known
         self._attachments = attachments
         self._bell = bell
         self._prompt_session = input_session(typed_lines, InputCompleter(self._command_names, attachments.complete))
@@ -109,7 +109,7 @@ class Terminal:
                 await self.run_turn(text)
 
     async def announce(self, report: Report) -> None:
-        """Say what is new of a server, between other output; its prompts may be new commands."""
+        """Show a report about a server between other output; the server's prompts may be new commands."""
         async with self._output_lock:
             (self._view.error if report.failed else self._view.note)(report.text)
         await self._list_commands()
@@ -172,7 +172,7 @@ class Terminal:
             return await self._read_line("  let it? [y]es, [n]o: ") in ("y", "yes")
 
     async def agree(self, question: str) -> bool:
-        """Ask the user a question of ours."""
+        """Ask the user a yes-or-no question."""
         async with self._output_lock:
             return await self._read_line(f"  {question} [y]es, [n]o: ") in ("y", "yes")
 
@@ -185,7 +185,10 @@ class Terminal:
         self._view.write_rows(quote(text, self._view.width))
 
     async def _read_line(self, question: str) -> str | None:
-        """Ask for a line; return None if the user ends the turn instead. What was typed before does not count."""
+        """Ask for a line; return None if the user ends the turn instead.
+
+        Input typed before the question is discarded.
+        """
         self._discard_typed()
         try:
             with patch_stdout(raw=True), self._figures.paused(), self._ringing():
@@ -230,7 +233,7 @@ class Terminal:
         self._view.note(figures.line())
 
     async def _with_files(self, text: str) -> TurnInput:
-        """Return a turn with the files that its question names, and say which are sent."""
+        """Return a turn with the files that its question names, and show which are sent."""
         attached = await self._attachments.attach(text)
         for note in attached.notes:
             self._view.note(note)
@@ -264,7 +267,7 @@ def _system_message(error: OSError) -> str:
 
 @contextlib.contextmanager
 def _hidden_keys() -> Iterator[None]:
-    """Keep the terminal from showing keys in the middle of the output; the next prompt shows what was typed."""
+    """Keep the terminal from echoing keys in the middle of the output; the next prompt shows them."""
     try:
         kept = termios.tcgetattr(sys.stdin) if sys.platform != "win32" else None
     except (termios.error, OSError, ValueError):  # no terminal
@@ -281,7 +284,7 @@ def _hidden_keys() -> Iterator[None]:
 
 
 def _decision(answer: str | None, *, remember: bool) -> PermissionDecision:
-    """Return the decision of an answer; what was not shown whole is not remembered."""
+    """Return the decision of an answer; it is remembered only if the call was shown whole."""
     if answer is None:
         return PermissionDecision(allowed=False)
     refusal = PermissionDecision(allowed=False, reason=f"The user refused: {answer}")

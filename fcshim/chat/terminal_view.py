@@ -84,7 +84,7 @@ class TerminalView:
                 pass
 
     def show_waiting(self) -> None:
-        """Show a transient sign that something is awaited."""
+        """Show a transient sign that the model has not answered yet."""
         self._show_transient("⋯")
 
     def end_turn(self) -> None:
@@ -93,15 +93,15 @@ class TerminalView:
         self._end_line()
 
     def note(self, text: str) -> None:
-        """Print a note of our own."""
+        """Print a note of fcshim."""
         self._print_wrapped(text, "dim")
 
     def error(self, text: str) -> None:
-        """Print what went wrong."""
+        """Print an error message."""
         self._print_wrapped(text, "red")
 
     def write_line(self, text: str) -> None:
-        """Print text of our own on lines of its own."""
+        """Print text of fcshim on separate lines."""
         self._print_line(text)
 
     @property
@@ -177,7 +177,7 @@ class TerminalView:
                 self._end_call(event)
 
     def _begin_call(self, name: str) -> None:
-        """Begin the row of a call; scripts and files get all of it, as there is no `/call`."""
+        """Begin the row of a call; a pipe or file gets the whole call, since it has no `/call`."""
         folds = self._show_text and self._console.is_terminal and not self._console.is_dumb_terminal
         self._call = CallRow(name, self.width) if folds else None
         if self._call is not None and not self._call.fits:
@@ -267,7 +267,7 @@ class TerminalView:
 
 
 def renders_markdown(console: Console) -> bool:
-    """Return whether text is rendered: where the cursor can move and has room, unless colours are unwanted."""
+    """Return whether text is rendered: on a large enough terminal that can move the cursor and has colours."""
     has_room = console.width >= _SMALLEST[0] and console.height >= _SMALLEST[1]
     return console.is_terminal and has_room and not console.is_dumb_terminal and not console.no_color
 

@@ -1,4 +1,4 @@
-"""The tools of a conversation: built-in ones in a folder, those of servers, sub-agents.
+"""Opens the tools of a conversation: built-in ones in a folder, those of servers, sub-agents.
 
 Rule: everything that is started here is ended here; the SDK is imported only if there is a servers file.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
 
 _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
-"""Sources of tools that sub-agents do not get: they start no agents of their own."""
+"""Sources of tools that sub-agents do not get, since they cannot start agents."""
 
 PermissionsFactory = Callable[[PermissionMode], Permissions]
 
@@ -139,7 +139,7 @@ def load_agent_profiles(folders: ToolFolders) -> dict[str, SubAgentProfile]:
 
 
 def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
-    """Return how a session's agent asks: with its profile's system message and model."""
+    """Return the function by which a session's agent requests replies: with its profile's system message and model."""
     system = (SystemMessage((TextPart(profile.system),)),) if profile.system else ()
 
     def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> ReplyStream:

@@ -1,4 +1,4 @@
-"""What a turn took: tokens in and out, time, speed, and how much of the model's context is in use.
+"""Measures a turn: tokens in and out, time, speed, and how much of the model's context is in use.
 
 Rule: token counts come from the upstream only. Time spent on questions to the user is excluded.
 """
@@ -42,7 +42,7 @@ class TurnFigures:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out the time of this block."""
+        """Exclude the time of this block."""
         began = self._clock()
         try:
             yield

@@ -1,6 +1,7 @@
 """The user's own slash commands: texts of a folder, and prompts of servers as `/server:prompt`.
 
-Rule: such a command becomes the user's message of a turn; what its `allowed-tools` does not name cannot run in it.
+Rule: such a command becomes the user's message of a turn; tools that its `allowed-tools` does not name cannot run in
+it.
 """
 
 import shlex
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TurnInput(msgspec.Struct, frozen=True):
-    """What a turn begins with; `allowed`: the rules to which its calls are restricted, None for no restriction."""
+    """The messages that begin a turn; `allowed`: the only rules by which its calls may run, None for all."""
 
     messages: tuple[Message, ...]
     allowed: tuple[PermissionRule, ...] | None = None
@@ -35,7 +36,7 @@ class UserCommands:
         self._prompts: list[ServerPrompt] = []
 
     async def list(self) -> dict[str, str]:
-        """Return the names, and what each does."""
+        """Return the names, each with a description."""
         self._prompts = await self._offers().all_prompts() if self._offers is not None else []
         listed = {}
         for name in command_names(self._folder) if self._folder is not None else ():
