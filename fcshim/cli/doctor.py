@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_section(file: Path | None, section: str) -> None:
-    """Check that the section can be written, before the minutes that its content takes. Raises `ConfigError`."""
+    """Check that the section can be written, before the trials, which take minutes. Raises `ConfigError`."""
     from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
 
     if file is None:

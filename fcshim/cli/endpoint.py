@@ -1,6 +1,6 @@
 """The endpoint of a command: the URL that was given, a setting, or the model server that is found on this machine.
 
-Rule: only loopback is searched, without a key, and only if nothing names an endpoint. A proxy of our own is not one.
+Rule: only loopback is searched, without a key, and only if nothing names an endpoint. An fcshim proxy is ignored.
 """
 
 import argparse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PORTS = (8080, 11434, 1234, 8000, 30000, 5001, 5000)
 """Where llama-server, Ollama, LM Studio, vLLM, SGLang, KoboldCpp and text-generation-webui listen by default."""
 OWN_SERVER = "fcshim"
-"""The header `server` of our own `/health`."""
+"""The header `server` of fcshim's own `/health`."""
 _PROBE_TIMEOUT = 0.5
 """Seconds for all pages of one port: a list of models comes from memory."""
 _DETECTION_TIMEOUT = 2.0

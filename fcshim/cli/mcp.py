@@ -40,7 +40,7 @@ _NEEDS = {
     "port": ("http",),
     "api_key": ("http",),
 }
-"""Options, and those of which one must be there for them to have an effect."""
+"""Options, each with the options of which at least one must be given for it to have an effect."""
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
 _DESCRIPTION = """\

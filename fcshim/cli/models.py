@@ -1,7 +1,7 @@
 """`fcshim models`: list an endpoint's models, with the tool calling, dialect and profile that each would get.
 
-Rule: the endpoint is asked as a proxy with the same settings would ask it. With `--of`, a running proxy answers, which
-also knows what it has learned from its requests.
+Rule: the endpoint is asked as a proxy with the same settings would ask it. With `--of`, a running proxy answers, whose
+report includes what its requests have shown.
 """
 
 import argparse

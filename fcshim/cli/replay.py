@@ -1,6 +1,7 @@
 """`fcshim replay`: parse the replies that `fcshim serve --record` wrote again, and show what changed.
 
-Rule: exit code 1 if the events of any record changed; what cannot be parsed again is named and changes nothing.
+Rule: exit code 1 if the events of any record changed; records that cannot be parsed again are listed and do not change
+the exit code.
 """
 
 import argparse

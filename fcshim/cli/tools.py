@@ -225,7 +225,7 @@ async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Names
 
 
 def compare(change: "ToolChange") -> Iterator[str]:
-    """Yield the lines that differ between the approved definition of a tool and the one of now."""
+    """Yield the lines that differ between the approved definition of a tool and the current one."""
     after = _definition_lines(change.after)
     if change.before is None:
         yield f"{change.name}: the approved text was not kept; now it is:"
@@ -243,7 +243,7 @@ def _definition_lines(definition: JSON) -> list[str]:
 
 
 def _confirms(arguments: argparse.Namespace) -> bool:
-    """Ask at a terminal; elsewhere say what to type."""
+    """Ask at a terminal; without one, write which command to type."""
     if sys.stdin.isatty():
         sys.stderr.write("Approve? [y]es, [n]o: ")
         sys.stderr.flush()
@@ -266,9 +266,9 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
         write_error(f"To log in to {server.name}, open this page:\n\n  {sanitize_line(url)}\n")
         sys.stderr.flush()
 
-    patience = ConnectionTimeouts(start=_LOGIN_TIMEOUT, connect=_LOGIN_TIMEOUT)
+    timeouts = ConnectionTimeouts(start=_LOGIN_TIMEOUT, connect=_LOGIN_TIMEOUT)
     async with Manager(
-        [server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=patience
+        [server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=timeouts
     ) as manager:
         (status,) = manager.status()
     if status.error:

@@ -1,7 +1,7 @@
 """An ASGI application that serves the tiny model as a text-only chat endpoint.
 
-Rule: it supports what a `llama-server` without tool support does, no more. Tokens are computed one by one in a thread,
-and no more of them after the client has disconnected.
+Rule: it supports only what a `llama-server` without tool support does. Tokens are computed one by one in a thread,
+until the client has disconnected.
 """
 
 import asyncio

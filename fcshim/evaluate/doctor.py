@@ -26,7 +26,7 @@ from fcshim.prompt.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
 DEFAULT_CASES = 24
-"""Cases for each dialect: enough to tell what works from what does not, in minutes on a CPU."""
+"""Cases for each dialect: enough to distinguish dialects that work from those that do not, in minutes on a CPU."""
 _MAX_TOKENS, _MAX_REASONING_TOKENS = 512, 2048
 """Most tokens of a reply, and of a reply of a model that reasons first."""
 _LONG_CASE_CONTEXT = 8192

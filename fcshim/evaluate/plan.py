@@ -1,6 +1,7 @@
 """The plan of an evaluation: the model, the settings, the dialects and the cases.
 
-Rule: whatever changes a single result is part of `terms`; whatever only selects results (dialects, categories) is not.
+Rule: settings that change a single result are part of `terms`; those that only select results (dialects, categories)
+are not.
 """
 
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ from fcshim.evaluate.recommendations import Recommendation
 from fcshim.events import JSON
 
 _KEYS = {"upstream": "url", "upstream_api": "api"}
-"""What settings of one upstream are called in a section."""
+"""The names of settings of one upstream in a section."""
 _WIDTH = 110
 
 
