@@ -47,9 +47,15 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--prompt", metavar="PROMPT", help="run one turn and exit (-: the prompt from stdin)")
     parser.add_argument("--json", action="store_true", help="with -p: write every event as a line of JSON")
     model = parser.add_argument_group("the model")
-    model.add_argument("--model", default="", metavar="NAME", help="its name (default: the first that is listed)")
+    model.add_argument(
+        "--model", default="", metavar="NAME", help="name of the model (default: the first that the endpoint lists)"
+    )
     model.add_argument("--api", choices=get_args(UpstreamApi), help="the API of the endpoint (default: openai)")
-    model.add_argument("--tools", choices=get_args(ToolsPolicy), help="whose tool calling is used (default: prompt)")
+    model.add_argument(
+        "--tools",
+        choices=get_args(ToolsPolicy),
+        help="tool calling by the prompt, by the endpoint, or auto (default: prompt)",
+    )
     model.add_argument("--dialect", metavar="NAME", help="text format of the calls (default: auto)")
     model.add_argument("--key", metavar="KEY", help="API key of the endpoint [FCSHIM_UPSTREAM_KEY]")
     model.add_argument("--system", default="", metavar="TEXT", help="the system prompt")
@@ -60,24 +66,39 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="with -p: how long slow servers are waited for (default: 60)",
+        help="with -p: seconds to wait for slow MCP servers (default: 60)",
     )
-    tools.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
+    tools.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     tools.add_argument(
         "--root", metavar="DIR", help="folder for fcshim's own tools: Read, Write, Edit, Grep, Bash, ..."
     )
     tools.add_argument("--custom", metavar="DIR", help="folder of Python files whose functions are tools")
-    tools.add_argument("--skills", metavar="DIR", help="folder of skills")
+    tools.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
     tools.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
-    tools.add_argument("--profiles", metavar="DIR", help="folder of kinds of agents (NAME.md); includes --agents")
+    tools.add_argument("--profiles", metavar="DIR", help="folder of agent profiles (NAME.md); implies --agents")
     tools.add_argument("--agents", action="store_true", help="let the model start other agents and sessions")
     tools.add_argument(
-        "--mode", choices=get_args(PermissionMode), default="ask", help="permission mode (default: %(default)s)"
+        "--mode",
+        choices=get_args(PermissionMode),
+        default="ask",
+        help="which calls run without a question (default: %(default)s)",
     )
-    tools.add_argument("--allow", action="append", default=[], metavar="RULE", help="files:read_*, Write, Bash(git *)")
-    tools.add_argument("--deny", action="append", default=[], metavar="RULE", help="what never runs")
     tools.add_argument(
-        "--max-rounds", type=_positive_int, default=DEFAULT_MAX_ROUNDS, metavar="N", help="most replies in one turn"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="calls that run without a question: files:read_*, Write, Bash(git *)",
+    )
+    tools.add_argument(
+        "--deny", action="append", default=[], metavar="RULE", help="calls that never run, in the same form"
+    )
+    tools.add_argument(
+        "--max-rounds",
+        type=_positive_int,
+        default=DEFAULT_MAX_ROUNDS,
+        metavar="N",
+        help="most replies of the model in one turn (default: %(default)s)",
     )
     session = parser.add_argument_group("the session")
     session.add_argument("--resume", nargs="?", const="", metavar="ID", help="continue this session, or the last one")
@@ -86,7 +107,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         type=_bell,
         default=5.0,
         metavar="SECONDS",
-        help="ring when a question has waited for so long, or never with off (default: 5)",
+        help="ring when a question has waited for SECONDS; off: never (default: 5)",
     )
     session.add_argument("--no-save", dest="save", action="store_false", help="do not save the conversation")
 

@@ -47,8 +47,8 @@ _DESCRIPTION = """\
 Serve tools to other programs, over the Model Context Protocol: fcshim's own (files, search,
 commands, the web, skills), those of a folder of Python files, and those of other servers.
 
-No user is asked before a call, so only tools run that read (a server's by its own word), and
-those that --allow names.
+There is no user to ask before a call, so only tools that read run (for a server's tool, its own
+declaration counts), and those that --allow names.
 """
 
 _EPILOG = """\
@@ -71,20 +71,34 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--outside", action="store_true", help="allow paths outside that folder")
     what.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
     what.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
-    what.add_argument("--skills", metavar="DIR", help="folder of skills")
-    what.add_argument("--skill-index", metavar="URL", help="index from which skills can be installed")
+    what.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
+    what.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
     what.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
-    what.add_argument("--search", metavar="SERVICE", help="tavily, jina (key in FCSHIM_SEARCH_KEY), or searxng's URL")
+    what.add_argument(
+        "--search",
+        metavar="SERVICE",
+        help="web search: tavily, jina (key in FCSHIM_SEARCH_KEY), or the URL of a SearXNG",
+    )
     what.add_argument("--private", action="store_true", help="let WebFetch load from this machine and private networks")
     may = parser.add_argument_group("which of them run")
-    may.add_argument("--allow", action="append", default=[], metavar="RULE", help="Write, files:write_*, Bash(git *)")
-    may.add_argument("--deny", action="append", default=[], metavar="RULE", help="what does not run; overrides --allow")
-    may.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
-    may.add_argument("--only", action="append", default=[], metavar="PATTERN", help="offer only these")
+    may.add_argument(
+        "--allow", action="append", default=[], metavar="RULE", help="calls that run: Write, files:write_*, Bash(git *)"
+    )
+    may.add_argument(
+        "--deny", action="append", default=[], metavar="RULE", help="calls that do not run; overrides --allow"
+    )
+    may.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
+    may.add_argument(
+        "--only", action="append", default=[], metavar="PATTERN", help="offer only tools with these names: get_*"
+    )
     how = parser.add_argument_group("how they are served")
-    how.add_argument("--http", action="store_true", help="over streamable HTTP, at /mcp, instead of stdio")
-    how.add_argument("--host", default=_DEFAULTS["host"], metavar="H", help="address (default: %(default)s)")
-    how.add_argument("--port", type=int, default=_DEFAULTS["port"], metavar="P", help="port (default: %(default)s)")
+    how.add_argument("--http", action="store_true", help="serve over streamable HTTP, at /mcp, instead of stdio")
+    how.add_argument(
+        "--host", default=_DEFAULTS["host"], metavar="H", help="address to listen on (default: %(default)s)"
+    )
+    how.add_argument(
+        "--port", type=int, default=_DEFAULTS["port"], metavar="P", help="port to listen on (default: %(default)s)"
+    )
     how.add_argument("--api-key", metavar="KEY", help="key that clients must send [FCSHIM_MCP_KEY]")
 
 

@@ -102,8 +102,8 @@ def _ask_proxy(url: str, config: Config) -> bytes:
         raise UpstreamError(f"the proxy answered HTTP {response.status_code}: {response.text:.300}")
     if response.status_code != 200 or not _is_report(response.content):
         raise UpstreamError(
-            f"{url} is no fcshim proxy: {response.url.path} answered HTTP {response.status_code}. Expected the address "
-            "that `fcshim serve` prints; leave out --of to list the models of another server"
+            f"{url} is not an fcshim proxy: {response.url.path} answered HTTP {response.status_code}. Expected the "
+            "address that `fcshim serve` prints; leave out --of to list the models of another server"
         )
     return response.content
 

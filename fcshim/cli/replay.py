@@ -24,7 +24,7 @@ examples:
   fcshim replay --dialect hermes records/*.jsonl                      in another dialect
   fcshim replay --against http://127.0.0.1:8181 records/*.jsonl       send the requests again
 
-exit codes: 0 nothing changed, 1 something changed or failed, 2 a file is no record
+exit codes: 0 nothing changed, 1 something changed or failed, 2 a file is not a record
 """
 
 

@@ -75,20 +75,22 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     )
     calling = _add_action(commands, "call", "call a tool and write its result")
     calling.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
-    calling.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments (-: stdin)")
+    calling.add_argument(
+        "arguments", metavar="JSON", nargs="?", default="{}", help="its arguments, a JSON object (-: stdin)"
+    )
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
     converting = _add_action(commands, "convert", "write the tools in the format of a provider's API")
     converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
     resources = _add_action(commands, "resources", "list the resources of the servers, or write the contents of one")
-    resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the one to read")
+    resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the resource to read")
     resources.add_argument("--watch", action="store_true", help="write it again each time it changes")
     prompts = _add_action(commands, "prompts", "list the prompts of the servers, or write the messages of one")
-    prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the one to get")
+    prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the prompt to get")
     prompts.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
     prompts.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
-    approving = _add_action(commands, "approve", "show what a server changed of its tools, and accept it")
+    approving = _add_action(commands, "approve", "show what a server has changed in its tools, and approve it")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
-    approving.add_argument("--yes", action="store_true", help="accept without a question, as for scripts")
+    approving.add_argument("--yes", action="store_true", help="approve without a question, for scripts")
     logging_in = _add_action(commands, "login", "log in to a remote server, by OAuth")
     logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
 
@@ -98,7 +100,7 @@ def _add_action(
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=help_, description=help_, formatter_class=help_formatter)
     parser.add_argument("--mcp", required=True, metavar="FILE", help="JSON file of MCP servers")
-    parser.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
+    parser.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     return parser
 
 

@@ -35,7 +35,7 @@ def _items(value: JSON) -> JSON:
 
 
 def _line_of(param: str | None, text: str) -> str:
-    """Return `:line` of the tool that `param` (`tools[2]`, `tools[2].name`) names, or "" if the text is no array."""
+    """Return `:line` of the tool that `param` (`tools[2]`, `tools[2].name`) names; "" if the text is not an array."""
     position = re.search(r"\d+", param or "")
     if position is None or not text.lstrip().startswith("["):
         return ""

@@ -54,7 +54,7 @@ def _setting(field: msgspec.structs.FieldInfo) -> Setting:
         help=about.description,
         metavar=about.extra["metavar"],
         choices=get_args(bare) if origin is Literal else (),
-        default=_default_text(field.default),
+        default=about.extra["default"] or _default_text(field.default),
         expected=_expected(bare, metas),
         secret=Secret in (bare, *get_args(bare)),
         type=field.type,

@@ -74,8 +74,9 @@ _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
 
 
-def _setting_meta(group: str, text: str, metavar: str = "") -> Meta:
-    return Meta(description=text, extra={"group": group, "metavar": metavar})
+def _setting_meta(group: str, text: str, metavar: str = "", default: str = "") -> Meta:
+    """Return the group and help of a setting; `default` is shown in place of the field's own default."""
+    return Meta(description=text, extra={"group": group, "metavar": metavar, "default": default})
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,8 +86,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _setting_meta(
             "upstream",
-            "the endpoint behind fcshim, with or without /v1; without one, commands look for it on this machine",
+            "the endpoint behind fcshim, with or without /v1",
             "URL",
+            default="the model server found on this machine",
         ),
     ] = "http://127.0.0.1:8080"
     upstream_api: Annotated[UpstreamApi, _setting_meta("upstream", "the API that the endpoint speaks")] = "openai"
@@ -136,7 +138,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ToolsStyle,
         _setting_meta("tool calls", "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter"),
     ] = "schema"
-    rescue: Annotated[bool, _setting_meta("tool calls", "also read calls in other formats, for offered tools")] = True
+    rescue: Annotated[bool, _setting_meta("tool calls", "also read calls of offered tools in other formats")] = True
     reasoning: Annotated[
         ReasoningPolicy,
         _setting_meta("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all"),
@@ -225,7 +227,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 15.0
     first_ping: Annotated[
         _SecondsOrNever,
-        _setting_meta("time", "the same before the first event; the ping sends status 200; 0 for never", "SECONDS"),
+        _setting_meta(
+            "time",
+            "silence before the first event after which it gets a ping, which sends status 200; 0 for never",
+            "SECONDS",
+        ),
     ] = 60.0
     drain_timeout: Annotated[
         _SecondsOrNever, _setting_meta("time", "time for running streams to finish after SIGTERM", "SECONDS")
@@ -241,12 +247,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=0),
         _setting_meta("limits", "most replies and turns that are remembered for clients, of all together", "COUNT"),
     ] = 10_000
-    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "their total size", "BYTES")] = 64 * 2**20
+    memory_bytes: Annotated[
+        int, Meta(ge=0), _setting_meta("limits", "most bytes of all replies and turns that are remembered", "BYTES")
+    ] = 64 * 2**20
     memory_client_bytes: Annotated[
-        int, Meta(ge=0), _setting_meta("limits", "the size of those of one client's key", "BYTES")
+        int, Meta(ge=0), _setting_meta("limits", "most bytes of those with one client's key", "BYTES")
     ] = 64 * 2**20
     memory_lifetime: Annotated[
-        int, Meta(gt=0, le=3_650 * 86_400), _setting_meta("limits", "how long each is remembered", "SECONDS")
+        int,
+        Meta(gt=0, le=3_650 * 86_400),
+        _setting_meta("limits", "time after which a reply or turn is forgotten", "SECONDS"),
     ] = 30 * 86_400
 
     mcp: Annotated[
@@ -301,17 +311,23 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")
     ] = False
     inspect_bytes: Annotated[
-        int, Meta(ge=2**16), _setting_meta("running", "memory for the last requests that --inspect shows", "BYTES")
+        int,
+        Meta(ge=2**16),
+        _setting_meta("running", "memory for the requests that --inspect shows; older ones are dropped", "BYTES"),
     ] = 16 * 2**20
 
     metrics: Annotated[bool, _setting_meta("running", "serve figures for Prometheus at /metrics")] = False
 
     record: Annotated[
         str | None,
-        _setting_meta("running", "write each request and its reply to a file here, without credentials", "FOLDER"),
+        _setting_meta(
+            "running", "write each request and its reply, without credentials, to a file in this folder", "FOLDER"
+        ),
     ] = None
     record_bytes: Annotated[
-        int, Meta(gt=0), _setting_meta("running", "size of that folder from which nothing more is recorded", "BYTES")
+        int,
+        Meta(gt=0),
+        _setting_meta("running", "most bytes in the folder of records; beyond it nothing more is recorded", "BYTES"),
     ] = 2**30
 
     models: dict[str, ModelOverrides] = {}
