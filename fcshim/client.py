@@ -260,7 +260,7 @@ class Client:
         async def ask(conversation: tuple[Message, ...]) -> Reply:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
             reply, unmended = await self._complete(request, on_event)
-            if not final_tool:  # else the caller reads the reply, which may be the answer although it is no call
+            if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
                 _check_calls(request, reply, unmended)
             return reply
 

@@ -65,7 +65,7 @@ class ChatSession(msgspec.Struct):
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise ValueError(f"{self.id[:80]!r} is no id of a session")
+            raise ValueError(f"{self.id[:80]!r} is not the id of a session")
 
 
 class SessionStore:
@@ -105,7 +105,7 @@ class SessionStore:
         if not name and not names:
             raise ConfigError("there is no session to resume; fcshim chat starts one")
         if name and not name.endswith(".json") and not _ID.fullmatch(name):
-            raise ConfigError(f"{name[:80]!r} is no id of a session; expected one, or a file that ends in .json")
+            raise ConfigError(f"{name[:80]!r} is not the id of a session; expected one, or a file that ends in .json")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
         try:
             return msgspec.json.decode(file.read_bytes(), type=ChatSession)

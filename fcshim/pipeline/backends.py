@@ -18,7 +18,7 @@ class Fingerprint:
     """A page that identifies a server: the JSON document at `path` has `member` (a dotted path; lists by index).
 
     `value` is a pattern that the member's text contains; `absent` is a member that the page does not have. The status
-    is no evidence: LM Studio answers 200 for paths that it does not serve.
+    is not evidence: LM Studio answers 200 for paths that it does not serve.
     """
 
     path: str

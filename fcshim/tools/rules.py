@@ -62,5 +62,7 @@ def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subjec
 def _parse_rule(verdict: Verdict, text: str) -> PermissionRule:
     found = _RULE.fullmatch(text.strip())
     if found is None:
-        raise ConfigError(f"{text!r} is no rule; expected a tool's name or pattern, like Write, mcp__* or Bash(git *)")
+        raise ConfigError(
+            f"{text!r} is not a rule; expected a tool's name or pattern, like Write, mcp__* or Bash(git *)"
+        )
     return PermissionRule(verdict, found[1], found[2])

@@ -175,7 +175,7 @@ async def test_an_upstream_that_breaks_is_a_failure(tmp_path):
         (("-p", "x", "--mcp", "missing.json"), "missing.json"),
         (("-p", "x", "--root", "/there/is/no/such/folder"), "/there/is/no/such/folder"),
         (("-p", "x", "--dialect", "nonsense"), "unknown dialect 'nonsense'"),
-        (("-p", "x", "--allow", "a b"), "'a b' is no rule"),
+        (("-p", "x", "--allow", "a b"), "'a b' is not a rule"),
         (("-p", "x", "--max-rounds", "0"), "expected a whole number from 1"),
     ],
 )

@@ -57,7 +57,7 @@ async def chat(folder, *options, stdin=b""):
     ],
 )
 def test_an_id_that_leads_elsewhere_is_refused(name, tmp_path):
-    with pytest.raises(ConfigError, match="no id of a session"):
+    with pytest.raises(ConfigError, match="not the id of a session"):
         SessionStore(tmp_path / "sessions").load(str(crafted(tmp_path, id=name)))
 
 

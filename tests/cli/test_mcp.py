@@ -162,7 +162,7 @@ def test_ctrl_c_ends_it(root):
     [
         ((), "there is nothing to offer"),
         (("--root", "/there/is/no/such/folder"), "expected a folder to work in"),
-        (("--root", "/", "--allow", "Bash("), "is no rule"),
+        (("--root", "/", "--allow", "Bash("), "is not a rule"),
         (("--root", "/", "--search", "altavista"), "expected tavily, jina"),
         (("--root", "/", "--search", "tavily"), "tavily: expected a key"),
         (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),

@@ -101,6 +101,6 @@ async def test_a_server_that_is_no_proxy_is_named_instead_of_its_answer(status):
         outcome = await run_models("--of", server.url)
 
     assert (1, "") == (outcome.code, outcome.out)
-    assert f"{server.url} is no fcshim proxy: /fcshim/models answered HTTP {status}" in outcome.err
+    assert f"{server.url} is not an fcshim proxy: /fcshim/models answered HTTP {status}" in outcome.err
     assert "leave out --of" in outcome.err
     assert "File Not Found" not in outcome.err

@@ -67,5 +67,5 @@ def test_a_rule_is_a_name_and_a_subject():
 
 @pytest.mark.parametrize("written", ["", "  ", "Bash(", "a b", "(x)", "Bash()"])
 def test_invalid_rules_are_refused(written):
-    with pytest.raises(ConfigError, match="is no rule"):
+    with pytest.raises(ConfigError, match="is not a rule"):
         parse_rules("allow", [written])

@@ -51,7 +51,7 @@ class MessagesDecoder:
             case "error":
                 raise upstream_failure(find_error_message({"error": event.error}) or "no reason given")
             case _ if whole:
-                raise upstream_failure(find_error_message({"error": event.error}) or "its answer is no message")
+                raise upstream_failure(find_error_message({"error": event.error}) or "its answer is not a message")
 
     def _read_message(self, message: MessagesEvent, out: list[Event]) -> None:
         for index, block in enumerate(message.content or ()):

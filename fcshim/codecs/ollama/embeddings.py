@@ -69,7 +69,7 @@ def read_upstream_reply(body: bytes, request: EmbeddingRequest) -> EmbeddingRepl
     try:
         reply = msgspec.json.decode(body, type=_Reply)
     except (ValueError, RecursionError) as error:
-        raise UpstreamError(f"the upstream's reply is no list of embeddings: {error}") from error
+        raise UpstreamError(f"the upstream's reply is not a list of embeddings: {error}") from error
     vectors = sorted(reply.data, key=lambda vector: vector.index)
     if len(vectors) != len(request.inputs):
         raise UpstreamError(f"expected {len(request.inputs)} embeddings from the upstream, got {len(vectors)}")

@@ -138,7 +138,7 @@ class ResponsesDecoder:
                 find_error_message({"error": response.error}) or f"the response is {response.status}"
             )
         if response.status is None and response.output is None:
-            raise upstream_failure("its answer is no response")
+            raise upstream_failure("its answer is not a response")
         if not self._with_content:
             for index, item in enumerate(response.output or ()):
                 self._read_whole_item(index, item, out)

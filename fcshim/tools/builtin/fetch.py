@@ -72,7 +72,7 @@ async def _follow_redirects(session: aiohttp.ClientSession, url: str) -> WebPage
 def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ToolError(f"{url[:200]!r} is no http or https URL.")
+        raise ToolError(f"{url[:200]!r} is not an http or https URL.")
     if parts.username or parts.password:
         raise ToolError("A URL with a password in it is not loaded.")
 

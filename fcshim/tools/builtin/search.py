@@ -72,7 +72,7 @@ class Search:
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ToolError(f"The pattern is no regular expression: {error}") from error
+            raise ToolError(f"The pattern is not a regular expression: {error}") from error
         files = await asyncio.to_thread(self._files_to_search, path, include, context)
         matches, finished = await self._run_grep(pattern, files)
         lines = [f"{self._workspace.display_path(Path(file))}:{number}: {line}" for file, number, line in matches]

@@ -47,7 +47,7 @@ class SkillListing(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", self.id):
-            raise ValueError(f"{self.id[:80]!r} is no id of a skill")
+            raise ValueError(f"{self.id[:80]!r} is not the id of a skill")
 
 
 class _SkillIndex(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ class Workspace:
         try:
             found = (self.root / Path(path).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise ToolError(f"{path[:200]!r} is no path: {error}") from error
+            raise ToolError(f"{path[:200]!r} is not a path: {error}") from error
         # Neither symbolic links nor a sibling folder with the root's prefix count as inside (CVE-2025-53109, -53110).
         if self._restrict and not found.is_relative_to(self.root):
             raise ToolError(f"{path} is outside the workspace {self.root}.")
