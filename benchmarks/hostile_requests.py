@@ -1,4 +1,4 @@
-"""How long a stream's chunks wait while hostile requests arrive, one each second, through a real proxy process.
+"""The delay of a stream's chunks while hostile requests arrive, one each second, through a real proxy process.
 
 Rule: every request has at most 1 MB; the scripted upstream answers a hostile one with the call that its kind needs.
 """

@@ -1,4 +1,4 @@
-"""What observing requests costs: a chunk with the inspector, figures, records and traces, beside none, in one run.
+"""The cost of observing requests: a chunk with the inspector, figures, records, traces, and without any, in one run.
 
 Rule: as in `benchmarks.proxy.lockstep`. All configurations run in one process and take turns, so that other work on the
 machine slows all of them down.
@@ -17,7 +17,7 @@ from benchmarks.proxy.variants import COLLECTOR
 from benchmarks.report import Report, arguments
 
 _NO_COLLECTOR: dict[str, str | bool] = {COLLECTOR: "http://127.0.0.1:9"}
-"""Nobody listens there: what an export costs is the collector's affair, the spans are made all the same."""
+"""Nothing listens there: the cost of an export depends on the collector; the spans are made in any case."""
 _LIMITS = {"--inspect": 1.05, "--metrics": 1.05, "--record": 1.05, "traces": 1.1}
 
 

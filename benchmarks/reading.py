@@ -1,4 +1,4 @@
-"""What is read of replies with mistakes: every mutation of `tests/reading`, in every dialect.
+"""How replies with mistakes are read: every mutation of `tests/reading`, in every dialect.
 
 Rule: a wrong call (delivered without an error, and not what was meant) misses the bar in every row.
 

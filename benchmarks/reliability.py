@@ -30,7 +30,7 @@ from tests.engine.random_models import write_random_model
 from tests.engine.schemas import SCHEMAS
 from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
 
-# Two servers like llama-server, each without one ability, to measure what that ability is worth.
+# Two servers like llama-server, each without one ability, to measure the effect of that ability.
 NO_GRAMMAR = Backend("no-grammar", "continues a last assistant message, accepts no grammar", prefill="plain")
 NO_PREFILL = Backend("no-prefill", "accepts a grammar, continues no message", form="gbnf")
 

@@ -1,4 +1,4 @@
-"""The cost of the way from a client's request to the upstream's, who waits meanwhile, and what remembering costs.
+"""The cost from a client's request to the upstream's, the delay of other streams meanwhile, and the cost of stores.
 
 Rule: CPU is compared with one JSON decoding and encoding of the same body, in turns in one run. The conversation is
 that of a coding agent: 30 tools, 40 turns, and results that are source code, markup, JSON and logs. A store is

@@ -1,4 +1,4 @@
-"""What events tell besides their fields, and ids: unique, and unguessable where they must be."""
+"""The methods of events, and ids: unique, and unguessable where they must be."""
 
 import pytest
 

@@ -181,7 +181,7 @@ def test_the_example_of_several_upstreams_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_command_line_parses_a_text() -> None:
-    """The shell example runs, and its call is mended."""
+    """The shell example runs, and its call is repaired."""
     line = next(row for row in _blocks("console", "fcshim parse").splitlines() if "fcshim parse" in row)
     command = line.removeprefix("$ ").replace("fcshim parse", f"{sys.executable} -m fcshim parse")
     done = subprocess.run(

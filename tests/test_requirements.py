@@ -1,4 +1,4 @@
-"""What was asked for of the stream, the prompt and the providers, one statement each; the rest stands with its module.
+"""The requirements of the stream, the prompt and the providers, one test each; others are tested with their modules.
 
 Every requirement is named by a test that shows it.
 """

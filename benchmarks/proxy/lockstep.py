@@ -2,7 +2,7 @@
 
 Rule: the next chunk is sent when the client has got the last, so that each is a read of its own, however busy the
 machine is. A short stream is subtracted from a long one, so that only chunks are left. Instructions are counted by
-callgrind, without those of the kernel; how long memory takes shows only in the time.
+callgrind, without those of the kernel; the time of memory accesses shows only in CPU time.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _WARM_UP = 3
 _STAMP = re.compile(rb"@\d{12} ")
 _END = b"[DONE]"
 _MAX_WAIT = 120.0
-"""Seconds for whatever is waited for; callgrind makes Python 50 times slower."""
+"""Seconds for each wait; callgrind makes Python 50 times slower."""
 
 
 class _LockStepUpstream(asyncio.Protocol):
@@ -82,7 +82,7 @@ class LockStepProxies:
     async def count_instructions(self, name: str, kind: str) -> float:
         """Return the instructions for a chunk; callgrind must run."""
         await self.warm_up(name, kind)
-        # Something may happen besides once in a while, which can only add.
+        # Other work of the process now and then can only add instructions.
         short, long = [min([await self._count(name, kind, count) for _ in range(2)]) for count in (_SHORT, _LONG)]
         return (long - short) / (_LONG - _SHORT)
 

@@ -67,7 +67,7 @@ class PacedStream(asyncio.Protocol):
     async def play(self, messages: list[dict[str, str]]) -> None:
         """Send the stream of the last message's script: `kind:chunks:seconds between them`, and perhaps `:mark`.
 
-        The kind `turns` tells the marks of all messages of the user.
+        The kind `turns` repeats the marks of all messages of the user.
         """
         kind, count, pause, *_ = messages[-1]["content"].split(":")
         _open.add(self)

@@ -17,7 +17,7 @@ from fcshim.server.app import create_app
 from fcshim.server.run import ProxyServer, listen, silence_library_logs
 
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""Stands among the flags of a configuration, although it is a variable of the environment."""
+"""A variable of the environment, which is given among the flags of a configuration."""
 
 
 class _BusyServer(ProxyServer):

@@ -26,7 +26,7 @@ from benchmarks.scale.scenarios import (
 from benchmarks.scale.stores import shared_stores
 
 _CORES = 0.25
-"""What each replica gets: of two cores, four of them leave one to the load."""
+"""The part of a core that each replica gets: of two cores, four replicas leave one to the load."""
 _REPLICAS = 3
 
 

@@ -16,7 +16,7 @@ _PAUSE = 0.1
 
 @dataclass
 class Tally:
-    """What became of the turns."""
+    """The outcomes of the turns."""
 
     completed: int = 0
     repeated: int = 0

@@ -1,7 +1,7 @@
 """Replicas of the proxy as processes, and a small balancer in front of them.
 
-Rule: the balancer relays bytes and knows nothing of HTTP, as one of layer 4 does: it gives each connection to the next
-replica that accepts it, and never repeats a request.
+Rule: the balancer works on layer 4: it relays bytes without parsing HTTP; it gives each connection to the next replica
+that accepts it, and never repeats a request.
 """
 
 import asyncio

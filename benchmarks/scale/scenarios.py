@@ -1,4 +1,4 @@
-"""What happens to load on replicas: how much they serve, and what is lost when they crash or are restarted."""
+"""Measures replicas under load: their throughput, and what is lost when they crash or are restarted."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ _SHORT = f"{TEXT}:20:0"
 
 
 async def throughput(ports: Sequence[int], seconds: float) -> float:
-    """Return the replies per second that clients get who ask again at once, each on a new connection."""
+    """Return the replies per second of clients that send the next request at once, each on a new connection."""
     request = encode_request(_SHORT)
     result = LoadResult()
     until = time.monotonic() + seconds
@@ -34,12 +34,12 @@ async def throughput(ports: Sequence[int], seconds: float) -> float:
 
 
 _CALM = 1.0
-"""Seconds between two kills: longer than a reply takes, or on a quick machine hardly one would come to its end."""
+"""Seconds between two kills: longer than a reply takes, so that most replies are completed."""
 
 
 @dataclass(frozen=True)
 class KillResult:
-    """What became of conversations while replicas were killed."""
+    """The outcomes of conversations while replicas were killed."""
 
     tally: Tally
     kills: int
@@ -77,19 +77,19 @@ async def converse_while_replicas_are_killed(
 
 @dataclass
 class StreamTally:
-    """What became of streams."""
+    """The outcomes of streams."""
 
     begun: int = 0
     result: LoadResult = field(default_factory=LoadResult)
 
     @property
     def complete(self) -> int:
-        """Those that came to their end."""
+        """The number of complete streams."""
         return self.result.completed
 
     @property
     def cut(self) -> int:
-        """Those that did not."""
+        """The number of streams that broke off."""
         return self.begun - self.complete
 
 

@@ -1,4 +1,4 @@
-"""What a failed turn says: what happened, then what to do."""
+"""The message of a failed turn: what happened, then what to do."""
 
 import pytest
 

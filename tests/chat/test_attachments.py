@@ -1,4 +1,4 @@
-"""Files that a question names: what is sent, what is not, and what the user is told."""
+"""Files that a question names: what is sent, what is not, and the lines about them."""
 
 import base64
 import json

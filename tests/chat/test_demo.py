@@ -1,4 +1,4 @@
-"""The chat with the embedded model alone: what it is asked, and what it says it can do."""
+"""The chat with the embedded model alone: which questions reach it, and its introduction."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The diff that stands before the question about an edit: complete, and like that of other tools."""
+"""The diff in the question about an edit: complete, and like that of other tools."""
 
 import pytest
 from hypothesis import given

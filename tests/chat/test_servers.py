@@ -1,4 +1,4 @@
-"""What the chat says of its MCP servers: slow ones, broken ones, lost ones."""
+"""The chat's reports about its MCP servers: slow ones, broken ones, lost ones."""
 
 import asyncio
 import json

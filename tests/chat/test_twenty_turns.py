@@ -186,8 +186,8 @@ async def interrupt_a_reply(screen: PseudoTerminal, relay: ForcedReplies) -> Non
     await screen.expect(PROMPT)
 
 
-async def call_what_is_not_there(screen: PseudoTerminal, relay: ForcedReplies) -> None:
-    """The model calls a tool that nobody offers, and again when it is told."""
+async def call_a_missing_tool(screen: PseudoTerminal, relay: ForcedReplies) -> None:
+    """The model calls a tool that is not offered, and again after the error."""
     relay.replies = [call_text("weather", city="Paris")] * 2
     screen.enter("What is the weather?")
     await screen.expect("/raw shows what it wrote.")
@@ -255,7 +255,7 @@ async def test_twenty_turns(program, folder):  # noqa: F811 - the fixture
                 await play(screen, relay, *READING, *CHANGING, *SERVERS_TOOLS)
                 await lose_a_server(screen, relay, folder / "gate", folder / "number")
                 await interrupt_a_reply(screen, relay)
-                await call_what_is_not_there(screen, relay)
+                await call_a_missing_tool(screen, relay)
                 await take_an_edit_back(screen, relay)
                 await plan_and_sum_up(screen, relay)
                 screen.enter("/quit")

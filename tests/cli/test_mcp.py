@@ -190,7 +190,7 @@ def servers_file(folder, **servers):
 
 
 async def test_a_hung_server_delays_no_answer_and_a_slow_ones_tools_come_later(root):
-    """A server gets 15 s for its first attempt. The host waits no longer either, and is told of later tools."""
+    """A server gets 15 s for its first attempt. The host waits no longer either, and is notified of later tools."""
     raw = stdio_transport("raw")
     hung = stdio_transport("raw", "silent")
     slow = ["-c", 'sleep 6; exec "$@"', "sh", raw.command, *raw.args]

@@ -39,7 +39,7 @@ def read_cases(report: Path) -> Iterable[ET.Element]:
 
 
 def unpassed(cases: Iterable[ET.Element]) -> Iterable[tuple[ET.Element, str]]:
-    """Return the tests that did not pass, and what became of each."""
+    """Return the tests that did not pass, each with its outcome."""
     for case in cases:
         for child in case:
             if child.tag in {"failure", "error", "skipped"}:

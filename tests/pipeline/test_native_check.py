@@ -12,7 +12,7 @@ TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 CALL = [ToolCallStart("c", "f", 0), ToolCallChunk("c", "{}", 0), ToolCallEnd("c", "f", "{}", 0)]
 
 
-def noticed(*events, mode="auto"):
+def reported_failures(*events, mode="auto"):
     """Return the reported reasons; check that the events passed unchanged."""
     request = Request(
         model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), tool_choice=ToolChoice(mode)
@@ -31,11 +31,13 @@ def noticed(*events, mode="auto"):
 def test_a_call_in_the_text_is_reported_once_and_stays_text(size):
     pieces = [Text(TAGGED[at : at + size]) for at in range(0, len(TAGGED), size)]
 
-    assert ["it leaves calls in the text"] == noticed(*pieces, Text(TAGGED), Usage(1, 1), Stop("complete"))
+    assert ["it leaves calls in the text"] == reported_failures(*pieces, Text(TAGGED), Usage(1, 1), Stop("complete"))
 
 
 def test_a_call_without_end_marker_is_reported_at_the_end():
-    assert ["it leaves calls in the text"] == noticed(Text(TAGGED.removesuffix("</tool_call>")), Stop("complete"))
+    assert ["it leaves calls in the text"] == reported_failures(
+        Text(TAGGED.removesuffix("</tool_call>")), Stop("complete")
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,18 +50,20 @@ def test_a_call_without_end_marker_is_reported_at_the_end():
     ],
 )
 def test_text_that_is_no_call_is_not_reported(text):
-    assert [] == noticed(Text(text), Stop("complete"))
+    assert [] == reported_failures(Text(text), Stop("complete"))
 
 
 def test_a_missing_required_call_is_reported():
-    assert ["no call came although one was demanded"] == noticed(Text("No."), Stop("complete"), mode="required")
-    assert [] == noticed(Text("No."), Stop("max_tokens"), mode="required")
-    assert [] == noticed(Text("No."), Stop("complete"))
+    assert ["no call came although one was demanded"] == reported_failures(
+        Text("No."), Stop("complete"), mode="required"
+    )
+    assert [] == reported_failures(Text("No."), Stop("max_tokens"), mode="required")
+    assert [] == reported_failures(Text("No."), Stop("complete"))
 
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
 def test_an_upstream_with_native_calls_is_not_reported(mode):
-    assert [] == noticed(*CALL, Text(TAGGED), Stop("tool_use"), mode=mode)
+    assert [] == reported_failures(*CALL, Text(TAGGED), Stop("tool_use"), mode=mode)
 
 
 def test_without_parallel_calls_the_reply_still_ends_after_one():
@@ -74,4 +78,4 @@ def test_without_parallel_calls_the_reply_still_ends_after_one():
 def test_a_call_with_an_error_counts_as_a_native_call():
     bad = ToolCallEnd("c", "f", "{", 0, error=CallError("malformed", "no", "{"))
 
-    assert [] == noticed(CALL[0], ToolCallChunk("c", "{", 0), bad, Stop("complete"), mode="required")
+    assert [] == reported_failures(CALL[0], ToolCallChunk("c", "{", 0), bad, Stop("complete"), mode="required")

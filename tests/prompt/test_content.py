@@ -1,4 +1,4 @@
-"""Joining, escaping and shortening of contents, and the memory of what was written for them."""
+"""Joining, escaping and shortening of contents, and the cache of written texts."""
 
 import gc
 import json

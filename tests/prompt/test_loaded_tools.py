@@ -1,4 +1,4 @@
-"""Deferred tools are described where a tool result has loaded them, so that what stands before stays as it was."""
+"""Deferred tools are described after the result that has loaded them, so that the text before stays as it was."""
 
 import itertools
 import json

@@ -145,7 +145,7 @@ def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Rand
 
 
 def _drop_brackets(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
-    """Leave out the last bracket of the arguments; without an end marker nobody can tell whether more should follow."""
+    """Leave out the last bracket of the arguments; without an end marker, more text may have to follow."""
     text, arguments = render(dialect, seed.calls), _json(seed.calls[-1][1])
     if arguments not in text or len(arguments) <= 2:
         return None

@@ -18,7 +18,7 @@ _MOST_SEPARATORS = 10
 
 
 def have_two_readings(values: Sequence[JSON]) -> bool:
-    """Say whether one of the arrays of strings in these values may be read as other items."""
+    """Return whether one of the arrays of strings in these values may be read as other items."""
     return any(_readings(items) != 1 for items in _arrays(values) if any('"' in item for item in items))
 
 
@@ -48,7 +48,7 @@ def _pieces(text: str, cuts: Sequence[re.Match[str]]) -> Iterator[str]:
 
 
 def _has_pairs(text: str) -> bool:
-    """Say whether the quotes of a text open and close in turn."""
+    """Return whether the quotes of a text open and close in turn."""
     quotes = [found.start() for found in re.finditer('"', text)]
     opening = all(at == 0 or _OPENING.match(text, at - 1) for at in quotes[::2])
     return len(quotes) % 2 == 0 and opening and all(_CLOSING.match(text, at) for at in quotes[1::2])

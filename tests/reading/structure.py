@@ -28,12 +28,12 @@ def render(dialect: Dialect, calls: Sequence[Call]) -> str:
 
 
 def stands_as_written(dialect: Dialect, calls: Sequence[Call], text: str) -> bool:
-    """Say whether a reply, white space aside, is what the dialect writes for these calls: nobody can tell more."""
+    """Return whether a reply, except for white space, is what the dialect writes for these calls."""
     return "".join(render(dialect, calls).split()) == "".join(text.split())
 
 
 class Structure:
-    """The text of calls, and where its values and names stand."""
+    """The text of calls, with the positions of its values and names."""
 
     def __init__(self, text: str, values: Sequence[tuple[int, int]], names: frozenset[str]) -> None:
         self.text = text
@@ -49,7 +49,7 @@ class Structure:
         self.marks = [at for at in self.outside if not text[at].isspace()]
 
     def in_arguments(self, chars: frozenset[str]) -> list[int]:
-        """Return where one of these characters stands among the arguments."""
+        """Return the positions of these characters among the arguments."""
         start, end = (self.values[0][0] - 12, self.values[-1][1] + 4) if self.values else (0, len(self.text))
         return [at for at in self.marks if start <= at < end and self.text[at] in chars]
 

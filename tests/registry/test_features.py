@@ -159,7 +159,7 @@ async def test_a_resource_that_changes_is_told_of(everything):
     async with manager(everything) as servers, asyncio.timeout(60):
         updates = ServerOffers(servers).updates("e", uri)
         first = asyncio.ensure_future(anext(updates))
-        await asyncio.sleep(0.5)  # the server tells of changes to those who have subscribed before
+        await asyncio.sleep(0.5)  # the server notifies clients that have subscribed before of changes
         await servers.call("e:toggle-subscriber-updates", {})
         await first
         await updates.aclose()

@@ -144,7 +144,7 @@ _STRICT_TYPES = Draft202012Validator.TYPE_CHECKER.redefine(
 
 
 def validates(schema, value):
-    """Say whether the value is valid, or None where the schema is unusable.
+    """Return whether the value is valid, or None where the schema is unusable.
 
     As in draft 2020-12, except that 5.0 is not an integer: coercion changes it although the draft admits it.
     """

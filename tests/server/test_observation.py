@@ -1,4 +1,4 @@
-"""Observers of requests: what one does wrong or slowly is no affair of the request, nor of the others."""
+"""Observers of requests: errors and delays of one affect neither the request nor the other observers."""
 
 import functools
 import logging
@@ -149,7 +149,7 @@ OBSERVERS = {
 
 
 def steps_of_a_chunk(observe=None) -> float:
-    """Count the instructions for one more chunk of text, which is decoded, told to observers and encoded."""
+    """Count the instructions for one more chunk of text, which is decoded, passed to observers and encoded."""
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=True)
     exchange, encode = Exchange(request, upstream=OPENAI_CHAT), StreamedResponse(request, IDENTITY, OPENAI_CHAT).feed
     exchange.prepare()

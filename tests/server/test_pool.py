@@ -1,4 +1,4 @@
-"""Several upstreams in one proxy: which one serves a request, what happens when one is away, what clients can see."""
+"""Several upstreams in one proxy: which one serves a request, what happens when one fails, what clients can see."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from tests.server.raw_upstream import (
 )
 
 DEAD = "http://127.0.0.1:9"
-"""The port of `discard`, which nobody serves."""
+"""The port of `discard`, on which nothing listens."""
 
 
 class Engine:

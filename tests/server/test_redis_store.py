@@ -152,7 +152,7 @@ async def test_a_connection_that_was_closed_while_idle_is_no_outage(server):
     await store.aclose()
 
 
-async def test_whoever_leaves_in_the_middle_leaves_no_answer_to_others(server):
+async def test_a_cancelled_command_leaves_no_answer_for_other_clients(server):
     """A cancelled command whose answer stays on its connection would be the answer to the next client's command."""
     store = RedisStore(server.client(), StoreLimits())
     names = [f"{number:03d}" for number in range(40)]

@@ -47,7 +47,7 @@ ESCAPES = [
 
 
 def left_api(request_line: str) -> bool:
-    """Tell whether a request target is outside of /v1/, or could be read as such."""
+    """Return whether a request target is outside of /v1/, or could be read as such."""
     path = request_line.split(" ")[1].partition("?")[0]
     return not path.startswith("/v1/") or path.startswith("/v1//") or ".." in path or "%2e" in path.lower()
 

@@ -23,7 +23,7 @@ def raw_server(*arguments: object) -> dict:
 
 @pytest.mark.parametrize("manner", ["silent", "silent-stubborn"])
 async def test_a_hung_server_delays_neither_start_nor_health_nor_the_end(manner, tmp_path, monkeypatch):
-    """Whoever waited for it would wait an hour. A program that ignores the end of its input and SIGTERM is killed."""
+    """A wait for it would take an hour. A program that ignores the end of its input and SIGTERM is killed."""
     monkeypatch.setitem(Manager.__init__.__kwdefaults__, "timeouts", ConnectionTimeouts(start=3_600, connect=3_600))
     async with asyncio.timeout(120):
         async with (

@@ -1,4 +1,4 @@
-"""A store that is away: what needs it gets 503 in the client's own form, everything else works, and nothing blocks."""
+"""A store outage: requests that need the store get 503 in the client's form, all others work, and nothing blocks."""
 
 import asyncio
 import logging

@@ -75,7 +75,7 @@ async def serving(folder, upstream, *options, count=COUNT):
 
 
 def listens(pids):
-    """Tell whether each process has installed its handlers: SIGHUP and SIGTERM are no longer blocked."""
+    """Return whether each process has installed its handlers: SIGHUP and SIGTERM are no longer blocked."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one has just ended
         masks = [re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text("utf-8"))[1] for pid in pids]
         return not any(int(mask, 16) & 1 << signal.SIGTERM - 1 for mask in masks)

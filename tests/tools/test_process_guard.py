@@ -1,4 +1,4 @@
-"""No child process outlives us, whatever our end: servers, and the commands of the built-in tools."""
+"""No child process outlives its parent, however the parent ends: servers, and the commands of the built-in tools."""
 
 import asyncio
 import contextlib

@@ -194,7 +194,7 @@ async def call(executor, name, **arguments):
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("command", EVASIONS)
 async def test_a_deny_rule_is_not_evaded(folder, command):
-    """Every command runs for the mode, so that only the deny rule stands between it and the file."""
+    """The mode allows every command, so that only the deny rule protects the file."""
     result = await call(bash(folder, "allow", deny=["Bash(rm *)"]), "Bash", command=command)
 
     assert "was not executed" in result.flat_text
@@ -203,7 +203,7 @@ async def test_a_deny_rule_is_not_evaded(folder, command):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_most_evasions_do_delete_the_file(folder):
-    """The list above is about something: a real shell runs these commands. Some machines lack some programs."""
+    """Otherwise the list above would prove nothing: a real shell runs them. Some machines lack some programs."""
     deleted = 0
     for command in EVASIONS:
         (folder / "victim").write_text("x")

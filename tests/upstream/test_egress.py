@@ -1,4 +1,4 @@
-"""The way to an endpoint: egress proxies, loopback, and the authorities that sign for it."""
+"""How an endpoint is reached: egress proxies, loopback, and certificate authorities."""
 
 import asyncio
 import base64

@@ -48,7 +48,7 @@ SPELLINGS = {
 
 
 def leaks(text: str) -> bool:
-    """Tell whether the middle of the key can be read in a text, in any spelling of the table."""
+    """Return whether the middle of the key can be read in a text, in any spelling of the table."""
     cores = {each[len(each) // 3 : len(each) // 3 * 2] for each in SPELLINGS.values()}
     return any(core in text for core in cores)
 

@@ -109,8 +109,8 @@ async def replying(play, **timeouts):
         yield server, upstream, reply
 
 
-class Bucket:
-    """A sink that says after every so many reads that it wants no more for now."""
+class CountingSink:
+    """A sink that wants no more for now after every `size` reads."""
 
     def __init__(self, size: int = 10**6) -> None:
         self.size = size
@@ -138,7 +138,7 @@ class Bucket:
     ids=["chunked", "whole", "empty", "to the end of the connection"],
 )
 async def test_a_body_is_complete_however_often_the_sink_pauses(play, content, size):
-    bucket = Bucket(size)
+    bucket = CountingSink(size)
     async with replying(play) as (_, _, reply):
         while not await reply.read_into(bucket.take):
             bucket.stops += 1
@@ -168,7 +168,7 @@ async def test_a_read_is_delivered_before_any_other_task_runs():
 
 
 async def test_all_bytes_of_one_read_are_delivered_at_once():
-    bucket = Bucket()
+    bucket = CountingSink()
 
     async def play(peer):
         await peer.send(SSE_HEAD + http_chunk(ROLE))
@@ -193,7 +193,7 @@ async def test_a_paused_sink_pauses_the_upstream():
             sent += 60_000
 
     async with replying(play) as (_, _, reply):
-        assert not await reply.read_into(Bucket(1).take)
+        assert not await reply.read_into(CountingSink(1).take)
         stalled = -1
         while stalled != sent < 32 * 2**20:
             stalled = sent
@@ -210,10 +210,10 @@ async def test_the_connection_is_reused_after_the_end():
         await stream_chunks(*PIECES)(peer)
 
     async with replying(noting) as (server, upstream, reply):
-        await reply.read_into(Bucket().take)
+        await reply.read_into(CountingSink().take)
         for _ in range(2):
             async with upstream.send("GET", "/stream") as again:
-                await again.read_into(Bucket().take)
+                await again.read_into(CountingSink().take)
 
     assert 3 == len(server.requests)
     assert 1 == len(ports)
@@ -242,7 +242,7 @@ async def test_read_into_raises_what_the_sink_raises():
     ids=["closed", "half-closed", "reset", "no size", "wrong size"],
 )
 async def test_a_body_that_breaks_off_raises_after_its_bytes_are_delivered(then, message):
-    bucket = Bucket()
+    bucket = CountingSink()
     async with replying(stream_then(ROLE, text_chunk("a"), then=then)) as (_, _, reply):
         with pytest.raises(UpstreamError, match=message):
             await reply.read_into(bucket.take)
@@ -258,7 +258,7 @@ async def test_every_read_renews_the_limit_on_silence():
             await asyncio.sleep(0.4)
         await peer.hang()
 
-    bucket = Bucket()
+    bucket = CountingSink()
     async with replying(play, chunk=2.0) as (_, _, reply):
         with pytest.raises(UpstreamError, match=r"sent nothing for 2 s"):
             await reply.read_into(bucket.take)
@@ -269,7 +269,7 @@ async def test_every_read_renews_the_limit_on_silence():
 async def test_cancelling_read_into_closes_the_connection():
     async with replying(stream_then(ROLE, then=hang)) as (server, upstream, _):
         async with upstream.send("GET", "/stream") as reply:
-            pouring = asyncio.create_task(reply.read_into(Bucket().take))
+            pouring = asyncio.create_task(reply.read_into(CountingSink().take))
             await asyncio.sleep(0.05)
             pouring.cancel()
         await asyncio.wait_for(server.client_left.wait(), 60)

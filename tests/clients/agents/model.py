@@ -80,7 +80,7 @@ class ScriptedModel:
         return self.notation.write(calls)
 
     def _copied(self, said: str) -> str:
-        """Return the text to copy; where it stands in a JSON string, the model knows what it says."""
+        """Return the text to copy; inside a JSON string, its decoded value."""
         text = next(iter(COPIED.findall(said)), "")
         for _ in range(self.notation.json_results + self.json_results):
             text = json.loads(f'"{text}"')

@@ -397,7 +397,7 @@ def test_a_result_without_its_call_is_the_documented_error():
 
 
 def test_an_output_that_answers_no_call_is_a_document_of_the_client():
-    """Codex tells the model so what its own tools did: `agent.goal_objective` follows the result of `create_goal`."""
+    """Codex reports the actions of its own tools so: `agent.goal_objective` follows the result of `create_goal`."""
     item = {"type": "function_call_output", "id": "fco_1", "name": "goal_objective", "namespace": "agent"}
     *_, answer, told = messages(function_call(), result(), {**item, "output": "Tidy up."})
 

@@ -1,4 +1,4 @@
-"""Ignore files that somebody else wrote: their patterns neither hold the process nor hide an error."""
+"""Untrusted ignore files: their patterns neither block the process nor hide an error."""
 
 import os
 
