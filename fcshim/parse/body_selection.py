@@ -1,4 +1,4 @@
-"""Select the syntax of a call by its first characters, where the marker before it does not tell the syntax.
+"""Select the syntax of a call by its first characters, where the marker before it does not determine the syntax.
 
 Rule: a bounded number of characters is examined; only a known key or the name of an offered tool begins a body. Of the
 syntaxes of one dialect the first that can begin here is selected; from then on its reader does all the work.

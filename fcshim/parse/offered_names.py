@@ -1,4 +1,4 @@
-"""Which offered tool a name means that a model wrote.
+"""Finds the offered tool that a written name means.
 
 Rule: the exact name comes first. Otherwise the tool with the same letters and digits is meant, also after a namespace.
 If two tools could be meant, none is: a lost call is asked for again, a wrong one runs.

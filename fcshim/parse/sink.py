@@ -110,7 +110,7 @@ class CallSink:
         self._rejection = ""
         """Why the open call must not run although it is complete."""
         self._escapes_doubtful = False
-        """True if a backslash of the open call is no escape, so that others may be none either."""
+        """True if a backslash of the open call is not an escape, so that others may be content, too."""
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)

@@ -121,7 +121,7 @@ _MAX_PIECES = 64
 _IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
 """The position after a character that stands behind another one of its line, with at most one blank between them."""
 _NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\[?+(?:\d|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])|\[[ \t]?\]|\*{1,3}+[^*<&\\\[])"
-"""What follows the bullet of a list item whose text is no call, see `OpeningFinder`."""
+"""What follows the bullet of a list item whose text is not a call, see `OpeningFinder`."""
 _LIST_ITEM_WITHOUT_CALL = (
     rf"[-+*](?=[ \t]{{1,4}}+{_NO_CALL})|[-+](?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
     rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"

@@ -194,7 +194,7 @@ class _Parser:
 
 
 def _character(token: str) -> PatternNode:
-    """Return the node of a token that is no group and no quantifier."""
+    """Return the node of a token that is neither a group nor a quantifier."""
     if token in {"$", r"\Z"}:
         return End()
     if token[0] == "[" and len(token) > 1:
@@ -261,7 +261,7 @@ def without_outer_space(parts: tuple[PatternNode, ...]) -> tuple[PatternNode, ..
 def listed_texts(node: PatternNode) -> tuple[str, ...] | None:
     """Return the texts that match, without optional white space around them; None if they cannot be listed.
 
-    White space inside is listed as none, a line break and a blank. The end of the text is no text.
+    White space inside is listed as none, a line break and a blank. The end of the text is empty.
     """
     options = node.options if isinstance(node, Choice) else (node,)
     found: list[str] = []

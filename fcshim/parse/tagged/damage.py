@@ -1,6 +1,6 @@
 """Recognise the dialect's own tags where one character of them is missing, superfluous or wrong.
 
-Theory of operation. A damaged tag is no markup, so that it becomes content of a value: the value runs on, up to the
+Theory of operation. A damaged tag is not markup, so that it becomes content of a value: the value runs on, up to the
 next marker. Such a value has two readings. Tags of other names (`</div>`) are content like any other text.
 
 Rule: only where a tag would stand: a damaged closing tag before a marker or at the end of an unclosed value, a damaged

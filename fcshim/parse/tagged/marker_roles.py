@@ -17,7 +17,8 @@ from fcshim.parse.tagged.tags import MarkerKind, NamedTag
 
 MarkerRole = Literal["end", "before", "content", "pause", "drop", "ambiguous"]
 """What a marker does: it closes the value, it follows the value, it is content, it may end the whole body, it is
-superfluous, or nobody can tell."""
+superfluous, or its role is unknown.
+"""
 _LOOK_AHEAD = 512
 """Characters after a parameter's opening in which its closing tag is looked for."""
 _SHORTEST_TAG = 3

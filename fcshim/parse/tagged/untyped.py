@@ -37,7 +37,7 @@ class MissingValueError(NotStrictError):
 
 
 class _ContainerEnd:
-    """Tells of JSON text, which comes in pieces, whether a container may end with it."""
+    """Determines whether a container may end with the JSON text so far, which arrives in pieces."""
 
     def __init__(self) -> None:
         self._quotes = 0
