@@ -54,7 +54,7 @@ _OF_ALL_UPSTREAMS = frozenset({"models", "model", "describe", "local"})
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """What stays when the settings are loaded again: the store, the tools that run here, ids, what is observed."""
+    """The state that is kept when the settings are loaded again: the store, server tools, ids and observers."""
 
     store: Store
     server_tools: ServerTools
@@ -115,7 +115,7 @@ class App:
 
     @property
     def endpoints(self) -> list[tuple[Config, Capabilities]]:
-        """The settings of each upstream, and what is known of it."""
+        """The settings and the capabilities of each upstream."""
         if self.pool is None:
             return [(self.config, self.capabilities)]
         return [(member.config, member.capabilities) for member in self.pool.members.values()]
@@ -126,7 +126,7 @@ class App:
         return not self._connections
 
     async def open(self) -> None:
-        """Begin to connect to the MCP servers; ask the store, which logs it if it is away."""
+        """Begin to connect to the MCP servers; check the store, which logs an outage."""
         await self._server_tools.open()
         await check_store(self.config, self.state.store)
 
@@ -203,9 +203,9 @@ class App:
             await self.serve_api(connection, route)
 
     async def _serve_readiness(self, connection: ClientConnection) -> None:
-        """Answer whether requests would be answered now; only a client with a key is told why not."""
+        """Answer whether requests would be served now; only a client with a key gets the reason."""
         known = self._guard.is_known(connection)
-        # The check writes: not for everybody.
+        # The check writes to the store, so it needs a key.
         store = await check_store(self.config, self.state.store) if known else None
         readiness = self.pool.readiness(store) if self.pool is not None else await self._readiness.check(store)
         answer = readiness if known else {"status": readiness.status}
@@ -389,7 +389,7 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
 
 
 def _capabilities_of(config: Config, known: Sequence[tuple[Config, Capabilities]]) -> Capabilities:
-    """Return what is known of the configuration's upstream, or nothing yet."""
+    """Return the capabilities of the configuration's upstream, which are empty at first."""
     key = endpoint_key(config)
     found = next((capabilities for each, capabilities in known if endpoint_key(each) == key), None)
     return found or Capabilities(measured_upstream_for(config), config.constrain)

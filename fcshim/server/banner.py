@@ -1,4 +1,4 @@
-"""What the proxy writes when it starts: the server behind it, how each model is asked, one line for each client API.
+"""Writes the banner of the proxy: the server behind it, how each model is asked, one line for each client API.
 
 Rule: the facts are those of the status page. They are asked for beside the first requests and within a time limit; an
 upstream that does not answer is a warning.
@@ -48,7 +48,7 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
     if logger.isEnabledFor(logging.INFO):
         lines += [*_describe_store(config), *_describe_observers(config, url)]
         text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
-        with contextlib.suppress(OSError, ValueError):  # stderr is closed, which is no reason to stop serving
+        with contextlib.suppress(OSError, ValueError):  # stderr is closed: the proxy serves all the same
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
 

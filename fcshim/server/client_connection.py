@@ -30,7 +30,7 @@ _EXPECTED = "expected segments without '.', '..', backslashes and control charac
 
 
 class RequestPath(msgspec.Struct, frozen=True):
-    """`decoded` is what decisions are made by, `encoded` is the same path for the upstream.
+    """Decisions are made by `decoded`; `encoded` is the same path for the upstream.
 
     `problem`: why no request may have this path; empty if it may.
     """
@@ -164,7 +164,7 @@ class ClientConnection:
         self._more_body = True
         self._body: bytes | None = None
         self.committed = False
-        """Whether something was done for the request that must not be done again, such as a tool that ran."""
+        """Whether the request has had an effect that must not be repeated, such as a tool that ran."""
         self.fallback_statuses: frozenset[int] = frozenset()
         """Statuses of the upstream that are not relayed, because another upstream can serve the request."""
         self._unsent = b""

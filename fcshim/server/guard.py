@@ -88,7 +88,7 @@ class RequestGuard:
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
     def _check_address(self, connection: ClientConnection) -> None:
-        """Reject what comes from outside where the settings say that nothing can, and so demand no key.
+        """Reject requests from other machines if the settings demand no key because they name a loopback address.
 
         Our own server listens where the settings say; another ASGI server may listen anywhere.
         """
@@ -195,7 +195,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_name(header: bytes) -> str:
-    """Return the name in a `Host` header, without the port and the dot of a complete name; empty if it is no host."""
+    """Return the name in a `Host` header, without the port and the dot of a complete name; empty for an invalid one."""
     found = _HOST.fullmatch(header.decode("latin-1").strip().lower())
     return (found[1] or found[2].removesuffix(".")) if found else ""
 

@@ -1,4 +1,4 @@
-"""The replies to a request as they came: the bytes of each read, its time and its events, within a limit.
+"""Keeps the replies to a request: the bytes of each read, its time and its events, within a limit.
 
 Rule: only objects that exist anyway are kept, unchanged; views are made on request.
 """

@@ -58,7 +58,7 @@ def freeze_start() -> None:
 
 
 def trim_memory() -> None:
-    """Free what nobody uses, and return the memory; the event loop must be running, and does the last step."""
+    """Free unused objects and return their memory; the event loop must be running, and does the last step."""
     gc.collect()
     _clear_type_cache()
     _renew_free_lists(asyncio.get_running_loop())

@@ -65,7 +65,7 @@ class MergedReply:
 
     @property
     def visible_message(self) -> AssistantMessage:
-        """The turn as the client knows it and will send it back."""
+        """The turn as the client sees it and will send it back."""
         text = "".join(self._visible_text)
         return AssistantMessage((TextPart(text),) if text else (), tuple(self._visible_calls))
 

@@ -166,7 +166,7 @@ class MetadataEndpoints:
         await connection.respond(200, describer.describe(target, body, models))
 
     async def _describe_model(self, models: list[ModelInfo], name: str) -> ModelInfo:
-        """Return what is known about one model. Raises `RequestError` (404)."""
+        """Return the description of one model. Raises `RequestError` (404)."""
         found = find_model(with_aliases(models, self._config.aliases), name)
         upstream_name = self._config.aliases.get(found.name, found.name)
         upstream = self._upstream

@@ -1,8 +1,8 @@
-"""The models of several upstreams: which upstream has a model, and one list of all.
+"""Finds the upstream that has a model, and makes one list of the models of all upstreams.
 
-Rule: an upstream is asked for its list at most every few seconds, and its last list counts while it is away. A name
-that two upstreams have, or that begins like the name of an upstream, is listed as `upstream/name`. The models of an
-upstream that was never reached are unknown, so a name that no other upstream has may be its own.
+Rule: an upstream is asked for its list at most every few seconds, and its last list counts while it is unavailable. A
+name that two upstreams have, or that begins like the name of an upstream, is listed as `upstream/name`. The models of
+an upstream that was never reached are unknown, so a name that no other upstream has may be its own.
 """
 
 import asyncio
@@ -142,7 +142,7 @@ class ModelDirectory:
             known.error = f"no list of models within {_LIST_TIMEOUT:g} s"
         except FcshimError as error:
             known.error = error.message
-            # An upstream that refuses to list its models is there, and has none that anybody could find by its list.
+            # An upstream that refuses to list its models is reachable, but has none that could be found by its list.
             away = isinstance(error, UpstreamError) and (error.lost or error.status in FAILURE_STATUSES)
             known.known = known.known or not away
         known.asked_at = self._clock()

@@ -1,4 +1,4 @@
-"""Several upstreams behind one proxy: which of them serves a request, and which comes next if it cannot.
+"""Chooses which of several upstreams serves a request, and which one is tried next if it cannot.
 
 Rule: the model decides. A row of `models` names its upstreams in order; else a prefix `upstream/`; else the lists of
 models. The next one is tried only where the first cannot be reached or is at its limit, and only while the client has
@@ -25,14 +25,14 @@ from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport, Measu
 logger = logging.getLogger("fcshim.server")
 
 FALLBACK_STATUSES = FAILURE_STATUSES | {429}
-"""Statuses of an upstream that is away or at its limit."""
+"""Statuses of an upstream that is unavailable or at its limit."""
 _BUSY_RETRY = 1
 """Seconds after which a client may try again where every upstream is at its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolMember:
-    """One upstream: its settings, what is known of it, and how it serves a request."""
+    """One upstream: its settings, its capabilities, and the function that serves a request."""
 
     name: str
     config: ScopedConfig
@@ -134,7 +134,7 @@ class UpstreamPool:
                 with member.health.admit():
                     return await member.serve(connection, route)
             except UpstreamError as error:
-                if not (others and connection.may_be_served_again and _means_away(error)):
+                if not (others and connection.may_be_served_again and _is_unavailable(error)):
                     raise
                 logger.warning("%s: the next upstream is tried: %s", member.name, error.message)
                 release_frames(error)
@@ -142,7 +142,7 @@ class UpstreamPool:
         raise failed or _unavailable(connection, candidates)
 
 
-def _means_away(error: UpstreamError) -> bool:
+def _is_unavailable(error: UpstreamError) -> bool:
     """Return whether the upstream cannot be reached or is at its limit."""
     return error.lost or error.status in FALLBACK_STATUSES
 

@@ -1,7 +1,7 @@
-"""Tools that the client expects its provider to run, for which there is no provider here.
+"""Refuses or leaves out tools that the client expects its provider to run.
 
-Rule: a request that has only such tools, or that demands one, is refused. Beside other tools they are left out: the
-model is told in one line of the system prompt, the operator in the log, once per tool.
+Rule: a request that has only such tools, or that demands one, is refused. Beside other tools they are left out: one
+line of the system prompt and, once per tool, one of the log say so.
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""`/ready`: whether requests would be answered now.
+"""Checks for `/ready` whether requests would be served now.
 
 Rule: ready means that the upstream answered lately, with anything but a failure of its own: a server that asks for a
-key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cost the upstream one.
-A store that is away is reported, and changes nothing: most requests do not need it.
+key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cost the upstream one. An
+unavailable store is reported but does not change the status: most requests do not need it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ UNAVAILABLE = "unavailable"
 
 
 class StoreReadiness(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether what the proxy remembers can be read and written now."""
+    """Whether the store can be read and written now."""
 
     kind: str
     status: str

@@ -1,7 +1,7 @@
 """Loads the settings again while the proxy runs: on SIGHUP, or when their file changes.
 
 Rule: a request is served to its end by the settings with which it began. Settings that are wrong change nothing; the
-log says why. What is known of an upstream stays, if its section stays; connections are closed when nobody uses them.
+log says why. The capabilities of an upstream are kept if its section is unchanged; unused connections are closed.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NEEDS_RESTART = (
 _MAX_RETIRED = 64
 """Earlier settings that still serve a request, some 100 KB each. Streams are minutes long, reloads are rare."""
 _POLL = 1.0
-"""Seconds between two looks at the file, and at whether earlier settings are still in use."""
+"""Seconds between two checks of the file, and of whether earlier settings are still in use."""
 
 
 class ReloadableApp:
@@ -123,7 +123,7 @@ class ReloadableApp:
                 await upstream.aclose()
 
     async def run(self, watched: Path | None = None) -> None:
-        """Close what is unused, and reload when the file `watched` changes, until cancelled."""
+        """Close unused upstreams, and reload when the file `watched` changes, until cancelled."""
         file = WatchedFile(watched)
         while True:
             await asyncio.sleep(_POLL)

@@ -1,7 +1,7 @@
 """Parses the replies of a record again, and compares the events with the recorded ones.
 
-Rule: the comparison ignores what differs from run to run: ids, borders of chunks and the order of usage. What cannot be
-parsed again is said and is no difference.
+Rule: the comparison ignores what differs from run to run: ids, borders of chunks and the order of usage. Records that
+cannot be parsed again are reported, and do not count as different.
 """
 
 from collections.abc import Iterable, Sequence
@@ -104,7 +104,7 @@ def _line(file: Path, number: int, line: bytes) -> RecordedRequest | RecordedAtt
     try:
         return msgspec.json.decode(line, type=RecordedRequest | RecordedAttempt | RecordedEnd)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ConfigError(f"{file}: line {number} is no line of a record: {error}") from error
+        raise ConfigError(f"{file}: line {number} is not a line of a record: {error}") from error
 
 
 def recorded_events(record: Record) -> list[Event]:

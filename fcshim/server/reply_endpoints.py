@@ -98,7 +98,7 @@ class RequestHandler:
     def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
         """Return the function that takes each read of the reply, encodes its events and writes them.
 
-        It runs once per chunk. Whether anybody observes the request is decided here, once for an attempt.
+        It runs once per chunk. Whether the request is observed is decided here, once for an attempt.
         """
         decode, encode, write = exchange.feed, self._encode, self._connection.write_nowait
 
@@ -352,7 +352,7 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
     """Make the sources of call ids and reply ids of every client API, by prefix."""
     return {
         **{codec.call_prefix: id_source(codec.call_prefix) for codec in CODECS.values()},
-        # Clients of the Responses API can fetch a stored reply by its id, so nobody may be able to guess one.
+        # Clients of the Responses API can fetch a stored reply by its id, so ids must not be guessable.
         **{codec.reply_prefix: secret_source(codec.reply_prefix) for codec in CODECS.values()},
     }
 

@@ -239,7 +239,7 @@ def _handle_signals(server: ProxyServer, link: WorkerLink | None) -> None:
 
 
 def _hangup_handler(server: ProxyServer, app: ReloadableApp) -> Callable[[], None]:
-    """Return a function that reloads; but a terminal that is gone ends the program, as it ends any other."""
+    """Return a function that reloads; but a closed terminal ends the program, as usual."""
     at_terminal = sys.stderr.isatty()
 
     def on_hangup() -> None:

@@ -127,7 +127,7 @@ class ServerTools:
         return tool_loop.request, tool_loop
 
     def leave_out_provider_tools(self, request: Request) -> Request:
-        """Return the request without tools that nobody can run. Raises `RequestError` if that leaves nothing."""
+        """Return the request without tools that cannot run here. Raises `RequestError` if no tool is left."""
         return self._provider_tools.apply(request) if request.provider_tools else request
 
     async def _mcp_tools(self, connection: ClientConnection) -> list[AnyTool] | None:

@@ -65,7 +65,7 @@ Reports = Callable[[], Awaitable[list[ModelReport]]]
 
 
 class ServerDescription(NamedTuple):
-    """What stands behind the proxy: the kind of server, how it was found out, where it is."""
+    """The server behind the proxy: its kind, the evidence for it, and its address."""
 
     kind: str
     evidence: str
@@ -104,7 +104,7 @@ def client_lines(url: str, key: str) -> list[tuple[str, str]]:
 
 
 async def describe_server(config: Config, upstream: Upstream) -> ServerDescription:
-    """Return what stands behind the proxy; with several upstreams, their names, without asking each."""
+    """Return the description of the server behind the proxy; with several upstreams, only their names."""
     if config.upstreams:
         return ServerDescription("several upstreams", "", ", ".join(config.upstreams))
     if not upstream.kind.full_openai_api:

@@ -22,7 +22,7 @@ StoreTurn = Callable[[AssistantMessage, tuple[Message, ...]], None]
 """Stores a turn: the message that the client saw, and the messages that the turn really consists of."""
 
 DescribeUse = Callable[[str], WebToolUse | None]
-"""Returns what the client sees of the call with this id that was executed, None if it sees nothing."""
+"""Returns what the client sees of the call with this id that was executed, None if the call is hidden."""
 
 
 class ToolLoop:

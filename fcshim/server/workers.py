@@ -37,11 +37,11 @@ logger = logging.getLogger("fcshim.server")
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_STOP_SIGNALS, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 _STABLE = 10.0
-"""Seconds after which the end of a worker says nothing about its start."""
+"""Seconds after which the end of a worker is not a failed start."""
 _MAX_PAUSE = 8.0
 """Seconds before a worker that keeps ending at once is started again. Connections in its queue wait meanwhile."""
 _POLL = 1.0
-"""Seconds between two looks at the settings file and at the clock."""
+"""Seconds between two checks of the settings file and of the clock."""
 _KILL_DELAY = 10.0
 """Seconds beyond `drain_timeout` after which a worker that still runs is killed."""
 
@@ -86,7 +86,7 @@ def listen_for_workers(config: Config, listen: Callable[..., socket.socket]) -> 
 
 @dataclass(frozen=True)
 class WorkerLink:
-    """What a worker has of its supervisor: `lifeline` can be read when the supervisor has ended."""
+    """A worker's connection to its supervisor: `lifeline` can be read when the supervisor has ended."""
 
     index: int
     is_first: bool
@@ -156,7 +156,7 @@ class Supervisor:
         self._work = work
         self._load = load
         self._watched = WatchedFile(watched)
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._was_ready = False
         self._kill_at = math.inf
         self._lifeline = os.pipe()
@@ -224,7 +224,7 @@ class Supervisor:
             self._was_ready |= slot.read_report()
             if slot.process is not None and slot.process.exitcode is not None:
                 self._handle_end(slot, slot.process.exitcode)
-        self._look()
+        self._poll()
 
     def _seconds_to_wait(self) -> float:
         due = min((slot.start_at for slot in self._slots if slot.process is None), default=math.inf)
@@ -232,7 +232,7 @@ class Supervisor:
 
     def _handle_signal(self, number: int) -> None:
         is_hangup = number not in _STOP_SIGNALS
-        # A terminal that is gone ends the program, as it ends any other.
+        # A closed terminal ends the program, as usual.
         if is_hangup and self._load is not None and not (self._at_terminal and not sys.stderr.isatty()):
             self._reload()
         else:
@@ -285,7 +285,7 @@ class Supervisor:
         logger.warning("worker %d has ended (%s); another one takes its place%s", slot.index, how, again)
 
     def _schedule(self, slot: WorkerSlot) -> None:
-        """Say when the next worker starts: at once, unless the last one has ended at once."""
+        """Set when the next worker starts: at once, unless the last one has ended at once."""
         now = time.monotonic()
         slot.quick_ends = slot.quick_ends + 1 if now - slot.started_at < _STABLE else 0
         slot.start_at = now + min(2.0 ** (slot.quick_ends - 1), _MAX_PAUSE) if slot.quick_ends else now
@@ -296,20 +296,20 @@ class Supervisor:
             for file in self._metrics_folder.glob(f"gauge_live*_{index}.db"):
                 file.unlink(missing_ok=True)
 
-    def _look(self) -> None:
-        """Look at the settings file and at the clock."""
+    def _poll(self) -> None:
+        """Check the settings file and the clock."""
         now = time.monotonic()
         if now >= self._kill_at:
             for slot in self._slots:
                 if slot.process is not None:
                     slot.process.kill()
-        if now >= self._next_look:
-            self._next_look = now + _POLL
+        if now >= self._next_poll:
+            self._next_poll = now + _POLL
             if self._watched.has_settled() and not self._is_stopping:
                 self._reload()
 
     def _close(self) -> None:
-        """End what is left: nothing, unless no worker could start."""
+        """End the remaining workers: there are none, unless no worker could start."""
         self._send_signal(signal.SIGTERM)
         for slot in self._slots:
             slot.listener.close()

@@ -1,4 +1,4 @@
-"""The interface of what the proxy remembers for its clients: replies that they refer to, turns that they see in part.
+"""The interface of stores: replies that clients refer to, and turns of which they see only a part.
 
 Rule: every document belongs to one owner, the hash of a client's key, and only this owner finds it. A document is
 written as a whole or not at all, and has a limited life and size.

@@ -1,4 +1,4 @@
-"""What one request reads and adds of the documents of its client.
+"""Reads and adds the documents of one client, for one request.
 
 Rule: codecs read and write at once, without waiting. So what a request needs is fetched before, and what its reply adds
 is written before the reply ends: a client that has the end can refer to the reply, at any other process, too. A write

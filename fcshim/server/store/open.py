@@ -1,7 +1,7 @@
 """Makes the store that the settings name.
 
-Rule: a file that cannot be used ends the start with an error; a server that is away does not, since most requests need
-no store.
+Rule: a file that cannot be used ends the start with an error; a server that is unavailable does not, since most
+requests need no store.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A store that may be away: a file on a disk that hangs or is full, a server that is restarted.
+"""Guards a store against outages: a file on a disk that hangs or is full, a server that is restarted.
 
 Rule: no operation waits longer than `timeout`. After a failure, further ones fail at once for `pause` seconds, then
 one at a time finds out whether the store is back. Reading and writing fail apart: a full disk can be read. An
@@ -19,7 +19,7 @@ logger = logging.getLogger("fcshim.server")
 TIMEOUT = 2.0
 """Seconds for one operation: many times what a loaded server needs, and still short before the end of a reply."""
 _PAUSE = 1.0
-"""Seconds between two attempts at a store that is away."""
+"""Seconds between two attempts at a store that is unavailable."""
 _FRESH = 1.0
 """Seconds for which an answer counts for `problem`."""
 
@@ -113,7 +113,7 @@ class _Circuit:
         return answer
 
     def _begin_attempt(self, now: float) -> None:
-        """Let one operation try while the store is away; the others fail."""
+        """Let one operation try while the store is unavailable; the others fail."""
         if now < self._next_attempt:
             raise self._error()
         self._next_attempt = now + self._timeout + self._pause

@@ -1,8 +1,7 @@
 """The store in a Redis or Valkey server, which any number of hosts share.
 
-Rule: a document is written by one script, which the server runs as a whole or not at all. All that an owner has
-stands below the owner's own keys. Every key expires, so that the server forgets by itself even if every proxy is
-down.
+Rule: a document is written by one script, which the server runs as a whole or not at all. The keys of an owner's
+documents start with the owner. Every key expires, so that documents are deleted even if every proxy is down.
 """
 
 import time

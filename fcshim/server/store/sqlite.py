@@ -1,8 +1,8 @@
 """The store in an SQLite file, which survives a restart, and which several processes of one host share.
 
 Rule: a document is written in one transaction of the write-ahead log, so that a killed process leaves nothing half
-written. All work happens in a thread, with one connection for each process. The file belongs to one user (0600),
-and says by its `application_id` and `user_version` that it is ours, and of which form.
+written. All work happens in a thread, with one connection for each process. The file belongs to one user (0600), and
+its `application_id` and `user_version` identify it as fcshim's, and its format.
 """
 
 import contextlib
@@ -173,7 +173,7 @@ class SqliteStore:
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open the file, which is made where it does not exist. Raises `ConfigError` for one that is not ours."""
+    """Open the file, which is made where it does not exist. Raises `ConfigError` for a file of another program."""
     try:
         _check_start(path)
         connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
@@ -218,7 +218,7 @@ def check_file(path: Path) -> None:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables in a new file. Raises `ConfigError` for one of another program or a later version."""
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = ON")  # what a client deletes is gone from the file, too
+    connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted documents in the file, too
     connection.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine may cost the last writes, never the file
     if _is_new(connection, path):
         _use_write_ahead_log(connection, path)
@@ -305,7 +305,7 @@ def _delete(connection: sqlite3.Connection, owner: str, name: str) -> bool:
 
 
 def _mark_used(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) -> None:
-    """Mark documents as used, unless others write for so long that only the order of eviction is worth less."""
+    """Mark documents as used; if others write for too long, only the order of eviction is less exact."""
     with contextlib.suppress(sqlite3.OperationalError), _transaction(connection):
         connection.executemany("UPDATE documents SET used_at = ? WHERE id = ?", rows)
 
