@@ -125,16 +125,21 @@ async def _start_process(
 async def _read_stdout(
     process: ServerProcess, incoming: "MemoryObjectSendStream[SessionMessage | Exception]", line_limit: int
 ) -> None:
+    async with incoming:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            async for line in _output_lines(process, line_limit):
+                message = _parse_line(line, line_limit)
+                if message is not None:
+                    await incoming.send(message)
+
+
+async def _output_lines(process: ServerProcess, line_limit: int) -> AsyncIterator[bytes | OversizedLine]:
     splitter = BoundedLineSplitter(line_limit)
     output = process.child.process.stdout
     assert output is not None
-    async with incoming:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            while data := await output.read(_READ_SIZE):
-                for line in splitter.feed(data):
-                    message = _parse_line(line, line_limit)
-                    if message is not None:
-                        await incoming.send(message)
+    while data := await output.read(_READ_SIZE):
+        for line in splitter.feed(data):
+            yield line
 
 
 def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
