@@ -14,7 +14,7 @@ from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
 from fcshim.pipeline.backends import Backend
 from fcshim.reply import Reply, fold
-from fcshim.upstream import Upstream
+from fcshim.upstream import Upstream, UpstreamReply
 from fcshim.upstream.detection import lookup
 
 HELLO = "Say hello."
@@ -112,19 +112,22 @@ class ProbeTarget:
         reading = _ResponseReader(self.upstream, stop_when)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT), self.upstream.send_request(outgoing) as reply:
-                reading.status = reply.status
-                if reply.status != 200:
-                    error = self.upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
-                    reading.problem = error.message
-                else:
-                    async for data in reply:
-                        if reading.feed(data):
-                            break
+                await self._read_reply(reply, reading)
         except TimeoutError:
             reading.problem = f"no complete response within {RESPONSE_TIMEOUT:g} s"
         except UpstreamError as error:
             reading.problem = error.message
         return reading.finish()
+
+    async def _read_reply(self, reply: UpstreamReply, reading: "_ResponseReader") -> None:
+        reading.status = reply.status
+        if reply.status != 200:
+            error = self.upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
+            reading.problem = error.message
+            return
+        async for data in reply:
+            if reading.feed(data):
+                return
 
     def extra_prompt_tokens(self, response: ProbeResponse) -> int | None:
         """Return the prompt tokens beyond those of the baseline, or None if the server does not report tokens."""
