@@ -4,7 +4,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
@@ -28,6 +29,7 @@ from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
+    from fcshim.mcp.manager import Manager
 
 _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
 """Sources of tools that sub-agents do not get, since they cannot start agents."""
@@ -66,7 +68,6 @@ async def open_registry(
     journal: EditJournal,
 ) -> AsyncIterator[ChatTools]:
     """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
-    root = folders.root
     builtin = _builtin_tools(folders, prompter, permissions, journal)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
@@ -84,24 +85,31 @@ async def open_registry(
         if server.warning:
             view.note(f"{server.name}: {server.warning}")
     from fcshim.chat.servers import ServerWatch  # noqa: PLC0415
-    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
+    from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - slow; errors in the file come first
+
+    manager = _new_manager(listed, pins, prompter, folders.root, wait)
+    async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
+        offers = UserCommands(commands, lambda: ServerOffers(manager))
+        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers))
+
+
+def _new_manager(
+    servers: Sequence[McpServerConfig], pins: str | None, prompter: Prompter, root: str | None, wait: float
+) -> "Manager":
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
-    from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415
-    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - slow; errors in the file come first
+    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415
 
-    manager = Manager(
-        listed,
+    return Manager(
+        servers,
         pins=Pins(Path(pins) if pins else default_pin_file(os.environ)),
         sampling=sampling_callback(prompter.sample),
         elicitation=elicitation_callback(prompter.elicit),
         roots=(Path(root),) if root else (),
         timeouts=ConnectionTimeouts(start=wait),
     )
-    async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
-        offers = UserCommands(commands, lambda: ServerOffers(manager))
-        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers))
 
 
 @asynccontextmanager
