@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error
 from fcshim.config import Config, check_name
 from fcshim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fcshim.evaluate.doctor import Diagnosis
 
 _DESCRIPTION = """\
 Examine an endpoint: which server and API it is, what its prompts may contain, whether it has
@@ -65,9 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_endpoint_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - after the settings are checked
-    from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above
-    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
-    from fcshim.evaluate.settings_file import check_writable, save_settings  # noqa: PLC0415 - see above
+    from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose  # noqa: PLC0415 - see above
+    from fcshim.evaluate.settings_file import check_writable  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
     section = arguments.section
@@ -76,23 +79,19 @@ def run(arguments: argparse.Namespace) -> int:
     if section is not None:
         _check_section(file, section)
     report = make_report(sys.stdout, silent=arguments.json)
-    order = DoctorOptions(
+    options = DoctorOptions(
         api=config.upstream_api if named else None,
         model=arguments.model,
         cases=0 if arguments.quick else arguments.cases or DEFAULT_CASES,
         categories=tuple(arguments.category),
     )
     with report.show_activity():
-        diagnosis = asyncio.run(diagnose(config, order, report.callbacks))
+        diagnosis = asyncio.run(diagnose(config, options, report.callbacks))
     if arguments.json:
         write_data(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     if file is not None and diagnosis.works:
         try:
-            if section is None:
-                save_settings(format_settings(diagnosis), file, replace=arguments.force)
-            else:
-                edited = edit_section(read_existing(file), section, diagnosis.choices, diagnosis.model)
-                save_settings(edited, file, replace=True)
+            _save(diagnosis, file, section, replace=arguments.force)
         except ConfigError:
             report.finish(diagnosis, None)  # finding the settings took minutes: show them if they cannot be saved
             raise
@@ -100,6 +99,19 @@ def run(arguments: argparse.Namespace) -> int:
     if file is not None and arguments.json and not diagnosis.works:
         write_error(f"fcshim: the model cannot make tool calls: {not_written_message(file)}")
     return 0 if diagnosis.works else 1
+
+
+def _save(diagnosis: "Diagnosis", file: Path, section: str | None, *, replace: bool) -> None:
+    """Write the settings to the file, or into a section of it. Raises `ConfigError`."""
+    from fcshim.evaluate.doctor import format_settings  # noqa: PLC0415 - see above
+    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
+    from fcshim.evaluate.settings_file import save_settings  # noqa: PLC0415 - see above
+
+    if section is None:
+        save_settings(format_settings(diagnosis), file, replace=replace)
+    else:
+        edited = edit_section(read_existing(file), section, diagnosis.choices, diagnosis.model)
+        save_settings(edited, file, replace=True)
 
 
 def _check_section(file: Path | None, section: str) -> None:

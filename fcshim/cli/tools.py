@@ -11,7 +11,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -23,7 +23,7 @@ from fcshim.events import JSON
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
-from fcshim.messages import AssistantMessage
+from fcshim.messages import AssistantMessage, Message
 from fcshim.sanitize import sanitize_line, visible
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
 from fcshim.tools.result import ToolResult
@@ -144,19 +144,17 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
 
 
 async def _resources(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
+    if arguments.watch and not arguments.name:
+        raise ConfigError("--watch has no effect without SERVER:URI")
     server, _, uri = (arguments.name or "").partition(":")
     async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
         from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - needs the SDK
 
         offers = ServerOffers(manager)
-        if arguments.watch and not arguments.name:
-            raise ConfigError("--watch has no effect without SERVER:URI")
         if arguments.name:
             await _write_resource(offers, server, uri)
             if arguments.watch:
-                async for _ in offers.updates(server, uri):
-                    write_error(f"fcshim: {sanitize_line(uri)} has changed")
-                    await _write_resource(offers, server, uri)
+                await _watch_resource(offers, server, uri)
             return _DONE
         for name in manager.servers_with("resources"):
             for each in await offers.resources(name):
@@ -172,6 +170,12 @@ async def _write_resource(offers: "ServerOffers", server: str, uri: str) -> None
     sys.stdout.buffer.flush()
 
 
+async def _watch_resource(offers: "ServerOffers", server: str, uri: str) -> None:
+    async for _ in offers.updates(server, uri):
+        write_error(f"fcshim: {sanitize_line(uri)} has changed")
+        await _write_resource(offers, server, uri)
+
+
 async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     server, _, name = (arguments.name or "").partition(":")
     async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
@@ -184,14 +188,18 @@ async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Names
                 write_line(sanitize_line(proposal))
             return _DONE
         if arguments.name:
-            for message in await offers.get_prompt(server, name, _values(arguments.values)):
-                role = "assistant" if isinstance(message, AssistantMessage) else "user"
-                write_data(f"{role}: {ToolResult(message.content).flat_text}")
+            _write_messages(await offers.get_prompt(server, name, _values(arguments.values)))
             return _DONE
         for each in await offers.all_prompts():
             named = " ".join(name if needed else f"[{name}]" for name, needed in each.arguments.items())
             write_line("\t".join(map(sanitize_line, (each.server, each.name, named, each.description))))
         return _report_problems(manager)
+
+
+def _write_messages(messages: Iterable[Message]) -> None:
+    for message in messages:
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        write_data(f"{role}: {ToolResult(message.content).flat_text}")
 
 
 def _values(words: Sequence[str]) -> dict[str, str]:
