@@ -118,7 +118,7 @@ def test_a_missing_file_is_refused(tmp_path):
         load_config(file=tmp_path / "nowhere.toml")
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path):
+def test_a_file_that_is_not_text_is_refused(tmp_path):
     (tmp_path / "x").write_bytes(b"\xff\xfe")
 
     with pytest.raises(ConfigError, match="is not TOML"):

@@ -52,7 +52,7 @@ def test_it_agrees_with_the_loader_about_the_settings_of_models(name):
 
 
 @pytest.mark.parametrize("text", ["prot = 1", "[models.a]\nport = 1", "models = 1", "[models]\na = 1"])
-def test_it_refuses_what_is_no_setting(text):
+def test_it_refuses_an_unknown_setting(text):
     assert not is_valid(tomllib.loads(text))
 
 

@@ -129,7 +129,7 @@ def test_an_endpoint_is_examined_in_every_api(proxy: str, api: str) -> None:
     assert "ignored" not in report["found"]["tools"]["evidence"]
 
 
-async def test_the_embedded_model_is_examined_though_it_knows_no_constraint() -> None:
+async def test_the_embedded_model_is_examined_although_it_supports_no_constraint() -> None:
     async with serve_model("numpy") as served:
         report = await asyncio.to_thread(examined, served.url)
 

@@ -116,7 +116,7 @@ def test_a_grammar_that_the_server_refuses_is_a_bad_request(proxied: httpx.Clien
     assert "grammar" in reply.json()["error"]["message"]
 
 
-def test_an_upstream_that_is_gone_is_a_bad_gateway(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_unreachable_upstream_is_a_bad_gateway(tmp_path_factory: pytest.TempPathFactory) -> None:
     with proxying("http://127.0.0.1:9", tmp_path_factory.mktemp("gone")) as url:
         reply = httpx.post(f"{url}/v1/chat/completions", json={"messages": HELLO, "tools": TOOLS}, trust_env=False)
 

@@ -45,7 +45,7 @@ async def test_text_is_the_requested_document(random_server: LlamaServer) -> Non
         assert [] == list(Draft202012Validator(CITY).iter_errors(json.loads(reply.text)))
 
 
-async def test_a_truncated_document_is_no_error(random_server: LlamaServer) -> None:
+async def test_a_truncated_document_is_not_an_error(random_server: LlamaServer) -> None:
     """With its own `response_format`, llama-server answers 500 if the reply does not parse."""
     async with Client(random_server.url) as client:
         ask = lambda seed: client.complete(f"Hi {seed}", response_format=FORMAT, max_tokens=9, seed=seed)  # noqa: E731

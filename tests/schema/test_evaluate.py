@@ -85,7 +85,7 @@ def _actual(schema, value):
 
 
 @given(roots() | _EVERY_KEYWORD | st.builds(lambda one: {"oneOf": one}, _DISCRIMINATED), VALUES)
-def test_what_is_valid_is_what_jsonschema_says(schema, value):
+def test_the_same_values_are_valid_as_in_jsonschema(schema, value):
     expected = _expected(schema, value)
 
     assert expected is None or expected == _actual(schema, value)

@@ -95,7 +95,7 @@ def test_the_kind_of_a_number_is_how_it_is_written(text, kind):
     assert kind == node.kind
 
 
-def test_depth_counts_from_where_the_text_stands():
+def test_depth_counts_from_the_position_of_the_text():
     assert scan("[[]]", 62) is not None
     assert scan("[[]]", 63) is None
     assert scan("5", 64) is not None

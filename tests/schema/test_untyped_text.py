@@ -40,7 +40,7 @@ def test_json_that_the_schema_admits_is_kept_byte_for_byte(schema, text):
 
 
 @given(schema=roots(), text=st.sampled_from(["a", "A", "b", "", "[", "Null", "é\n"]))
-def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_string(schema, text):
+def test_text_that_is_not_json_is_the_string_that_the_schema_admits(schema, text):
     literal = read_untyped_text(compile_schema(schema), text)
 
     assert validates(schema, text) is not True or text == json.loads(literal)

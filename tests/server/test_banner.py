@@ -40,7 +40,7 @@ def banner_of(monkeypatch, caplog):
     return show
 
 
-async def test_it_tells_the_server_how_each_model_is_asked_and_a_line_for_each_client(banner_of):
+async def test_it_shows_the_server_how_each_model_is_asked_and_a_line_for_each_client(banner_of):
     async with scripted_upstream(listing=listing("qwen3-8b", "gemma-2b")) as upstream:
         text, warned = await banner_of(upstream.url)
     head, *lines = text.splitlines()
@@ -93,7 +93,7 @@ async def test_keys_are_not_shown(banner_of):
     assert "secret-key" not in text + warned
 
 
-async def test_it_tells_where_requests_can_be_looked_at(banner_of):
+async def test_it_shows_where_requests_can_be_inspected(banner_of):
     everything = {"inspect": True, "metrics": True, "record": "records"}
     text, _ = await banner_of("http://127.0.0.1:9", **everything)
     of_worker, _ = await banner_of("http://127.0.0.1:9", workers=2, record="records/worker-0")

@@ -115,7 +115,7 @@ async def test_the_context_length_is_that_of_the_upstream(model, pages, length):
     assert length == response.json()["model_info"]["llama.context_length"]
 
 
-async def test_the_properties_of_a_server_with_several_models_are_nobodys():
+async def test_the_properties_of_a_server_with_several_models_are_not_used():
     pages = {
         "/v1/models": page({"data": [{"id": "m"}, {"id": "n"}]}),
         "/props": page({"default_generation_settings": {"n_ctx": 512}}),

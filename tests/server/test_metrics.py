@@ -68,7 +68,7 @@ NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"typ
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-async def test_each_outcome_of_a_call_is_told_apart(outcome):
+async def test_each_outcome_of_a_call_is_distinguished(outcome):
     tools = [{"type": "function", "function": {"name": "add", "parameters": NUMBERS}}]
     plays = [stream_texts(text) for text in OUTCOMES[outcome]]
     async with raw_upstream(*plays) as upstream, running_proxy(upstream.url, metrics=True) as url:

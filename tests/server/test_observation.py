@@ -106,7 +106,7 @@ async def test_an_observer_that_cannot_begin_is_left_out(caplog):
     assert "Observes failed" in caplog.text
 
 
-async def test_chunks_are_told_of_in_their_order_and_all_of_them():
+async def test_all_chunks_are_reported_in_their_order():
     taken = []
 
     class Keeper(RequestObserver):
@@ -166,7 +166,7 @@ def steps_of_a_chunk(observe=None) -> float:
 
 
 @pytest.mark.parametrize("kind", OBSERVERS)
-async def test_a_chunk_costs_few_instructions_whoever_observes_it(kind):
+async def test_a_chunk_costs_few_instructions_with_any_observer(kind):
     limit = 115 if kind in {"the inspector", "a record"} else 75
 
     assert steps_of_a_chunk(OBSERVERS[kind]) - steps_of_a_chunk() < limit

@@ -167,7 +167,7 @@ async def test_every_client_gets_one_list_with_prefixes_only_where_they_are_need
 
 @pytest.mark.parametrize("tools", [True, False])  # through the shim, relayed
 @pytest.mark.parametrize("fault", [reset, fixed_reply(503, b"{}"), fixed_reply(429, b"{}"), DEAD])
-async def test_the_next_upstream_takes_over_where_the_first_is_away_or_at_its_limit(fault, tools):
+async def test_the_next_upstream_takes_over_where_the_first_is_unavailable_or_at_its_limit(fault, tools):
     first = fault if isinstance(fault, str) else Engine("", reply=fault)
     async with running_pool(first=first, second=Engine("from second"), models={"m": ["first", "second"]}) as url:
         assert "from second" == await ask(url, "m", tools=tools)
@@ -206,7 +206,7 @@ async def test_the_last_upstream_has_the_last_word_in_the_clients_own_form():
     assert "loading" in response.json()["error"]["message"]
 
 
-async def test_a_full_upstream_hands_over_and_a_client_is_told_when_all_are_full():
+async def test_a_full_upstream_hands_over_and_a_client_gets_503_when_all_are_full():
     first = Engine("", reply=hang)
     limits = {"first": {"max_concurrent": 1}, "second": {"max_concurrent": 1}}
     second = Engine("from second")
@@ -272,7 +272,7 @@ async def test_ready_is_503_when_no_upstream_can_take_a_request():
     assert (503, "unavailable") == (response.status_code, response.json()["status"])
 
 
-async def test_a_probe_without_a_key_is_not_told_the_names_of_upstreams():
+async def test_a_probe_without_a_key_does_not_get_the_names_of_upstreams():
     general = {"host": "0.0.0.0", "api_keys": (Secret("k"),)}
     async with running_pool(hidden=DEAD, general=general) as url, http_client(url) as client:
         probed = await client.get("/ready")

@@ -52,7 +52,7 @@ async def test_parsing_a_record_again_gives_the_recorded_events(kind, stream, tm
     assert any(line.startswith(("call add", "text")) for line in summary(recorded_events(record)))
 
 
-async def test_the_command_tells_what_another_dialect_changes(tmp_path, capsys):
+async def test_the_command_shows_what_another_dialect_changes(tmp_path, capsys):
     file = await recorded(tmp_path, (CALL,), settings={"rescue": False})
 
     assert 0 == main(["replay", str(file)])
@@ -80,7 +80,7 @@ async def test_the_command_notices_that_the_events_changed(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "junk", '{"type": "request"}', "\u00e9\n" * 3])
-def test_a_file_that_is_no_record_is_named(text, tmp_path, capsys):
+def test_a_file_that_is_not_a_record_is_named(text, tmp_path, capsys):
     file = tmp_path / "x.jsonl"
     file.write_text(text, encoding="utf-8")
 

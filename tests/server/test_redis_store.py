@@ -48,7 +48,7 @@ async def use(address, key=None):
     return ""
 
 
-async def test_every_key_expires_and_what_an_owner_has_stands_below_it(server):
+async def test_every_key_expires_and_names_its_owner(server):
     store = RedisStore(server.client(), StoreLimits(lifetime=60))
     await keep(store, ME, "a", b"1", ["x"])
     await keep(store, YOU, "b", b"2")
@@ -65,7 +65,7 @@ async def test_every_key_expires_and_what_an_owner_has_stands_below_it(server):
     }
 
 
-async def test_nothing_is_left_of_what_is_forgotten(server):
+async def test_a_deleted_document_leaves_no_keys(server):
     store = RedisStore(server.client(), StoreLimits())
     await keep(store, ME, "a", b"1", ["x"])
     await store.forget(ME, "a")
@@ -138,7 +138,7 @@ async def test_a_full_server_can_be_read(server):
     assert "maxmemory" in problem
 
 
-async def test_a_connection_that_was_closed_while_idle_is_no_outage(server):
+async def test_a_connection_that_was_closed_while_idle_is_not_an_outage(server):
     store = open_store(Config(store=server.url))
     for _ in range(3):
         await store.keep(ME, StoredDocument("a", b"1", ("x",)))

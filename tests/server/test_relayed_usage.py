@@ -38,7 +38,7 @@ def test_the_usage_is_read_from_the_ends_of_a_reply(name, stream, words, size):
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", b"data: [DONE]\n\n", b'{"error": {"message": "x"}}', b"\xff" * 300_000])
-def test_what_is_no_reply_has_no_usage(data):
+def test_a_body_that_is_not_a_reply_has_no_usage(data):
     kept = RelayedUsage()
     kept.add([data[at : at + 1_000] for at in range(0, len(data), 1_000)])
 

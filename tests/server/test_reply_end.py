@@ -145,7 +145,7 @@ def test_a_whole_reply_ends_with_its_last_byte(kind):
         '{"choices":[],"finish_reason":"stop"} and more',
     ],
 )
-def test_what_does_not_say_why_it_ended_is_no_whole_reply(line):
+def test_a_body_without_a_finish_reason_is_not_a_whole_reply(line):
     assert not WholeReplyEnd().feed(line.encode())
     assert not EndDetector(CODECS["openai_chat"], "application/json").feed(line.encode())
 
@@ -191,7 +191,7 @@ async def test_a_body_that_ends_before_the_last_event_is_still_an_error():
         '"error"',
     ],
 )
-def test_the_models_text_is_no_end(codec, text):
+def test_the_models_text_does_not_end_the_reply(codec, text):
     encoder = codec.encoder(REQUEST, IDENTITY)
     content_type = "application/x-ndjson" if codec.name == "ollama" else "text/event-stream; charset=utf-8"
     detector = EndDetector(codec, content_type)

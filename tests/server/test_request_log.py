@@ -148,7 +148,7 @@ async def test_no_credential_of_a_request_is_logged_where_the_upstream_quotes_al
     assert "canary" not in str([each.getMessage() for each in caplog.records if each.name.startswith("fcshim")])
 
 
-async def test_health_tells_that_the_process_lives_by_whatever_name_it_is_asked():
+async def test_health_reports_that_the_process_lives_under_any_host_name():
     async with running_proxy("http://127.0.0.1:9") as url, http_client(url) as client:
         response = await client.get("/health", headers={"Host": "10.1.2.3:8181"})
 
@@ -176,7 +176,7 @@ async def test_ready_while_the_upstream_answers(play, status):
     assert (status == 503) == ("reason" in first.json())
 
 
-async def test_a_probe_without_a_key_is_told_whether_the_upstream_answers_but_not_why():
+async def test_a_probe_without_a_key_gets_the_status_of_the_upstream_but_not_the_reason():
     key = {"authorization": "Bearer canary-proxy"}
     async with (
         raw_upstream(fixed_reply(503, b"{}")) as upstream,

@@ -88,7 +88,7 @@ async def test_a_file_of_another_form_is_refused(statement, message, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 100, b"x", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_file_that_is_no_database_is_refused_and_kept(content, tmp_path):
+def test_a_file_that_is_not_a_database_is_refused_and_kept(content, tmp_path):
     file = tmp_path / "state"
     file.write_bytes(content)
     with pytest.raises(
@@ -108,7 +108,7 @@ async def test_a_damaged_file_is_refused(tmp_path):
         opened(file)
 
 
-def test_a_path_that_cannot_be_opened_is_told(tmp_path):
+def test_a_path_that_cannot_be_opened_is_reported(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot open .*nowhere/state: No such file or directory"):
         opened(tmp_path / "nowhere" / "state")
     with pytest.raises(ConfigError, match=r"cannot open .*: Is a directory"):
@@ -122,7 +122,7 @@ def test_a_new_file_is_empty_and_a_special_name_is_a_file(tmp_path, monkeypatch)
     assert (tmp_path / ":memory:").stat().st_size > 0
 
 
-async def test_what_is_deleted_is_gone_from_the_file(tmp_path):
+async def test_deleted_documents_are_removed_from_the_file(tmp_path):
     file = tmp_path / "state"
     store = SqliteStore(file, StoreLimits())
     await store.keep("me", document("a", b"very secret text" * 1000))
@@ -186,7 +186,7 @@ async def test_the_event_loop_goes_on_while_the_file_is_locked(tmp_path):
     assert waits
 
 
-async def test_a_full_file_can_be_read_and_its_outage_is_told_once(tmp_path, caplog):
+async def test_a_full_file_can_be_read_and_its_outage_is_logged_once(tmp_path, caplog):
     file = await used(tmp_path / "state")
     store = SqliteStore(file, StoreLimits())
     guard = OutageGuard(store, "the file", pause=0.0)

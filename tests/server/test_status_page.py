@@ -34,7 +34,7 @@ async def page(names=("qwen3-8b",), *, headers=BROWSER, method="GET", **settings
         return await client.request(method, "/", headers=headers), url
 
 
-async def test_it_tells_the_server_how_models_are_asked_and_one_line_for_each_client():
+async def test_it_shows_the_server_how_models_are_asked_and_one_line_for_each_client():
     response, url = await page(models={"gpt-9": ModelOverrides(upstream_model="qwen3-8b")})
     text = html.unescape(response.text)
 
@@ -75,7 +75,7 @@ async def test_a_line_to_copy_has_no_other_host_than_a_host():
     assert "OLLAMA_HOST=http://127.0.0.1:" in response.text
 
 
-async def test_an_upstream_that_cannot_be_reached_is_told():
+async def test_an_upstream_that_cannot_be_reached_is_reported():
     async with running_proxy("http://127.0.0.1:9") as url, http_client(url) as client:
         response = await client.get("/", headers=BROWSER)
 

@@ -106,7 +106,7 @@ async def test_what_cannot_be_read_can_be_written_and_the_log_says_it_once(caplo
     assert 2 == len(caplog.records)
 
 
-async def test_replies_come_while_the_store_is_away_and_follow_ups_get_503(redis_server, caplog):
+async def test_replies_work_during_a_store_outage_and_follow_ups_get_503(redis_server, caplog):
     caplog.set_level(logging.WARNING)
     scripts = [text_reply(str(number)) for number in range(10)]
     async with (

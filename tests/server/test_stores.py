@@ -273,7 +273,7 @@ def test_a_server_agrees_with_memory(redis_process, operations):
     asyncio.run(compare(operations, functools.partial(RedisStore, redis_process.client())))
 
 
-def test_an_owner_is_no_key():
+def test_an_owner_does_not_contain_the_key():
     assert "secret" not in owner_of(b"secret")
     assert owner_of(b"a") != owner_of(b"b")
     assert 32 == len(owner_of(b""))

@@ -57,7 +57,7 @@ async def test_a_parsed_call_gives_what_its_text_gives(codec, stream, size, part
 
 @APIS
 @STREAMS
-async def test_a_parsed_call_of_no_offered_tool_is_no_call(codec, stream):
+async def test_a_parsed_call_of_a_tool_that_is_not_offered_is_text(codec, stream):
     ((text, calls, reason, _),) = await replies_to(codec, parsed([("subtract", "{}")]), stream=stream)
 
     assert (call_text("subtract", "{}"), [], "complete") == (text, calls, reason)

@@ -161,7 +161,7 @@ NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"no
     ],
 )
 @pytest.mark.parametrize("proxied", [False, True])
-async def test_a_server_without_lazy_grammars_falls_back_to_the_chat_endpoint_for_good(refusal, proxied):
+async def test_a_server_without_lazy_grammars_always_falls_back_to_the_chat_endpoint(refusal, proxied):
     scripts = *refusal, text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream:
         if proxied:
@@ -251,7 +251,7 @@ async def test_a_lost_connection_counts_as_a_refusal_only_the_second_time():
     assert sent == ["grammar" in received.body for received in upstream.requests]
 
 
-async def test_an_error_that_remains_without_the_constraint_is_raised_and_is_no_refusal():
+async def test_an_error_that_remains_without_the_constraint_is_raised_and_does_not_count_as_a_refusal():
     scripts = GRAMMAR_REFUSED, GRAMMAR_REFUSED, text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         with pytest.raises(UpstreamError):

@@ -98,7 +98,7 @@ def test_other_text_passes_unchanged(text, size):
     assert data == Secret(KEY).mask(data)
 
 
-def test_a_placeholder_is_no_key():
+def test_a_placeholder_is_not_masked_as_a_key():
     assert b"none of it" == Secret("none").mask(b"none of it")
     assert KeyMask([Secret("none")]).stream_mask() is None
 
