@@ -39,7 +39,7 @@ class Round(msgspec.Struct, frozen=True):
 def check_max_rounds(max_rounds: int) -> None:
     """Raise `ConfigError` if no round is allowed."""
     if max_rounds < 1:
-        raise ConfigError("max_rounds must be at least 1")
+        raise ConfigError(f"max_rounds: expected at least 1, got {max_rounds}")
 
 
 def check_mended(reply: Reply, unmended: str) -> None:

@@ -103,7 +103,7 @@ class Attachments:
         """Return the content of a file, or the list of a folder, and how much it is. Raises `ToolError`."""
         path = self._workspace.resolve(name)
         if self._permissions.forbids_reading(path, self._workspace.root):
-            raise ToolError("a rule of yours forbids to read it.")
+            raise ToolError("a --deny rule forbids reading it.")
         if path.is_dir():
             entries = self._files.list_dir(name)
             return TextPart(f"\n\nThe folder {name}:\n{entries}\n", document=True), _lines(entries)

@@ -129,7 +129,7 @@ async def _ask_field(field: _Field, prompt: PromptLine, quote: Quote) -> dict[st
             return field.read(line)
         except ToolError as error:
             quote(error.message)
-    quote(f"no valid answer in {_MAX_ATTEMPTS} attempts; the server is told that you declined")
+    quote(f"no valid answer in {_MAX_ATTEMPTS} attempts; the server gets the answer that you declined")
     return None
 
 

@@ -44,7 +44,7 @@ class Prompter:
         """Decide whether a call may run."""
         if self.user is not None:
             return await self.user.ask(request)
-        reason = "" if request.traits.reads_only else "There is nobody to ask; --allow NAME lets it run."
+        reason = "" if request.traits.reads_only else "There is no user to ask; --allow NAME lets it run."
         return PermissionDecision(allowed=request.traits.reads_only, reason=reason)
 
     async def sample(self, messages: tuple[Message, ...], max_tokens: int, server: str) -> Reply:

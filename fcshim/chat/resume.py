@@ -55,12 +55,12 @@ class ResumedSession:
             self._say_replaced(f"--{name}", getattr(kept, name), value)
         restored = {name: value for name, value in _listed(kept) if not getattr(given, name)}
         risky = {name: path for name, path in kept.paths.items() if name in restored}
-        gone = [name for name, value in risky.items() if not Path(value).exists()]
-        for name in gone:
-            self._say(f"the session used --{name} {risky.pop(name)}, which is gone; it goes on without")
+        excluded = [name for name, value in risky.items() if not Path(value).exists()]
+        for name in excluded:
+            self._say(f"--{name} {risky.pop(name)} of the session no longer exists; it continues without that")
         if not self._may_use(risky):
-            gone += risky
-        return msgspec.structs.replace(given, **{name: restored[name] for name in restored if name not in gone})
+            excluded += risky
+        return msgspec.structs.replace(given, **{name: restored[name] for name in restored if name not in excluded})
 
     def _may_use(self, risky: dict[str, str]) -> bool:
         options = " ".join(f"--{name} {_short(value)}" for name, value in risky.items())

@@ -189,7 +189,9 @@ async def _decide(request: "PermissionRequest") -> "PermissionDecision":
     from fcshim.tools import PermissionDecision  # noqa: PLC0415
 
     reads = request.traits.reads_only
-    return PermissionDecision(allowed=reads, reason="" if reads else "It needs permission, and there is nobody to ask.")
+    return PermissionDecision(
+        allowed=reads, reason="" if reads else "It needs permission, and there is no user to ask."
+    )
 
 
 def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:

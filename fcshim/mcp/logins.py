@@ -47,7 +47,7 @@ class OAuthLogins:
         grants = _TokenFile(self._folder / f"{server.identity}.json", client)
         if self._show is None:
             if not grants.has_tokens:
-                raise OAuthFlowError("nobody has logged in")
+                raise OAuthFlowError("no user has logged in")
             return OAuthClientProvider(url, _metadata("http://127.0.0.1/callback"), grants)
         listener = _RedirectListener(grants.redirect_port)
         if client is not None and listener.port != (client.redirect_port or listener.port):

@@ -43,7 +43,7 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
             lines = await _describe_upstream(config, capabilities, reports)
     except (UpstreamError, TimeoutError) as error:
         reason = error.message if isinstance(error, UpstreamError) else f"no answer within {_TIME_LIMIT:g} s"
-        logger.warning("%s does not tell its models: %s; serving all the same", capabilities.upstream.url, reason)
+        logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, reason)
         lines = []
     if logger.isEnabledFor(logging.INFO):
         lines += [*_describe_store(config), *_describe_observers(config, url)]

@@ -60,7 +60,7 @@ Restrictions: TypeAlias = tuple[tuple[PermissionRule, ...], ...]
 
 _READ_ONLY_REFUSAL = "The tools are read-only now: plan, and say what you would do."
 _RESTRICTED_REFUSAL = "The command that the user gave allows other tools only."
-_NO_USER_REFUSAL = "It needs permission, and there is nobody to ask."
+_NO_USER_REFUSAL = "It needs permission, and there is no user to ask."
 _USER_REFUSAL = "The user refused."
 
 

@@ -44,7 +44,7 @@ async def detect(upstream: Upstream) -> Detection:
     for row, fingerprint in candidates:
         if matches(documents[fingerprint.path], fingerprint):
             return Detection(row, f"{fingerprint.path.lstrip('/')} has {fingerprint.member!r}", model_list)
-    return Detection(GENERIC, "nothing tells what kind of server it is", model_list)
+    return Detection(GENERIC, "no page identifies the kind of server", model_list)
 
 
 def matches(document: JSON, fingerprint: Fingerprint) -> bool:

@@ -89,7 +89,7 @@ async def test_the_model_gets_a_denied_permission_as_a_result():
     model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2})), text_reply("I may not."))
     await run(model, Executor([add], permissions=Permissions("ask")))
 
-    assert "nobody to ask" in model.conversations[1][-1].content[0].text
+    assert "no user to ask" in model.conversations[1][-1].content[0].text
 
 
 async def test_a_final_result_is_the_answer():

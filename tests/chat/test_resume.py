@@ -78,12 +78,12 @@ def test_what_is_the_same_is_not_said(store, tmp_path):
     assert [] == said
 
 
-def test_what_is_gone_is_said_and_left_out(store, tmp_path):
+def test_a_folder_that_no_longer_exists_is_reported_and_left_out(store, tmp_path):
     saved(store, tmp_path, root=str(tmp_path / "moved"))
     session, said = resumed(store, url=URL)
 
     assert session.options.root is None
-    assert f"the session used --root {tmp_path}/moved, which is gone; it goes on without" == said[0]
+    assert f"--root {tmp_path}/moved of the session no longer exists; it continues without that" == said[0]
 
 
 def test_paths_are_kept_absolute(tmp_path, monkeypatch):

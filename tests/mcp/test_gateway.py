@@ -106,7 +106,7 @@ async def test_a_call_that_needs_approval_is_refused(mode):
         result = await client.call_tool("add", {"a": 1, "b": 2})
 
     assert result.is_error
-    assert "nobody to ask" in result.content[0].text
+    assert "no user to ask" in result.content[0].text
 
 
 async def test_an_invisible_tool_does_not_exist(mode):

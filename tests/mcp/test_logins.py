@@ -45,7 +45,7 @@ async def test_without_a_login_the_server_is_not_connected(guarded, tmp_path):
         (status,) = servers.status()
 
     assert ConnectionState.READY is not status.state
-    assert "it needs a login (nobody has logged in); run: fcshim tools login" == status.error
+    assert "it needs a login (no user has logged in); run: fcshim tools login" == status.error
 
 
 async def test_a_login_is_stored(guarded, tmp_path):

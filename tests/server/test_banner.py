@@ -65,7 +65,7 @@ async def test_names_cannot_write_to_the_terminal_nor_forge_a_line(banner_of):
 async def test_an_upstream_that_does_not_answer_is_a_warning(banner_of):
     text, warned = await banner_of("http://127.0.0.1:9")
 
-    assert "http://127.0.0.1:9/v1 does not tell its models: cannot connect" in warned
+    assert "http://127.0.0.1:9/v1 does not list its models: cannot connect" in warned
     assert f"OPENAI_BASE_URL={URL}/v1" in text
 
 
@@ -74,7 +74,7 @@ async def test_an_upstream_that_hangs_is_a_warning(banner_of, monkeypatch):
     async with scripted_upstream(listing=Script((HANG,))) as upstream:
         _, warned = await banner_of(upstream.url)
 
-    assert "no answer within 0.1 s; serving all the same" in warned
+    assert "no answer within 0.1 s; serving anyway" in warned
 
 
 async def test_a_long_list_of_models_is_shortened(banner_of):
@@ -110,7 +110,7 @@ async def test_the_level_of_the_log_decides_whether_it_is_written(level, banner,
     caplog.set_level(level, "fcshim.server")
     text, warned = await banner_of("http://127.0.0.1:9")
 
-    assert (banner, True) == ("OPENAI_BASE_URL" in text, "does not tell its models" in warned)
+    assert (banner, True) == ("OPENAI_BASE_URL" in text, "does not list its models" in warned)
 
 
 @pytest.mark.parametrize(

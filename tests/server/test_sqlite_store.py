@@ -141,7 +141,7 @@ async def test_damage_while_it_runs_is_an_outage_and_a_new_file_ends_it(tmp_path
     file.write_bytes(b"damaged" * 2000)
     (tmp_path / "state-wal").unlink(missing_ok=True)
     for _ in range(3):
-        with pytest.raises(StoreError, match="is away"):
+        with pytest.raises(StoreError, match="is unavailable"):
             await store.find("me", ["a"])
     file.unlink()
     found = await store.find("me", ["a"])
@@ -149,7 +149,7 @@ async def test_damage_while_it_runs_is_an_outage_and_a_new_file_ends_it(tmp_path
 
     assert {} == found
     assert 2 == len(caplog.records)
-    assert "is away" in caplog.text
+    assert "is unavailable" in caplog.text
     assert "is back" in caplog.text
 
 

@@ -62,7 +62,7 @@ async def test_after_a_failure_others_fail_at_once_and_one_at_a_time_tries_again
             await guard.find("me", ["a"])
     waiting = OutageGuard(store, "the store", pause=1000.0)
     for _ in range(3):
-        with pytest.raises(StoreError, match="is away; expected to be back soon") as caught:
+        with pytest.raises(StoreError, match="is unavailable; try again later") as caught:
             await waiting.find("me", ["a"])
 
     assert "broken disk" not in caught.value.message
@@ -142,12 +142,12 @@ async def test_replies_work_during_a_store_outage_and_follow_ups_get_503(redis_s
     assert "response.completed" == streamed[-1].type
     assert [503] * 6 == [refused.value.status_code, *(each.status_code for each in others)]
     assert all("1" == each.headers["retry-after"] for each in (refused.value.response, *others))
-    assert "is away; expected to be back soon" in refused.value.body["message"]
+    assert "is unavailable; try again later" in refused.value.body["message"]
     assert "unavailable" == ready["store"]["status"]
     assert str(redis_server.port) in ready["store"]["reason"]
     assert fourth.output_text
-    assert ["is away", "is back"] == [
-        word for record in caplog.records for word in ("is away", "is back") if word in record.message
+    assert ["is unavailable", "is back"] == [
+        word for record in caplog.records for word in ("is unavailable", "is back") if word in record.message
     ]
 
 
@@ -201,7 +201,7 @@ async def test_a_tool_loop_that_cannot_look_up_its_turns_says_so_in_every_api(ap
 
     status = caught.value.code if api == "gemini" else caught.value.status_code
     assert 503 == status
-    assert "is away; expected to be back soon" in str(caught.value)
+    assert "is unavailable; try again later" in str(caught.value)
     assert 1 == len(upstream.requests)
 
 

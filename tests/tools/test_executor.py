@@ -231,7 +231,7 @@ async def test_a_call_without_permission_is_not_executed():
     tool = FunctionTool(lambda: executed.append(1), name="note")
     message = await result_of(call("note"), tool, permissions=Permissions("ask"))
 
-    assert "note was not executed. It needs permission, and there is nobody to ask." == text_of(message)
+    assert "note was not executed. It needs permission, and there is no user to ask." == text_of(message)
     assert [] == executed
 
 

@@ -67,7 +67,7 @@ async def test_the_table_of_modes(mode, traits, outcome):
 
 
 async def test_without_a_user_the_call_is_refused():
-    assert "nobody to ask" in await Permissions().refusal_reason(tool(MCP), {})
+    assert "no user to ask" in await Permissions().refusal_reason(tool(MCP), {})
 
 
 async def test_a_refusal_may_carry_its_reason():

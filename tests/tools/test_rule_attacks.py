@@ -513,7 +513,7 @@ async def test_git_does_run_the_alias_where_it_is_allowed(folder):
     attack = "git -c alias.x='!touch proof' x"
     refused = await call(bash(folder, "ask", allow=["Bash(git *)"]), "Bash", command=attack)
 
-    assert "nobody to ask" in refused.flat_text
+    assert "no user to ask" in refused.flat_text
     assert not (folder / "proof").exists()
     await call(bash(folder, "allow"), "Bash", command=f"git init -q; {attack}")
     assert (folder / "proof").exists()
@@ -598,7 +598,7 @@ async def test_an_allow_rule_for_a_folder_does_not_lead_out_of_it(workspace):
     executor = files(workspace, mode="ask", allow=["Write(src/*)"])
 
     for path in ("src/way", "src/../secrets/k", "src/../x", f"{workspace}/src/../secrets/k"):
-        assert "nobody to ask" in (await call(executor, "Write", path=path, content="x")).flat_text
+        assert "no user to ask" in (await call(executor, "Write", path=path, content="x")).flat_text
     for path in ("src/new", "./src/new", f"{workspace}/src/new", "src/deep/new"):
         assert not (await call(executor, "Write", path=path, content="x")).is_error
 

@@ -80,7 +80,7 @@ class OutageGuard:
     def _log_change(self, problem: str) -> None:
         is_away = bool(self._reading.problem or self._writing.problem)
         if is_away and not self._was_away:
-            logger.warning("%s is away; what needs it gets 503: %s", self._name, problem)
+            logger.warning("%s is unavailable; requests that need it get 503: %s", self._name, problem)
         elif self._was_away and not is_away:
             logger.warning("%s is back", self._name)
         self._was_away = is_away
@@ -120,6 +120,6 @@ class _Circuit:
 
     def _error(self) -> StoreError:
         return StoreError(
-            "what the proxy remembers of earlier replies is away; expected to be back soon",
+            "the store of earlier replies is unavailable; try again later",
             retry_after=math.ceil(self._pause),
         )
