@@ -46,7 +46,13 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", nargs="?", help="the model's endpoint (default: the embedded demo model)")
     parser.add_argument("-p", "--prompt", metavar="PROMPT", help="run one turn and exit (-: the prompt from stdin)")
     parser.add_argument("--json", action="store_true", help="with -p: write every event as a line of JSON")
-    model = parser.add_argument_group("the model")
+    _add_model(parser.add_argument_group("the model"))
+    _add_tools(parser.add_argument_group("the tools"))
+    _add_permissions(parser.add_argument_group("which of them run"))
+    _add_session(parser.add_argument_group("the session"))
+
+
+def _add_model(model: "argparse._ArgumentGroup") -> None:
     model.add_argument(
         "--model", default="", metavar="NAME", help="name of the model (default: the first that the endpoint lists)"
     )
@@ -59,7 +65,16 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--dialect", metavar="NAME", help="text format of the calls (default: auto)")
     model.add_argument("--key", metavar="KEY", help="API key of the endpoint [FCSHIM_UPSTREAM_KEY]")
     model.add_argument("--system", default="", metavar="TEXT", help="the system prompt")
-    tools = parser.add_argument_group("the tools")
+    model.add_argument(
+        "--max-rounds",
+        type=_positive_int,
+        default=DEFAULT_MAX_ROUNDS,
+        metavar="N",
+        help="most replies of the model in one turn (default: %(default)s)",
+    )
+
+
+def _add_tools(tools: "argparse._ArgumentGroup") -> None:
     tools.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers")
     tools.add_argument(
         "--wait",
@@ -77,30 +92,28 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     tools.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
     tools.add_argument("--profiles", metavar="DIR", help="folder of agent profiles (NAME.md); implies --agents")
     tools.add_argument("--agents", action="store_true", help="let the model start other agents and sessions")
-    tools.add_argument(
+
+
+def _add_permissions(permissions: "argparse._ArgumentGroup") -> None:
+    permissions.add_argument(
         "--mode",
         choices=get_args(PermissionMode),
         default="ask",
         help="which calls run without a question (default: %(default)s)",
     )
-    tools.add_argument(
+    permissions.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="RULE",
         help="calls that run without a question: files:read_*, Write, Bash(git *)",
     )
-    tools.add_argument(
+    permissions.add_argument(
         "--deny", action="append", default=[], metavar="RULE", help="calls that never run, in the same form"
     )
-    tools.add_argument(
-        "--max-rounds",
-        type=_positive_int,
-        default=DEFAULT_MAX_ROUNDS,
-        metavar="N",
-        help="most replies of the model in one turn (default: %(default)s)",
-    )
-    session = parser.add_argument_group("the session")
+
+
+def _add_session(session: "argparse._ArgumentGroup") -> None:
     session.add_argument("--resume", nargs="?", const="", metavar="ID", help="continue this session, or the last one")
     session.add_argument(
         "--bell",
