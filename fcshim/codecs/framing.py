@@ -7,7 +7,7 @@ which JSON strings may contain); no byte is scanned twice; event names, ids and 
 
 import re
 
-from fcshim.codecs.upstream_errors import excerpt
+from fcshim.codecs.upstream_errors import EXCERPT_BYTES, excerpt
 from fcshim.errors import UpstreamError
 
 LINE_BYTES = 16 * 1024 * 1024
@@ -194,8 +194,8 @@ class Framing:
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the documents that they complete. Raises `UpstreamError` beyond the limit."""
         if self._streaming:
-            if len(self._body) < _HEAD_BYTES:  # kept for the error message of a stream without events
-                self._body += data[:_HEAD_BYTES]
+            if len(self._body) < EXCERPT_BYTES:  # kept for the error message of a stream without events
+                self._body += data[: EXCERPT_BYTES - len(self._body)]
             return self.sse.feed(data)
         self._body += data
         if len(self._body) > self._limit:
@@ -238,6 +238,5 @@ class Framing:
         if start in (_BOM[:1], _BOM[:2]):  # a byte order mark that is split between two reads
             return []
         self._streaming = True
-        data = bytes(self._body)
-        del self._body[_HEAD_BYTES:]
+        data, self._body = bytes(self._body), self._body[:EXCERPT_BYTES]
         return self.sse.feed(data)

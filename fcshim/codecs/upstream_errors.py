@@ -18,6 +18,8 @@ CONTEXT_LENGTH = "context_length_exceeded"
 
 _FORWARDED_STATUSES = {400, 404, 408, 413, 429, 503, 504}
 _EXCERPT_CHARS = 300
+EXCERPT_BYTES = 2 * _EXCERPT_CHARS
+"""Bytes of a body, other than a web page, that `excerpt` reads."""
 _TITLE = re.compile(rb"<title[^>]{0,100}>([^<]{1,200})", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"exceed_context_size|context_length_exceeded|maximum context length|context (?:window|size|length)"
@@ -78,7 +80,7 @@ def excerpt(body: bytes) -> str:
     if body.lstrip()[:1] == b"<":
         title = _TITLE.search(body[:4096])
         return f"a web page, {_one_line(title.group(1))!r}" if title else "a web page"
-    return _one_line(body[: _EXCERPT_CHARS * 2])[:_EXCERPT_CHARS]
+    return _one_line(body[:EXCERPT_BYTES])[:_EXCERPT_CHARS]
 
 
 def _one_line(data: bytes) -> str:

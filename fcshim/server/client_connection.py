@@ -138,6 +138,9 @@ class _SuspendedSend:
 class ClientConnection:
     """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
+    fallback_statuses: frozenset[int] = frozenset()
+    """Statuses of the upstream that are not relayed, because another upstream can serve the request."""
+
     def __init__(self, scope: Scope, receive: Receive, send: Send, *, body_timeout: float = 60.0) -> None:
         self.method: str = scope["method"]
         target = normalize_path(_path_below_root(scope))
@@ -165,8 +168,6 @@ class ClientConnection:
         self._body: bytes | None = None
         self.committed = False
         """Whether the request has had an effect that must not be repeated, such as a tool that ran."""
-        self.fallback_statuses: frozenset[int] = frozenset()
-        """Statuses of the upstream that are not relayed, because another upstream can serve the request."""
         self._unsent = b""
         self._suspended_send: _SuspendedSend | None = None
         self._ended = False

@@ -100,17 +100,19 @@ def limited_protocol(config: Config, budget: ConnectionBudget) -> type[HttpTools
 class ClientProtocol(HttpToolsProtocol):
     """One connection, with the limits of the class attributes."""
 
+    __slots__ = ("_expects_head", "_head_bytes", "_head_timer", "_in_head")
+    # uvicorn's 28 attributes share their names among all connections; from 31 on, each would have a dict of 1.6 KB.
+
     max_headers: int
     head_timeout: float
     connection_budget: ConnectionBudget
-    _head_bytes = 0
-    _in_head = True
-    _expects_head = True
-    """Whether the next bytes belong to a head, or to what may come between requests."""
-    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """A client has connected: it gets `head_timeout` seconds to send a head."""
+        self._head_bytes = 0
+        self._in_head = True
+        self._expects_head = True  # whether the next bytes belong to a head, or to what may come between requests
+        self._head_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
         self._start_head_timer()
         if self._used > self.connection_budget.limit + _REFUSAL_FILES:

@@ -318,9 +318,10 @@ class ReplyEndpoints:
             tool_loop=context.tool_loop,
             memory=context.memory,
         )
-        ping_intervals = {"first_ping": self._config.first_ping, "ping": self._config.ping}
         upstream_request = self._server_tools.leave_out_provider_tools(context.upstream_request)
-        await handler.run(upstream_request, streamed=request.stream, **ping_intervals)
+        await handler.run(
+            upstream_request, streamed=request.stream, first_ping=self._config.first_ping, ping=self._config.ping
+        )
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config

@@ -45,6 +45,7 @@ from fcshim.messages import (
 
 CUSTOM_ARGUMENT = "input"
 """The single string argument of a function that stands for a custom tool, which takes one text."""
+_NO_NAMES: frozenset[str] = frozenset()  # an empty one of each request would take 216 bytes
 
 
 def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], frozenset[str]]:
@@ -65,7 +66,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
         path = f"functions[{position}]"
         tools.append(read_function(expect(item, dict, path), path))
     check_tools(tools, limits)
-    return tuple(tools), frozenset(custom)
+    return tuple(tools), frozenset(custom) if custom else _NO_NAMES
 
 
 def read_function(function: dict[str, JSON], path: str) -> Tool:
@@ -309,7 +310,7 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
     """The legacy `functions` and `function_call` instead of `tools` and `tool_calls`."""
     max_completion_tokens: bool = False
     """The newer name of `max_tokens`."""
-    custom: frozenset[str] = frozenset()
+    custom: frozenset[str] = _NO_NAMES
     """Names of the tools that were offered as custom tools."""
     stream_usage: bool = True
     """Whether the upstream is asked for the usage of a stream, which a few refuse."""

@@ -51,7 +51,7 @@ class OpeningFinder:
         self._start_markers = start_markers
         self._sink = sink
         self._any_body = any_body
-        self._unknown_tags: set[str] = set()
+        self._unknown_tags: list[str] = []
 
     def knows(self, marker: str) -> bool:
         """Return whether a dialect has this marker: the prompt escapes those, not an element named like a tool."""
@@ -218,8 +218,8 @@ class OpeningFinder:
         return replace(tag, closes=tuple(dict.fromkeys((*tag.closes, *map(escape_marker, closers), *closers))))
 
     def _admit_tag(self, tag: str) -> bool:
-        if len(self._unknown_tags) < _MAX_TAGS:
-            self._unknown_tags.add(tag)
+        if len(self._unknown_tags) < _MAX_TAGS and tag not in self._unknown_tags:
+            self._unknown_tags.append(tag)
         return tag in self._unknown_tags
 
 

@@ -11,7 +11,6 @@ or nothing. The client sees indexes from 0 without a gap, whichever calls were h
 
 import itertools
 import json
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -40,7 +39,7 @@ class ReportedDefects:
     """The defects that the parser reports, until the events that they concern come."""
 
     def __init__(self) -> None:
-        self._rejected: deque[Defect] = deque()
+        self._rejected: list[Defect] = []
         self._invalid: dict[str, Defect] = {}
 
     def add(self, defect: Defect) -> None:
@@ -57,7 +56,7 @@ class ReportedDefects:
     def _defect_of(self, event: Event) -> Defect | None:
         match event:
             case Text(text=""):
-                return self._rejected.popleft()
+                return self._rejected.pop(0)
             case ToolCallEnd():
                 return self._invalid.pop(event.tool_call_id, None)
         return None
