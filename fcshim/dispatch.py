@@ -225,7 +225,7 @@ class RequestAttempts:
         self._refused = refused
         self._omissions = list(factory.capabilities.omissions(factory.request.model))
         self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
-        self._tried_omissions = set(self._omissions)
+        self._tried_omissions = list(self._omissions)
         self._unexplained = ""  # the error after which the current exchange uses the prompt instead of native tools
         self._factory = factory
         self._request = factory.request
@@ -245,7 +245,7 @@ class RequestAttempts:
         self._native = await self._capabilities.uses_native_tools(self._request, self._factory.model.tools)
         exchange = await self._make_first()
         if self._refused is not None:
-            exchange = await self._without_refused_part(exchange, self._refused) or exchange
+            exchange = await self._without_refused_part(self._refused) or exchange
         more, reason = True, ""
         while more:
             self._begin_attempt(exchange, reason)
@@ -273,9 +273,10 @@ class RequestAttempts:
 
     async def _read_reply(self, exchange: AnyExchange, sink: ReplySink) -> AsyncGenerator[None, None]:
         """Send the request of one attempt and feed its events to `sink`; yields as `run` does."""
-        upstream, request = self._capabilities.upstream, exchange.upstream_request
-        async with upstream.send_request(request, headers=self._headers) as reply:
+        sending = self._capabilities.upstream.send_request(exchange.upstream_request, headers=self._headers)
+        async with sending as reply:
             await self._check_status(reply)
+            exchange.release_request()
             read = sink.reader(exchange)
             while not await reply.read_into(read):
                 yield
@@ -343,7 +344,7 @@ class RequestAttempts:
             return exchange
         if sink.started:
             raise error
-        fallback = await self._without_refused_part(exchange, error)
+        fallback = await self._without_refused_part(error)
         if fallback is None and self._may_use_prompt(error):
             self._native = False
             fallback = await self._make_first()
@@ -353,7 +354,7 @@ class RequestAttempts:
         sink.restart()
         return fallback
 
-    async def _without_refused_part(self, exchange: AnyExchange, error: FcshimError) -> AnyExchange | None:
+    async def _without_refused_part(self, error: FcshimError) -> AnyExchange | None:
         """Return the exchange without the part of the request that `error` refuses; None if there is no such part.
 
         Each part is left out once. It is sent again if the upstream gives the same error without it.
@@ -361,14 +362,14 @@ class RequestAttempts:
         tried, self._last_omission = self._last_omission, None
         if tried is not None and tried[1] == error.message:
             self._omissions.remove(tried[0])
-        sent = exchange.upstream_request.body
         for omission in OMISSIONS:
             if omission in self._tried_omissions or not omission.is_meant_by(error):
                 continue
-            self._tried_omissions.add(omission)
+            self._tried_omissions.append(omission)
+            complete = await self._make_first()
             self._omissions.append(omission)
             fallback = await self._make_first()
-            if fallback.upstream_request.body != sent:
+            if fallback.upstream_request.body != complete.upstream_request.body:
                 logger.warning("%s: sent again without %s: %s", self._request.model, omission.summary, error.message)
                 self._last_omission = omission, error.message
                 return fallback
@@ -394,7 +395,8 @@ class RequestAttempts:
             raise error
         self._suspect_constraint(exchange, error)
         backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
-        await self._make_retry(exchange, backend)
+        if not await self._make_retry(exchange, backend):
+            raise error
 
     def _suspect_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         """Suspect that the constraint caused `error`; raise `error` if it cannot have."""

@@ -33,6 +33,10 @@ class AnyExchange(Protocol):
         """The request of the current attempt."""
         ...
 
+    def release_request(self) -> None:
+        """Free the body of `upstream_request`, which has been sent: a reply may take minutes."""
+        ...
+
     @property
     def codec(self) -> UpstreamCodec:
         """The codec of the current attempt, which encoded the request and decodes the reply."""
@@ -147,6 +151,10 @@ class Exchange:
         """Encode the request."""
         self.upstream_request = self._codec.encode_request(self._request)
         self._decoder = self._codec.decoder()
+
+    def release_request(self) -> None:
+        """Free the body of `upstream_request`, which has been sent."""
+        self.upstream_request = msgspec.structs.replace(self.upstream_request, body=b"")
 
     def prepare_retry(self, backend: Backend) -> bool:  # noqa: ARG002 - the protocol's
         """Return false: this exchange sends one request."""

@@ -181,6 +181,7 @@ def prepare_shim(
         style=tools_style,
         budget=budget,
     )
+    escape.forget_tools()
     unconstrained = _without_tools(request, prompt.messages, stop=() if offered else request.stop)
     lazy = constraint is not None and constraint.lazy
     return Shim(

@@ -119,6 +119,10 @@ class Escaper:
             self._tools, self._tools_key = tools, json_key(tools)
         return self._tools_key
 
+    def forget_tools(self) -> None:
+        """Free the key of the tools: the prompt is written, and the reply may take minutes."""
+        self._tools = self._tools_key = None
+
     def has_nothing_to_escape(self, texts: Iterable[str]) -> bool:
         """Return true only if escaping changes none of the texts; as fast as escaping the joined texts."""
         return not self.markers.may_change(texts)

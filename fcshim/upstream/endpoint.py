@@ -46,6 +46,8 @@ _MAX_FETCHED = 4 * 2**20
 _VERSION_PATTERN = re.compile(r"/v\d")
 _JSON_HEADERS = [(b"content-type", b"application/json")]
 
+_SENT = httpx.Request("POST", "")
+"""Stands for the request in each response of httpx, so that the body is freed once it is sent."""
 _DEFAULT_TIMEOUTS = Timeouts()
 _KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept. llama-server and uvicorn close theirs after 5, and a request that is sent at
@@ -120,9 +122,11 @@ class Upstream:
                 yield reply
                 return
             follow_up = make_follow_up(await reply.read(LINE_BYTES))
-        async with self.send_request(follow_up.request, headers=headers) as reply:
+        sending, prefix = self.send_request(follow_up.request, headers=headers), follow_up.body_prefix
+        del request, make_follow_up, follow_up  # a reply may take minutes
+        async with sending as reply:
             if reply.status == 200:
-                reply.prefix = follow_up.body_prefix
+                reply.prefix = prefix
             yield reply
 
     @contextlib.asynccontextmanager
@@ -143,6 +147,8 @@ class Upstream:
                 raise
             except TRANSPORT_ERRORS as error:
                 raise to_upstream_error(error, self.timeouts.connect, self._mask) from error
+            del headers, content  # a reply may take minutes
+            response.request = _SENT
             reply = UpstreamReply(response, deadline, self.timeouts, self._mask)
             try:
                 reply.validate()

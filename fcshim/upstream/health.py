@@ -134,8 +134,10 @@ class MeasuredUpstream(Upstream):
     ) -> AsyncIterator[UpstreamReply]:
         """Send a request as `Upstream.send` does, and record how it went."""
         answered, problem = False, ""
+        sending = super().send(method, path, headers=headers, content=content)
+        del content  # a reply may take minutes
         try:
-            async with super().send(method, path, headers=headers, content=content) as reply:
+            async with sending as reply:
                 if reply.status in FAILURE_STATUSES:
                     problem = f"it answered with status {reply.status}"
                 else:

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import gc
+import sys
 import tracemalloc
 
 import pytest
 
+from fcshim.codecs.framing import Framing
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError, release_frames
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
@@ -17,6 +19,7 @@ from fcshim.pipeline.response import BufferedResponse, StreamedResponse
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.memory_trim import MemoryTrimmer
 from fcshim.server.merged_reply import MergedReply
+from fcshim.server.protocol import ClientProtocol
 from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CHAT, QuickServer, chat_body, post_request, raw_connection, running_proxy, send_raw
@@ -168,3 +171,53 @@ async def test_memory_is_returned_after_abandoned_streams(monkeypatch):
             writer.write(post_request(url, chat_body(), CHAT))
             await asyncio.wait_for(upstream.request_received.wait(), 20)
         await asyncio.wait_for(trimmed.wait(), 20)
+
+
+async def test_a_live_stream_keeps_no_body_that_was_sent():
+    """A coding agent sends 200 KB with each turn, and a reply takes minutes."""
+    size = 200_000
+    function = {"name": "f", "description": "y" * size, "parameters": {"type": "object"}}
+    tools = [{"type": "function", "function": function}]
+    body = {**chat_body(messages=[{"role": "user", "content": "x" * size}]), "tools": tools}
+    play = stream_then(ROLE, text_chunk("abc"), then=hang)
+    async with (
+        raw_upstream(play) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
+        request = post_request(url, body, CHAT)
+        tracemalloc.start()
+        try:
+            writer.write(request)
+            await asyncio.wait_for(reader.readuntil(b"abc"), 20)
+            kept = [trace.size for trace in tracemalloc.take_snapshot().traces if trace.size > size / 2]
+        finally:
+            tracemalloc.stop()
+
+    # what the upstream got, the client's body, both texts as they came and as they were written, the key of the tools
+    assert sum(kept) < 10 * size
+
+
+async def test_a_connection_has_no_table_of_names_of_its_own():
+    """uvicorn's 28 attributes and ours would be too many for a shared one: 1.3 KB more."""
+    play = stream_then(ROLE, text_chunk("abc"), then=hang)
+    async with (
+        raw_upstream(play) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
+        writer.write(post_request(url, chat_body(), CHAT))
+        await asyncio.wait_for(reader.readuntil(b"abc"), 20)
+        sizes = [sys.getsizeof(vars(each)) for each in gc.get_objects() if isinstance(each, ClientProtocol)]
+
+    assert sizes
+    assert max(sizes) < 1_000
+
+
+def test_the_start_of_a_stream_is_kept_as_far_as_an_error_shows_it():
+    framing = Framing()
+    for _ in range(100):
+        framing.feed(b"data: " + b"x" * 100 + b"\n\n")
+
+    assert len(framing.excerpt()) == 300
+    assert sys.getsizeof(framing._body) < 1_000

@@ -102,6 +102,10 @@ class RetryingExchange:
         """The request of the current attempt."""
         return self._exchange.upstream_request
 
+    def release_request(self) -> None:
+        """Free the body of the current attempt's request, which has been sent."""
+        self._exchange.release_request()
+
     @property
     def codec(self) -> UpstreamCodec:
         """The codec of the current attempt."""
