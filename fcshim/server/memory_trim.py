@@ -10,17 +10,25 @@ import contextvars
 import ctypes
 import gc
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 from aiohttp.http import RawResponseMessage
+from multidict import CIMultiDict, CIMultiDictProxy
 
 _QUIET_CHECKS = 2
 """Checks in a row without a request before memory is returned: a pause between two requests does not end the load."""
-
+_PASSES = 4
+"""Times that memory is returned after a load, a second apart: each pass moves what the last one has left together."""
 
 _FREE_LIST_SIZE = 255
 """Freed objects of a class that are kept for reuse: 255 in asyncio, 250 in uvloop and aiohttp."""
+_SHORT_FREE_LIST_SIZE = 40
+"""The same for headers (32 in multidict) and for coroutines of uvloop (8)."""
+_FILLER_SIZES = (48, 80, 96, 112, 128, 144)
+_FILLER_COUNT = 1_000
+"""Blocks of each size of those objects that fill the gaps between what is scattered, so that new objects lie apart."""
+_BYTES_OVERHEAD = sys.getsizeof(b"")
 
 
 class MemoryTrimmer:
@@ -38,8 +46,9 @@ class MemoryTrimmer:
         self._quiet_checks = self._quiet_checks + 1 if is_quiet else 0
         self._last_total = total
         if self._quiet_checks >= _QUIET_CHECKS and total != self._trimmed_at:
-            self._trimmed_at = total
             self._trim()
+        if self._quiet_checks == _QUIET_CHECKS + _PASSES - 1:
+            self._trimmed_at = total
 
 
 _FULL_COLLECTION_INTERVAL = 50
@@ -73,11 +82,28 @@ def _clear_type_cache() -> None:
 
 def _renew_free_lists(loop: asyncio.AbstractEventLoop) -> None:
     """Replace the freed objects that libraries keep for reuse, which lie scattered, by ones that lie close together."""
-    scattered, close = _take_free_objects(loop), _take_free_objects(loop)
+    scattered = _take_free_objects(loop)
+    fillers = [bytes(size - _BYTES_OVERHEAD) for size in _FILLER_SIZES for _ in range(_FILLER_COUNT)]
+    close = _take_free_objects(loop)
+    fillers.clear()
     loop.call_soon(_return_memory, close, scattered)  # behind the handles among them, which the loop still holds
 
 
-def _take_free_objects(loop: asyncio.AbstractEventLoop) -> list[object]:
+class _FreeObjects(NamedTuple):
+    """Objects that go where they are kept for reuse when they are freed."""
+
+    coroutines: list[Coroutine[Any, Any, Any]]
+    others: list[object]
+
+    def free(self) -> None:
+        """Free the objects."""
+        for coroutine in self.coroutines:
+            coroutine.close()
+        self.coroutines.clear()
+        self.others.clear()
+
+
+def _take_free_objects(loop: asyncio.AbstractEventLoop) -> _FreeObjects:
     """Make as many objects as are kept of each class: first those that were kept, then new ones."""
     future, context = loop.create_future(), contextvars.Context()
     timers = [loop.call_later(1, _ignore, context=context) for _ in range(_FREE_LIST_SIZE)]
@@ -86,7 +112,15 @@ def _take_free_objects(loop: asyncio.AbstractEventLoop) -> list[object]:
     handles = [loop.call_soon(_ignore, context=context) for _ in range(_FREE_LIST_SIZE)]
     waiters = [iter(future) for _ in range(_FREE_LIST_SIZE)]
     messages = [_empty_message() for _ in range(_FREE_LIST_SIZE)]
-    return [timers, handles, waiters, messages]
+    headers = [CIMultiDictProxy(CIMultiDict(name="")) for _ in range(_SHORT_FREE_LIST_SIZE)]
+    return _FreeObjects(_new_coroutines(loop), [timers, handles, waiters, messages, headers])
+
+
+def _new_coroutines(loop: asyncio.AbstractEventLoop) -> list[Coroutine[Any, Any, Any]]:
+    """Make coroutines that each connection to the upstream runs; they are never started."""
+    unset: Any = None
+    connecting = [loop.sock_connect(unset, unset) for _ in range(_SHORT_FREE_LIST_SIZE)]
+    return connecting + [loop.getaddrinfo(unset, unset) for _ in range(_SHORT_FREE_LIST_SIZE)]
 
 
 def _empty_message() -> RawResponseMessage:
@@ -104,10 +138,10 @@ def _empty_message() -> RawResponseMessage:
     )
 
 
-def _return_memory(close: list[object], scattered: list[object]) -> None:
+def _return_memory(close: _FreeObjects, scattered: _FreeObjects) -> None:
     """Free the objects, then let glibc return free pages; other C libraries do that by themselves or not at all."""
-    close.clear()  # fills the places for reuse, so that the others are really freed
-    scattered.clear()
+    close.free()  # fills the places for reuse, so that the others are really freed
+    scattered.free()
     try:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
     except (OSError, AttributeError):
