@@ -1,8 +1,8 @@
 """Returns memory to the system after a load.
 
-Rule: only while no request runs, and once after each load. A request leaves some 30 objects in cycles, which hold
-memory until a full collection; glibc keeps what is freed, for the next load, which may never come. Python returns an
-arena of 1 MB only when nothing is left in it, so what outlives its request must not lie scattered over all arenas.
+Rule: only while no request runs, and in a few passes after each load. A request leaves some 30 objects in cycles, which
+hold memory until a full collection; glibc keeps what is freed, for the next load, which may never come. Python returns
+an arena of 1 MB only when nothing is left in it, so what outlives its request must not lie scattered over all arenas.
 """
 
 import asyncio
