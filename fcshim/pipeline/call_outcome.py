@@ -53,7 +53,7 @@ def outcome_of(
     if call.coerced:
         return "coerced"
     has_json = dialect is not None and isinstance(dialect.body, JsonShape | HeaderShape)
-    is_verbatim = call.tool_call_arguments_complete in text
+    is_verbatim = _contains(text, call.tool_call_arguments_complete)
     return "repaired" if has_json and text and not is_verbatim else "clean"
 
 
@@ -64,3 +64,12 @@ def outcomes_of_defects(reading: ReplyReading) -> list[CallOutcome]:
 
 def _openers(dialect: Dialect) -> tuple[str, ...]:
     return (*dialect.openers(), *dialect.section_openers(), *dialect.body_openers())
+
+
+def _contains(text: str, part: str) -> bool:
+    """Return whether `part` occurs in `text`.
+
+    `in` first visits each character of a long part; its start is found, and what follows compared, at once.
+    """
+    at = text.find(part[:64])
+    return at >= 0 and (text.startswith(part, at) or part in text)

@@ -261,13 +261,16 @@ class ClientConnection:
 
     async def write(self, data: bytes) -> None:
         """Send a chunk of the body; waits if the client reads slowly."""
+        await self._write(data, self._send)
+
+    async def _write(self, data: bytes, send: Send) -> None:
         if data and not self._ended:
             if not self.status:
                 async with self._write_lock:
                     if not self.status:
                         await self._send_head()
             # A single send is atomic, so a concurrent ping cannot split it. Only head and end need the lock.
-            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": data, "more_body": True})
             self._last_write = self._loop.time()
 
     def write_nowait(self, data: bytes) -> bool:
@@ -297,7 +300,7 @@ class ClientConnection:
         self._unsent, self._suspended_send = b"", None
         if suspended_send is not None:
             await suspended_send
-        await self.write(unsent)
+        await self._write(unsent, self._send_read)
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last chunk of the body; if it is the only one, with a `content-length` header."""

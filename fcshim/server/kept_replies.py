@@ -4,18 +4,29 @@ Rule: only objects that exist anyway are kept, unchanged; views are made on requ
 """
 
 import itertools
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
-from fcshim.events import Event
+import msgspec
+
+from fcshim.events import Event, Reasoning, Text, ToolCallChunk
 from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.server.observation import Read, Reads, RequestObserver
+from fcshim.server.observation import Chunks, Reads, RequestObserver
 
 KEPT_BYTES = 12 * 2**20
 """Bytes of the replies to one request, for a record or a trace: some 17,000 chunks."""
 CHUNK_BYTES = 300
 """Memory of a kept chunk besides its bytes: the objects, an event with its text, a time, a tuple."""
+
+
+_PIECES: dict[type[Event], tuple[str, str]] = {
+    Text: ("text", "__class__"),
+    Reasoning: ("text", "signature"),
+    ToolCallChunk: ("tool_call_arguments_chunk", "tool_call_id"),
+}
+"""The content of a piece, and what the pieces of one whole have in common."""
+_NOTHING = Chunks(b"", ())
 
 
 class ChunkLog:
@@ -24,66 +35,100 @@ class ChunkLog:
     `written`: keep the bytes that went to the client, instead of those from the upstream.
     """
 
-    __slots__ = ("_blocks", "_charge", "_side", "is_full")
+    __slots__ = ("_blocks", "_charge", "_keeps_written", "is_full")
 
     def __init__(self, charge: Callable[[int], bool], *, written: bool = False) -> None:
         self._charge = charge
-        self._side: Literal[1, 3] = 3 if written else 1
-        self._blocks: list[Sequence[Read]] = []
+        self._keeps_written = written
+        self._blocks: list[Reads] = []
         self.is_full = False
         """Whether something was not kept. Nothing is kept after that, since a reply with a gap would be misread."""
 
     @property
     def data(self) -> bytes:
         """All bytes."""
-        return b"".join([data for _, data in self.chunks()])
+        return b"".join([self._side(reads).data for reads in self._kept()])
 
     @property
     def first_at(self) -> float:
         """The time of the first chunk; 0 without any."""
-        return self._blocks[0][0][0] if self._blocks else 0.0
+        return self._blocks[0].times[0] if self._blocks else 0.0
 
     def add(self, reads: Reads) -> bool:
         """Keep some reads; return whether there was room."""
-        self.is_full = self.is_full or not self._charge(reads.size + len(reads.reads) * CHUNK_BYTES)
+        self.is_full = self.is_full or not self._charge(reads.size + len(reads.times) * CHUNK_BYTES)
         if not self.is_full:
-            self._blocks.append(reads.reads)
+            self._blocks.append(reads)
         return not self.is_full
 
     def add_last(self, batch: Batch) -> None:
         """Keep the last events of a reply, which have no bytes."""
-        self.add(Reads([(time.monotonic(), b"", batch, b"")], 0))
+        self.add(Reads((time.monotonic(),), _NOTHING, (batch,), _NOTHING))
 
     def add_write(self, at: float, data: bytes) -> None:
         """Keep bytes without a read."""
-        self.add(Reads([(at, b"", [], data)], len(data)))
+        self.add(Reads((at,), _NOTHING, (), Chunks(data, (len(data),))))
 
     def share(self, reads: Reads) -> None:
         """Keep reads that another log already keeps; they are not charged again."""
         if not self.is_full:
-            self._blocks.append(reads.reads)
+            self._blocks.append(reads)
 
     def chunks(self) -> list[tuple[float, bytes]]:
         """Return the chunks that are not empty, with their times."""
-        side = self._side
-        return [(read[0], read[side]) for read in self._reads() if read[side]]
+        return [chunk for reads in self._kept() for chunk in _timed_chunks(reads.times, self._side(reads))]
 
     def events(self) -> list[tuple[float, int, Event]]:
         """Return the events, each with its time and choice."""
-        return [(read[0], choice, event) for read in self._reads() for choice, event in _as_batch(read[2])]
+        return [
+            (at, choice, event)
+            for reads in self._kept()
+            for at, events in zip(reads.times, reads.events, strict=False)
+            for choice, event in _as_batch(events)
+        ]
+
+    def sizes(self) -> list[int]:
+        """Return the sizes of the chunks that are not empty."""
+        return list(filter(None, itertools.chain.from_iterable(self._side(reads).sizes for reads in self._kept())))
 
     def first_choice(self) -> list[Event]:
-        """Return the events of the first choice."""
+        """Return the events of the first choice, with neighbouring pieces joined."""
         found: list[Event] = []
-        for _, _, events, _ in self._reads():
+        for events in itertools.chain.from_iterable(reads.events for reads in self._kept()):
             if isinstance(events, list):
                 found += [event for choice, event in events if choice == 0]
             else:
                 found.append(events)
-        return found
+        return _joined_pieces(found)
 
-    def _reads(self) -> Iterable[Read]:
-        return itertools.chain.from_iterable(list(self._blocks))  # more may be added while a thread iterates
+    def _side(self, reads: Reads) -> Chunks:
+        return reads.written if self._keeps_written else reads.read
+
+    def _kept(self) -> Sequence[Reads]:
+        return list(self._blocks)  # more may be added while a thread iterates
+
+
+def _timed_chunks(times: Sequence[float], chunks: Chunks) -> Iterable[tuple[float, bytes]]:
+    end = 0
+    for at, size in zip(times, chunks.sizes, strict=False):  # an unusable read has no write
+        start, end = end, end + size
+        if size:
+            yield at, chunks.data[start:end]
+
+
+def _joined_pieces(events: Iterable[Event]) -> list[Event]:
+    """Join neighbouring pieces of a text, and of a call's arguments."""
+    result: list[Event] = []
+    for kind, group in itertools.groupby(events, type):
+        if kind not in _PIECES:
+            result += group
+            continue
+        content, whole = _PIECES[kind]
+        for _, pieces in itertools.groupby(group, operator.attrgetter(whole)):
+            run = list(pieces)
+            joined = "".join(map(operator.attrgetter(content), run))
+            result.append(msgspec.structs.replace(run[0], **{content: joined}))
+    return result
 
 
 def _as_batch(events: Event | Batch) -> Batch:

@@ -178,6 +178,8 @@ class Metrics:
 class _CountedRequest(RequestObserver):
     """Counts a request when it has ended."""
 
+    wants_seconds = True
+
     def __init__(self, metrics: Metrics, seen: ObservedRequest) -> None:
         self._metrics, self._seen = metrics, seen
 

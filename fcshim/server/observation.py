@@ -22,27 +22,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fcshim.server")
 
-_BLOCK = 64
-"""Reads that are passed to observers at once."""
+_BLOCK = 128
+"""Reads that are passed to observers at once: some 50 KB, which the processor's cache still has."""
 _NO_EVENTS: Batch = []
 _PIECES = frozenset({Text, Reasoning, ToolCallChunk})
 """Events that are only a piece of the reply."""
 
 
-Read = tuple[float, bytes, Event | Batch, bytes]
-"""A read of the upstream's reply: its time, its bytes, its events, and the bytes that the client got for it.
+class Chunks(NamedTuple):
+    """Chunks of bytes, joined: they are kept in a fraction of the objects."""
 
-A single piece of the first choice is stored without its batch. For relayed bytes, both sides are the same; a write
-without a read has empty bytes as its read.
-"""
+    data: bytes
+    sizes: Sequence[int]
 
 
 class Reads(NamedTuple):
-    """Reads in their order; an observer that keeps them must not change them."""
+    """Some reads of an upstream's reply in their order, as columns; an observer that keeps them must not change them.
 
-    reads: Sequence[Read]
-    size: int
-    """The bytes on both sides."""
+    A single piece of the first choice stands without its batch. A read that was unusable comes last, and has neither
+    events nor a write. For relayed bytes, `read` and `written` are the same; a write without a read has no `read`.
+    """
+
+    times: Sequence[float]
+    read: Chunks
+    events: Sequence[Event | Batch]
+    written: Chunks
+    """What the client got; empty unless an observer wants writes."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept."""
+        return len(self.read.data) + (0 if self.written is self.read else len(self.written.data))
 
 
 class ObservedRun(NamedTuple):
@@ -65,7 +75,9 @@ class RequestObserver:
     wants_reads = False
     """Whether `take_reads` is called."""
     wants_writes = False
-    """Whether `take_status` and `take_write` are called."""
+    """Whether `take_status` and `take_write` are called, and reads have what was written."""
+    wants_seconds = False
+    """Whether `take_seconds` is called."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Take the decoded request; a large one outside of the event loop."""
@@ -77,7 +89,7 @@ class RequestObserver:
         """Take the events of a read with more than one piece of the reply, and of the first read with events."""
 
     def take_seconds(self, seconds: float) -> None:
-        """Take the time that the proxy itself took for the reads since the last call."""
+        """Take the time that the proxy itself took for the reads since the last call, if `wants_seconds`."""
 
     def take_reads(self, reads: Reads) -> None:
         """Take some reads of the current attempt, if `wants_reads`."""
@@ -114,13 +126,15 @@ class RequestObservers:
     def __init__(self, observers: Sequence[RequestObserver]) -> None:
         self._observers = list(observers)
         self._left_out: list[RequestObserver] = []
-        self._reads: list[Read] = []
-        self._relayed: list[Read] = []
-        self._size = 0
-        """The bytes of the reads, on both sides."""
+        self._times: list[float] = []
+        self._data: list[bytes] = []
+        self._events: list[Event | Batch] = []
+        self._written: list[bytes] = []
+        """The columns of the unfinished block; lists that are cleared, as each reader holds them."""
+        self._is_relayed = False
         self._seconds = 0.0
-        self._reported = b""
-        """Bytes that were reported with their read and are still to be sent, so that they are not reported twice."""
+        self._relayed = b""
+        """Bytes of a relayed reply that are reported already, and still to be written."""
 
     def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Pass the decoded request on."""
@@ -148,61 +162,81 @@ class RequestObservers:
 
         It runs once per chunk. `encode` makes of events what `write` sends to the client.
         """
-        decode, clock = exchange.feed, time.monotonic
-        keeps = any(each.wants_reads for each in self._observers)
+        if any(each.wants_reads for each in self._observers):
+            read = self._keeping_reader(exchange, encode, write)
+        else:
+            read = self._watching_reader(exchange, encode, write)
+        return self._timed(read) if any(each.wants_seconds for each in self._observers) else read
+
+    def _watching_reader(
+        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
+    ) -> Callable[[bytes], bool]:
+        """Return a reader that reports only events which are more than a piece of the reply."""
+        decode = exchange.feed
         pieces: frozenset[type] = frozenset()  # until the first event has come
 
         def read(data: bytes) -> bool:
             nonlocal pieces
-            at, batch, encoded = clock(), _NO_EVENTS, b""
-            try:
-                batch = decode(data)
-                encoded = encode(batch)
-                if write(encoded):
-                    return not exchange.finished
-                self._reported = encoded
-                return False
-            finally:
-                passed_at = clock()
-                self._seconds += passed_at - at
-                events: Event | Batch = batch
-                if len(batch) == 1 and type(batch[0][1]) in pieces:
-                    choice, event = batch[0]
-                    events = batch if choice else event
-                elif batch:
+            batch = decode(data)
+            if batch and not (len(batch) == 1 and type(batch[0][1]) in pieces):
+                pieces = _PIECES
+                self._report_events(batch)
+            return write(encode(batch)) and not exchange.finished
+
+        return read
+
+    def _keeping_reader(
+        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
+    ) -> Callable[[bytes], bool]:
+        """Return a reader that also keeps each read for `take_reads`."""
+        decode, clock = exchange.feed, time.monotonic
+        times, reads, events, written = self._times, self._data, self._events, self._written
+        pieces: frozenset[type] = frozenset()  # until the first event has come
+
+        def read(data: bytes) -> bool:
+            nonlocal pieces
+            times.append(clock())
+            reads.append(data)
+            batch = decode(data)
+            if len(batch) == 1 and type(batch[0][1]) in pieces:
+                choice, event = batch[0]
+                events.append(batch if choice else event)
+            else:
+                events.append(batch)
+                if batch:
                     pieces = _PIECES
-                    self._report_events(passed_at, batch)
-                if keeps:
-                    self._reads.append((at, data, events, encoded))
-                    self._size += len(data) + len(encoded)
-                    if len(self._reads) >= _BLOCK:
-                        self.catch_up()
+                    self._report_events(batch)
+            encoded = encode(batch)
+            written.append(encoded)
+            if len(times) == _BLOCK:
+                self.catch_up()
+            return write(encoded) and not exchange.finished
 
         return read
 
     def take_written(self, data: bytes) -> None:
         """Report bytes without a read that are written without waiting."""
         if data:
-            self._reported = data
             self._report_write(data)
 
     def relay(self, data: bytes) -> None:
         """Report a read of a relayed reply, before it is written."""
-        self._reported = data
-        self._relayed.append((time.monotonic(), data, _NO_EVENTS, data))
-        if len(self._relayed) >= _BLOCK:
+        self._is_relayed, self._relayed = True, data
+        self._times.append(time.monotonic())
+        self._data.append(data)
+        if len(self._times) == _BLOCK:
             self.catch_up()
 
     def watch_response(self, send: "Send") -> "Send":
         """Return an ASGI `send` that reports what it sends; the same one if no observer wants writes."""
-        if not any(each.wants_writes for each in self._observers):
+        if not self._wants_writes:
             return send
 
         def send_and_report(message: "Message") -> Awaitable[None]:
             data = message.get("body")
             if "status" in message:
                 self._notify(lambda each: each.take_status(message["status"]))
-            elif data and data is not self._reported:
+            elif data and data is not self._relayed:
                 self._report_write(data)
             return send(message)
 
@@ -229,13 +263,8 @@ class RequestObservers:
         if self._seconds:
             seconds, self._seconds = self._seconds, 0.0
             self._notify(lambda each: each.take_seconds(seconds))
-        if self._reads:
-            reads, self._reads, self._size = Reads(self._reads, self._size), [], 0
-            self._notify(lambda each: each.take_reads(reads))
-        if self._relayed:
-            relayed = Reads(self._relayed, sum(len(data) for _, data, _, _ in self._relayed))
-            self._relayed = []
-            self._notify(lambda each: each.take_relayed(relayed))
+        if self._times:
+            self._report_block()
 
     def end(self, status: int, error: str) -> None:
         """Report that the response has ended."""
@@ -245,8 +274,35 @@ class RequestObservers:
             self._guard(observer, lambda each: each.end(status, error))
         self._observers = []  # breaks a cycle with the connection, which would stay until a full garbage collection
 
-    def _report_events(self, at: float, batch: Batch) -> None:
-        self._notify(lambda each: each.take_events(at, batch))
+    def _timed(self, read: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+        """Add the time of each read to the proxy's own."""
+        clock = time.monotonic
+
+        def read_timed(data: bytes) -> bool:
+            started_at = clock()
+            try:
+                return read(data)
+            finally:
+                self._seconds += clock() - started_at
+
+        return read_timed
+
+    def _report_block(self) -> None:
+        """Report the reads since the last block."""
+        read = _joined(self._data)
+        written = read if self._is_relayed else _joined(self._written if self._wants_writes else ())
+        reads = Reads(tuple(self._times), read, tuple(self._events), written)
+        for column in (self._times, self._data, self._events, self._written):
+            column.clear()
+        self._notify(lambda each: each.take_relayed(reads) if self._is_relayed else each.take_reads(reads))
+
+    def _report_events(self, batch: Batch) -> None:
+        now = time.monotonic()
+        self._notify(lambda each: each.take_events(now, batch))
+
+    @property
+    def _wants_writes(self) -> bool:
+        return any(each.wants_writes for each in self._observers)
 
     def _report_write(self, data: bytes) -> None:
         """Report a write without a read."""
@@ -271,3 +327,7 @@ class RequestObservers:
         if observer in self._observers:
             self._observers.remove(observer)
             self._left_out.append(observer)
+
+
+def _joined(chunks: Sequence[bytes]) -> Chunks:
+    return Chunks(b"".join(chunks), tuple(map(len, chunks)))

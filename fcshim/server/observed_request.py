@@ -126,8 +126,8 @@ class ObservedRequest(RequestObserver):
     def take_relayed(self, reads: Reads) -> None:
         """Take some reads of a relayed reply."""
         self.is_relayed = True
-        self.first_event_at = self.first_event_at or reads.reads[0][0]
-        self._relayed_usage.add(data for _, data, _, _ in reads.reads)
+        self.first_event_at = self.first_event_at or reads.times[0]
+        self._relayed_usage.add([reads.read.data])
 
     def take_run(self, run: ObservedRun) -> None:
         """Record a call that ran in this proxy."""

@@ -139,7 +139,6 @@ def record_of(recording: Recording, upstream: dict[str, str], mask: CredentialMa
         "status": seen.status,
         "error": seen.error,
         "seconds": seen.ended_at - seen.started_at,
-        "own_seconds": seen.own_seconds,
         "cut": recording.cut,
         "reply": "" if withheld else relayed.decode("utf-8", "replace"),
         "calls": [call._asdict() for call in seen.calls],
@@ -153,7 +152,7 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
         "reply": log.data.decode("utf-8", "replace"),
-        "reads": [len(data) for _, data in log.chunks()],
+        "reads": log.sizes(),
         "events": log.first_choice(),
     }
     return {

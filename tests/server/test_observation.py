@@ -34,7 +34,7 @@ HOOKS = [
 class Faulty(RequestObserver):
     """Raises in one of its methods; `told` has the names of all that were called."""
 
-    wants_reads = wants_writes = True
+    wants_reads = wants_writes = wants_seconds = True
 
     def __init__(self, hook: str) -> None:
         self.told: list[str] = []
@@ -113,7 +113,7 @@ async def test_all_chunks_are_reported_in_their_order():
         wants_reads = wants_writes = True
 
         def take_reads(self, reads) -> None:
-            taken.extend(data for _, data, _, _ in reads.reads)
+            taken.append(reads.read.data)
 
     _, _, _ = await observed_reply(Keeper)
     texts = b"".join(taken)
