@@ -86,7 +86,7 @@ class RequestObserver:
         """Handle an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
     def take_events(self, at: float, batch: Batch) -> None:
-        """Take the events of a read with more than one piece of the reply, and of the first read with events."""
+        """Take the events of a read, unless it only continues a text, or a call's arguments, by one piece."""
 
     def take_seconds(self, seconds: float) -> None:
         """Take the time that the proxy itself took for the reads since the last call, if `wants_seconds`."""
@@ -173,14 +173,13 @@ class RequestObservers:
     ) -> Callable[[bytes], bool]:
         """Return a reader that reports only events which are more than a piece of the reply."""
         decode = exchange.feed
-        pieces: frozenset[type] = frozenset()  # until the first event has come
+        piece: type | None = None
 
         def read(data: bytes) -> bool:
-            nonlocal pieces
+            nonlocal piece
             batch = decode(data)
-            if batch and not (len(batch) == 1 and type(batch[0][1]) in pieces):
-                pieces = _PIECES
-                self._report_events(batch)
+            if batch and not (len(batch) == 1 and type(batch[0][1]) is piece):
+                piece = self._report_events(batch)
             return write(encode(batch)) and not exchange.finished
 
         return read
@@ -191,21 +190,20 @@ class RequestObservers:
         """Return a reader that also keeps each read for `take_reads`."""
         decode, clock = exchange.feed, time.monotonic
         times, reads, events, written = self._times, self._data, self._events, self._written
-        pieces: frozenset[type] = frozenset()  # until the first event has come
+        piece: type | None = None
 
         def read(data: bytes) -> bool:
-            nonlocal pieces
+            nonlocal piece
             times.append(clock())
             reads.append(data)
             batch = decode(data)
-            if len(batch) == 1 and type(batch[0][1]) in pieces:
+            if len(batch) == 1 and type(batch[0][1]) is piece:
                 choice, event = batch[0]
                 events.append(batch if choice else event)
             else:
                 events.append(batch)
                 if batch:
-                    pieces = _PIECES
-                    self._report_events(batch)
+                    piece = self._report_events(batch)
             encoded = encode(batch)
             written.append(encoded)
             if len(times) == _BLOCK:
@@ -296,9 +294,11 @@ class RequestObservers:
             column.clear()
         self._notify(lambda each: each.take_relayed(reads) if self._is_relayed else each.take_reads(reads))
 
-    def _report_events(self, batch: Batch) -> None:
-        now = time.monotonic()
+    def _report_events(self, batch: Batch) -> type | None:
+        """Report events; return the type of the last one if it is a piece, of which more may come."""
+        now, last = time.monotonic(), type(batch[-1][1])
         self._notify(lambda each: each.take_events(now, batch))
+        return last if last in _PIECES else None
 
     @property
     def _wants_writes(self) -> bool:

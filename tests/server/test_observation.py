@@ -167,6 +167,6 @@ def steps_of_a_chunk(observe=None) -> float:
 
 @pytest.mark.parametrize("kind", OBSERVERS)
 async def test_a_chunk_costs_few_instructions_with_any_observer(kind):
-    limit = 115 if kind in {"the inspector", "a record"} else 75
+    limit = 90 if kind in {"the inspector", "a record"} else 60
 
     assert steps_of_a_chunk(OBSERVERS[kind]) - steps_of_a_chunk() < limit
