@@ -146,7 +146,7 @@ class LockStepProxies:
 
 @asynccontextmanager
 async def lockstep_proxies(
-    variants: Mapping[str, Mapping[str, str | bool]], *, counted: bool = False
+    variants: Mapping[str, Mapping[str, str | bool]], *, counted: bool = False, hash_seed: int = 0
 ) -> AsyncIterator[LockStepProxies]:
     """Run `fcshim` once with several configurations, each on a port of its own; `counted`: under callgrind."""
     upstream, ports = free_port(), {name: free_port() for name in variants}
@@ -156,7 +156,7 @@ async def lockstep_proxies(
         process = await asyncio.create_subprocess_exec(
             *_command(flags, Path(folder), counted=counted),
             # An export may come at any time.
-            env={**os.environ, "PYTHONHASHSEED": "0", "OTEL_BSP_SCHEDULE_DELAY": "3600000"},
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "OTEL_BSP_SCHEDULE_DELAY": "3600000"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
