@@ -59,6 +59,8 @@ class _RingRoom:
     def charge(self, size: int) -> bool:
         """Count bytes to be kept; return whether the ring has room for them."""
         ring = self._ring
+        if self.size + size > ring.limit // 2:  # one huge reply must not drop all the others
+            return False
         if ring.used + size > ring.limit and not ring.make_room(size):
             return False
         self.size += size

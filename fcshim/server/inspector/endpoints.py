@@ -141,7 +141,8 @@ class InspectorEndpoints:
                     subscriber.wake.clear()
                     changed, subscriber.changed = subscriber.changed, {}
                     captures = [found for each in changed if (found := self._ring.find(each))]
-                    await connection.write(_event(list(map(self._summary, captures))))
+                    summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
+                    await connection.write(_event(summaries))
         finally:
             self._ring.unsubscribe(subscriber)
 

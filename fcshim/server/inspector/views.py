@@ -4,6 +4,7 @@ Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 """
 
 import itertools
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from fcshim.config import ModelConfig
 from fcshim.dispatch import make_shim
 from fcshim.errors import FcshimError
-from fcshim.events import JSON, Error, Event, Stop, ToolCallEnd, ToolCallStart, Usage
+from fcshim.events import JSON, Error, Event, Reasoning, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -23,6 +24,7 @@ MAX_SHOWN = 1_000_000
 """Characters of one text that the page gets; a browser shows that many, in parts, without delay."""
 MAX_EVENTS = 2_000
 MAX_SEGMENTS = 20_000
+_CODE_BLOCK = re.compile(r"^ {0,3}(?:```|~~~)[^\n]*\n.*?(?:^ {0,3}(?:```|~~~)|\Z)", re.MULTILINE | re.DOTALL)
 _REJECTED = frozenset({"not_offered", "malformed", "invalid", "limit"})
 """Outcomes of calls that the client did not get."""
 
@@ -126,6 +128,42 @@ def _outcome(capture: Capture, events: Sequence[Event]) -> list[str]:
     return words if {"error", "calls", "rejected"} & set(words) else ["text", *words]
 
 
+def why_no_call(capture: Capture) -> str:
+    """Return why the client got no call although tools were offered; empty if it got one, or an error."""
+    replies = _replies(capture)
+    events = [event for reply in replies for _, event in reply.events]
+    outcome = _outcome(capture, events)
+    if not capture.tools or {"running", "error", "calls", "withheld"} & set(outcome):
+        return ""
+    rejected = sorted({call.outcome for call in capture.calls} & _REJECTED)
+    if rejected:
+        return f"The model wrote a call that was not accepted: {', '.join(rejected).replace('_', ' ')}."
+    if "truncated" in outcome:
+        return "The reply was cut off by the token limit before a call was complete."
+    return _why_only_text(capture, events)
+
+
+def _why_only_text(capture: Capture, events: Sequence[Event]) -> str:
+    """Say where the reply names an offered tool, as text that was not read as a call."""
+    text = "".join(event.text for event in events if isinstance(event, Text))[:MAX_SHOWN]
+    reasoning = "".join(event.text for event in events if isinstance(event, Reasoning))[:MAX_SHOWN]
+    places = {
+        " in a code block: it counts as quoted, unless the block has only calls and nothing follows it": "".join(
+            _CODE_BLOCK.findall(text)
+        ),
+        " in its text, but not as a call in a syntax that is read here": text,
+        " in its reasoning, where a call is not run (see --reasoning)": reasoning,
+    }
+    reader = (
+        "The upstream reads calls itself and found none" if _way(capture) != "prompt" else "The model wrote no call"
+    )
+    for place, written in places.items():
+        named = [tool.name for tool in capture.tools if tool.name in written]
+        if named:
+            return f"{reader}. It names {', '.join(named[:5])}{place}."
+    return f"{reader}, and the reply names no offered tool."
+
+
 def _way(capture: Capture) -> str:
     if not capture.attempts:
         return "relayed" if capture.status == 200 else ""
@@ -146,6 +184,7 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
     return {
         "summary": summary_of(capture),
         "withheld": capture.withheld,
+        "why_no_call": why_no_call(capture),
         "request": {
             "method": capture.method,
             "path": capture.path,
@@ -158,7 +197,6 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
         "response": {
             "status": capture.status,
             "body": shown(capture.response_text()),
-            "chunks": len(capture.sent.chunks()),
         },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],

@@ -16,6 +16,7 @@ export async function detailView(id, openPlayground) {
     el("p", { class: "dim" }, facts(summary)),
     summary.error && el("p", { class: "bad" }, line(summary.error, 2000)),
     found.withheld && el("p", { class: "bad" }, `Nothing of its content was kept: ${found.withheld}.`),
+    found.why_no_call && el("p", { class: "why" }, el("strong", {}, "Why there is no call: "), line(found.why_no_call, 1000)),
     timing(found.timing),
     el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, headings(found.attempts)[index]))),
     el("div", { class: "panes" }, requestPane(found), ...found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane), responsePane(found)));
@@ -81,7 +82,7 @@ function attemptPane(attempt, heading) {
     el("div", { class: "slider" }, range, label, el("label", {}, borders, "borders")),
     text,
     el("h3", {}, "Events"),
-    eventList(attempt.events, attempt.events_left_out));
+    attempt.events.length ? eventList(attempt.events, attempt.events_left_out) : el("p", { class: "dim" }, "The client got nothing of this attempt."));
 }
 
 function parsed(text) {
@@ -120,7 +121,7 @@ function message({ role, content }) {
 
 function responsePane({ response }) {
   return el("div", { class: "panel" }, el("h2", {}, "What the client got"),
-    el("p", { class: "dim" }, `status ${response.status}, ${response.chunks} writes`), bodyView(response.body));
+    el("p", { class: "dim" }, `status ${response.status}`), bodyView(response.body));
 }
 
 const modelText = (attempt) => attempt.segments.map(([, , text]) => text).join("");
