@@ -38,6 +38,9 @@ _PROVIDERS = {"responses": "openai", "gemini": "gcp.gemini", "llamacpp": "llama.
 """Names of providers in the conventions, where they differ from those of our upstream APIs."""
 _CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CONTENT_VALUES = frozenset({"true", "span_only", "span_and_event"})
+_SECONDS = [0.01 * 2**power for power in range(14)]
+_TOKENS = [4**power for power in range(14)]
+"""Bounds of the histograms, from the conventions; the SDK's own begin with 5 s."""
 _MAX_CONTENT = 64 * 2**10
 """Characters of one attribute with content; collectors drop larger spans."""
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -66,9 +69,15 @@ class Tracing:
         self._meters = MeterProvider(readers, resource=resource)
         self._tracer = self._tracers.get_tracer("fcshim")
         meter = self._meters.get_meter("fcshim")
-        self._duration = meter.create_histogram("gen_ai.client.operation.duration", "s")
-        self._tokens = meter.create_histogram("gen_ai.client.token.usage", "{token}")
-        self._first_chunk = meter.create_histogram("gen_ai.client.operation.time_to_first_chunk", "s")
+        self._duration = meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", explicit_bucket_boundaries_advisory=_SECONDS
+        )
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=_TOKENS
+        )
+        self._first_chunk = meter.create_histogram(
+            "gen_ai.client.operation.time_to_first_chunk", "s", explicit_bucket_boundaries_advisory=_SECONDS
+        )
         address = urlsplit(config.upstream)
         self._common: dict[str, str | int] = {
             "gen_ai.operation.name": "chat",
@@ -154,7 +163,7 @@ class Tracing:
     def _measure(self, seen: ObservedRequest) -> None:
         labels = {**self._common, **({"error.type": str(seen.status)} if seen.status >= 400 else {})}
         self._duration.record(seen.ended_at - seen.started_at, labels)
-        if seen.first_event_at:
+        if _first_chunk_is_reported(seen):
             self._first_chunk.record(seen.first_event_at - seen.started_at, self._common)
         if seen.usage is not None:
             self._tokens.record(seen.usage.input_tokens, {**self._common, "gen_ai.token.type": "input"})
@@ -243,9 +252,14 @@ def _reply_attributes(seen: ObservedRequest) -> dict[str, JSON]:
             "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
         }
-    if seen.first_event_at:
+    if _first_chunk_is_reported(seen):
         found["gen_ai.response.time_to_first_chunk"] = seen.first_event_at - seen.started_at
     return found
+
+
+def _first_chunk_is_reported(seen: ObservedRequest) -> bool:
+    """Return whether the time to the first chunk is known and reported: the conventions want it of streams only."""
+    return bool(seen.first_event_at and seen.request is not None and seen.request.stream)
 
 
 def _content_attributes(traced: _TracedRequest) -> dict[str, JSON]:

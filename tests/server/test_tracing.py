@@ -48,13 +48,15 @@ class Collected:
         return found
 
     @property
-    def metric_names(self):
-        found = set()
+    def bounds(self):
+        """The bounds of each histogram, by its name."""
+        found = {}
         for path, data in self.received:
             if path == "/v1/metrics":
                 message = metrics_service.ExportMetricsServiceRequest.FromString(data)
                 scopes = [scope for one in message.resource_metrics for scope in one.scope_metrics]
-                found |= {metric.name for scope in scopes for metric in scope.metrics}
+                metrics = [metric for scope in scopes for metric in scope.metrics]
+                found |= {each.name: list(each.histogram.data_points[0].explicit_bounds) for each in metrics}
         return found
 
 
@@ -100,7 +102,18 @@ async def test_a_reply_is_a_span_in_the_clients_trace(collected):
     assert 0 < found["gen_ai.usage.output_tokens"]
     assert 0 < found["gen_ai.response.time_to_first_chunk"]
     assert span.end_time_unix_nano > span.start_time_unix_nano
-    assert {"gen_ai.client.operation.duration", "gen_ai.client.token.usage"} <= collected.metric_names
+    assert [0.01, 0.02, 0.04] == collected.bounds["gen_ai.client.operation.duration"][:3]
+    assert [1, 4, 16] == collected.bounds["gen_ai.client.token.usage"][:3]
+    assert 81.92 == collected.bounds["gen_ai.client.operation.time_to_first_chunk"][-1]
+
+
+async def test_the_time_to_the_first_chunk_is_reported_of_streams_only(collected):
+    async with raw_upstream(stream_texts("Hi")) as upstream, running_proxy(upstream.url) as url:
+        await post_chat(url, stream=False)
+    (span,) = collected.spans
+
+    assert "gen_ai.response.time_to_first_chunk" not in attributes(span)
+    assert {"gen_ai.client.operation.duration", "gen_ai.client.token.usage"} == set(collected.bounds)
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
