@@ -47,7 +47,7 @@ class Reads(NamedTuple):
     read: Chunks
     events: Sequence[Event | Batch]
     written: Chunks
-    """What the client got; empty unless an observer wants writes."""
+    """What the client got: one chunk, unless the reply was relayed; empty unless an observer wants writes."""
 
     @property
     def size(self) -> int:
@@ -287,9 +287,10 @@ class RequestObservers:
 
     def _report_block(self) -> None:
         """Report the reads since the last block."""
-        read = _joined(self._data)
-        written = read if self._is_relayed else _joined(self._written if self._wants_writes else ())
-        reads = Reads(tuple(self._times), read, tuple(self._events), written)
+        data, written = b"".join(self._data), b"".join(self._written) if self._wants_writes else b""
+        read = Chunks(data, tuple(map(len, self._data)))
+        sent = read if self._is_relayed else Chunks(written, (len(written),))
+        reads = Reads(tuple(self._times), read, tuple(self._events), sent)
         for column in (self._times, self._data, self._events, self._written):
             column.clear()
         self._notify(lambda each: each.take_relayed(reads) if self._is_relayed else each.take_reads(reads))
@@ -327,7 +328,3 @@ class RequestObservers:
         if observer in self._observers:
             self._observers.remove(observer)
             self._left_out.append(observer)
-
-
-def _joined(chunks: Sequence[bytes]) -> Chunks:
-    return Chunks(b"".join(chunks), tuple(map(len, chunks)))

@@ -163,7 +163,9 @@ async def test_the_next_request_opens_by_a_key_and_choices_stand_beside_each_oth
             await page.locator("#view").focus()
             await page.keyboard.press("j")
             await page.wait_for_selector(".detail h2:has-text('first')")
+            why = await page.locator(".detail .why").inner_text()
 
+    assert "Why there is no call: The model wrote no call, and the reply names no offered tool." == why
     assert ["What the model wrote (choice 0)", "What the model wrote (choice 1)"] == headings
 
 
