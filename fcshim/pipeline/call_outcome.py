@@ -26,6 +26,8 @@ class ReplyReading(NamedTuple):
     dialect: Dialect | None = None
     text: str = ""
     """The model's text, as far as it is kept."""
+    is_complete: bool = True
+    """Whether `text` is all of the model's text."""
     defects: tuple[str, ...] = ()
     """The kinds of the defects (`AttemptDefect.kind`)."""
     backend: str = ""
@@ -42,7 +44,7 @@ def outcome_of(
         return "invalid"
     if is_retry:
         return "mended"
-    dialect, text = reading.dialect, reading.text
+    dialect, text = reading.dialect, reading.text if reading.is_complete else ""
     if (
         dialect is not None
         and text

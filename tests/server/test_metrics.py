@@ -81,6 +81,16 @@ async def test_each_outcome_of_a_call_is_distinguished(outcome):
     assert len(OUTCOMES[outcome]) - 1 == sum(value for key, value in found.items() if key[0] == "fcshim_retries_total")
 
 
+async def test_a_long_call_of_which_the_text_is_not_kept_is_not_counted_as_repaired():
+    call = CALL.replace('"b": 2', f'"note": "{"x" * 70_000}"')
+    pieces = [call[at : at + 1_000] for at in range(0, len(call), 1_000)]
+    async with raw_upstream(stream_texts(*pieces)) as upstream, running_proxy(upstream.url, metrics=True) as url:
+        await post_chat(url)
+        _, found = await figures(url)
+
+    assert {"clean"} == {key[2] for key in found if key[0] == "fcshim_calls_total"}
+
+
 END = ToolCallEnd("1", "add", '{"a": 1}', 0)
 
 

@@ -115,7 +115,10 @@ class RetryingExchange:
     def reading(self) -> ReplyReading:
         """How the reply of the current attempt was read."""
         defects = tuple(defect.kind for defect in self._filters[-1].defects)
-        return ReplyReading(self._attempt.dialect, self._attempt.transcript.text, defects, self._shim.backend.name)
+        transcript = self._attempt.transcript
+        return ReplyReading(
+            self._attempt.dialect, transcript.text, transcript.is_complete, defects, self._shim.backend.name
+        )
 
     @property
     def constraint_key(self) -> str:
