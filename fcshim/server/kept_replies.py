@@ -1,6 +1,6 @@
 """Keeps the replies to a request: the bytes of each read, its time and its events, within a limit.
 
-Rule: only objects that exist anyway are kept, unchanged; views are made on request.
+Rule: blocks of reads are kept as they are reported; views are made on request.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from fcshim.server.observation import Chunks, Reads, RequestObserver
 KEPT_BYTES = 12 * 2**20
 """Bytes of the replies to one request, for a record or a trace: some 17,000 chunks."""
 CHUNK_BYTES = 300
-"""Memory of a kept chunk besides its bytes: the objects, an event with its text, a time, a tuple."""
+"""Memory of a kept chunk besides its bytes: an event with its text, a time, a size."""
 
 
 _PIECES: dict[type[Event], tuple[str, str]] = {

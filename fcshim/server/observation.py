@@ -1,8 +1,9 @@
 """Observes a request while it is served, for metrics, records, traces and the inspector.
 
-Rule: without an observer there is no cost. With one, a chunk costs two clock readings, and a tuple if reads are
-kept. No chunk is read again while the reply runs: it has left the processor's cache, and fetching it costs more
-than everything else. An observer that fails is removed, and the request continues.
+Rule: without an observer there is no cost. With one, a chunk costs a look at the kind of its event, and an entry in
+four lists if reads are kept; these are joined while the cache still has them, so that their memory is used again for
+the next chunks. No chunk is read again while the reply runs. An observer that fails is removed, and the request
+continues.
 """
 
 import logging

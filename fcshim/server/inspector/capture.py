@@ -1,6 +1,6 @@
-"""What is captured of requests: references to chunks and events that exist anyway, in a ring of limited size.
+"""What is captured of requests: the chunks and events of their replies, in a ring of limited size.
 
-Rule: chunks are only referenced; everything else happens when a page asks. Credentials are masked before a
+Rule: blocks of reads are only referenced; everything else happens when a page asks. Credentials are masked before a
 request's texts are stored. A reply that repeats one is masked whenever it is shown: searching every reply would
 cost as much as decoding it.
 """
