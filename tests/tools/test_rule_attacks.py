@@ -9,7 +9,7 @@ import pytest
 from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, PermissionDecision, Permissions, parse_rules
 from fcshim.tools.builtin import Files, Search, Shell, Workspace
-from fcshim.tools.commands import reading
+from fcshim.tools.commands import syntax
 from fcshim.tools.rules import judge
 from fcshim.tools.subjects import CommandSubject, UrlSubject
 from tests.steps import steps
@@ -177,7 +177,7 @@ def folder(tmp_path):
 def parser(request, monkeypatch):
     """With the parser of Bash, and without it."""
     if request.param == "plain":
-        monkeypatch.setattr(reading, "bash_parser", lambda: None)
+        monkeypatch.setattr(syntax, "bash_parser", lambda: None)
     else:
         pytest.importorskip("tree_sitter_bash")
 

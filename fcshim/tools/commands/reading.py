@@ -6,11 +6,7 @@ only plain lines are read.
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,10 +22,8 @@ from fcshim.tools.commands.programs import (
     is_risky_variable,
     without_version,
 )
+from fcshim.tools.commands.syntax import walk_syntax
 from fcshim.tools.commands.words import ShellWord, assigned_name, program_name, skip_assignments
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
 
 MAX_LENGTH = 4_000
 """Characters that are parsed, over all scripts inside scripts; the parser is quadratic in some of them."""
@@ -44,14 +38,6 @@ MAX_LEADING = 50
 MAX_DEPTH = 6
 """Scripts in scripts (`bash -c "sh -c '...'"`)."""
 
-_UNKNOWN_NODES = frozenset(
-    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
-    | {"ansi_c_string", "translated_string", "brace_expression"}
-)
-_SUBSTITUTION_SIGNS = frozenset({"$(", "`", "$(("})
-_BACKQUOTED = re.compile("`([^`]*)`")
-_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
-_SHELL_PATTERN = re.compile(r"[*?[]|\{[^}]*(?:,|\.\.)")
 _SCRIPT_OPTION = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*")
 _SHELL_FILE_OPTION = re.compile("--(?:rcfile|init-file)")
 _CODE_MODULES = frozenset({"timeit", "code", "pdb", "asyncio", "IPython"})
@@ -74,7 +60,6 @@ _SUBSCRIPT = re.compile(r"\[[^]]*(?:\$\(|`)")
 _READ_OPTIONS = frozenset({"find", "fd", "fdfind"})
 """Programs whose executing options hold a command as words, which is read."""
 _SUBSTITUTION = re.compile(r"\$\(|`")
-_LINE_CONTINUATION = re.compile(r"\\\n")
 
 
 class CommandReading(msgspec.Struct, frozen=True):
@@ -116,16 +101,14 @@ class _CommandReader:
 
     def _read_syntax(self, script: str, depth: int) -> list[str]:
         """Add the commands that the syntax shows; return the here-documents and here-strings."""
-        parser = bash_parser()
-        if parser is None:
+        walk = walk_syntax(script)
+        if walk is None:
             plain = read_plain_line(script)
             for plain_words in plain or ():
                 self._add(plain_words)
             self.complete &= plain is not None and not _evaluates(script, [script])
             return []
-        tree = parser.parse(_LINE_CONTINUATION.sub("", script).encode(errors="replace"))
-        self.complete &= not tree.root_node.has_error
-        walk = _SyntaxWalk(tree.root_node)
+        self.complete &= not walk.has_error
         for words in walk.commands:
             self._add(words)
         self.complete &= not walk.computed
@@ -277,128 +260,3 @@ def _inner_starts(words: Sequence[ShellWord], positionals: int) -> Iterator[int]
                 return
             positionals -= 1
         after_option = False
-
-
-class _SyntaxWalk:
-    """Collects commands from a syntax tree; `computed`: words that the shell evaluates as code, or reads otherwise."""
-
-    def __init__(self, root: "Node") -> None:
-        self.commands: list[tuple[ShellWord, ...]] = []
-        self.texts: list[str] = []
-        self.scripts: list[str] = []
-        """The backquoted commands of here-documents, which the parser reads as text."""
-        self.quoted: list[str] = []
-        """Strings with substitutions that are only text, until something evaluates them."""
-        self.computed = False
-        pending = [root]
-        while pending:
-            node = pending.pop()
-            pending += reversed(node.children)
-            self._visit(node)
-
-    def _visit(self, node: "Node") -> None:
-        match node.type:
-            case "command" | "declaration_command" | "unset_command":
-                self.commands.append(_words_of(node))
-                self.computed |= _joins_words(node)
-            case "raw_string" | "ansi_c_string":
-                self.quoted += [_text(node)] if _SUBSTITUTION.search(_text(node)) else []
-            case "heredoc_redirect":
-                for body in _expanded_bodies(node):
-                    self.computed |= _hides_substitution(body, "$(")
-                    self.scripts += _BACKQUOTED.findall(_text(body))
-            case "variable_assignment":
-                self.computed |= is_risky_variable(assigned_name(_text(node)))
-            case "test_command":
-                self.computed |= _hides_substitution(node)
-            case "compound_statement" | "subscript":
-                quoted = [child for child in node.children if child.type == "raw_string"]
-                self.computed |= any(_SUBSTITUTION.search(_text(child)) for child in quoted)
-            case "heredoc_body" | "herestring_redirect":
-                self.texts.append(_text(node) if node.type == "heredoc_body" else _word(node.children[-1]).text)
-            case _:
-                pass
-
-
-def _joins_words(command: "Node") -> bool:
-    """Return whether two words touch: the parser has split what is one word for the shell."""
-    words = [node for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
-    return any(one.end_byte == other.start_byte for one, other in pairwise(words))
-
-
-def _expanded_bodies(heredoc: "Node") -> list["Node"]:
-    """Return the body of a here-document in which the shell expands substitutions: one without quotes at its start."""
-    start = next((_text(node) for node in heredoc.children if node.type == "heredoc_start"), "")
-    quoted = any(sign in start for sign in "'\"\\")
-    return [node for node in heredoc.children if node.type == "heredoc_body" and not quoted]
-
-
-def _hides_substitution(node: "Node", *signs: str) -> bool:
-    """Return whether a text holds more substitutions than the parser has found in it."""
-    text = _text(node)
-    return sum(map(text.count, signs or ("$(", "`"))) > _count(node, _SUBSTITUTION_SIGNS)
-
-
-def _count(root: "Node", types: frozenset[str]) -> int:
-    found, pending = 0, [root]
-    while pending:
-        node = pending.pop()
-        found += node.type in types
-        pending += node.children
-    return found
-
-
-def _words_of(command: "Node") -> tuple[ShellWord, ...]:
-    words = [_word(node) for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
-    for redirect in (*command.children, *_redirects_after(command)):
-        if redirect.type in ("file_redirect", "heredoc_redirect"):
-            words += _arguments_after(redirect)
-    return tuple(words)
-
-
-def _redirects_after(command: "Node") -> list["Node"]:
-    parent = command.parent
-    return parent.children if parent is not None and parent.type == "redirected_statement" else []
-
-
-def _arguments_after(redirect: "Node") -> Iterator[ShellWord]:
-    """Yield the words after a redirection's target: `git >f push`."""
-    targets = [node for node in redirect.named_children if node.type not in ("file_descriptor", "pipeline", "list")]
-    for node in targets[1:]:
-        if node.type not in ("heredoc_body", "heredoc_end"):
-            yield _word(node)
-
-
-def _word(node: "Node") -> ShellWord:
-    source = _text(node)
-    if _has_unknown(node) or _SHELL_PATTERN.search(_QUOTED.sub("", source)):
-        return ShellWord(source, source, known=False)
-    try:
-        return ShellWord(source, "".join(shlex.split(source)))
-    except ValueError:
-        return ShellWord(source, source, known=False)
-
-
-def _has_unknown(node: "Node") -> bool:
-    pending = [node]
-    while pending:
-        each = pending.pop()
-        if each.type in _UNKNOWN_NODES:
-            return True
-        pending += each.children
-    return False
-
-
-def _text(node: "Node") -> str:
-    return (node.text or b"").decode(errors="replace")
-
-
-@cache
-def bash_parser() -> "Parser | None":
-    """Return the parser; None without the extra `fcshim[tools]`."""
-    try:
-        import tree_sitter_bash  # noqa: PLC0415 - an optional library
-        from tree_sitter import Language, Parser  # noqa: PLC0415
-    except ImportError:
-        return None
-    return Parser(Language(tree_sitter_bash.language()))
