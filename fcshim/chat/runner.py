@@ -38,10 +38,10 @@ from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import FcshimError
-from fcshim.mcp.tool_names import full_rule
+from fcshim.mcp.tool_names import full_rules
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sampling import Sampling
-from fcshim.tools import PermissionRule, Permissions, Registry, parse_rules
+from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
@@ -97,6 +97,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
+        check_rules(rules, tools.registry, tools.prefixes)
         if options.agents or profiles:
             agents = register_agents(
                 client,
@@ -267,8 +268,8 @@ def _open_session(settings: ChatSettings, store: SessionStore, say: Callable[[st
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
     return (
-        *parse_rules("allow", map(full_rule, settings.allow)),
-        *parse_rules("deny", map(full_rule, settings.deny)),
+        *parse_rules("allow", full_rules(settings.allow)),
+        *parse_rules("deny", full_rules(settings.deny)),
     )
 
 

@@ -22,6 +22,7 @@ from fcshim.client import Client, EventStream
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
+from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
@@ -48,11 +49,12 @@ class ToolFolders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatTools(msgspec.Struct, frozen=True):
-    """The tools of a chat, the user's commands, and the servers, if there are any."""
+    """The tools of a chat, the user's commands, and the servers, if there are any, with the prefixes of their tools."""
 
     registry: Registry
     commands: UserCommands
     servers: "ServerWatch | None" = None
+    prefixes: tuple[str, ...] = ()
 
 
 @asynccontextmanager
@@ -91,7 +93,8 @@ async def open_registry(
     manager = _new_manager(listed, pins, prompter, folders.root, wait)
     async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
         offers = UserCommands(commands, lambda: ServerOffers(manager))
-        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers))
+        prefixes = tuple(PREFIX + server_prefix(server.name) for server in listed)
+        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes)
 
 
 def _new_manager(

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
-from fcshim.mcp.tool_names import full_rule
+from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
-from fcshim.tools.rules import PermissionRule, parse_rules
+from fcshim.tools.rules import PermissionRule, check_rules, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.mcp.forwarding import ClientForwarding
@@ -108,8 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_effects(arguments)
     rules = (
-        *parse_rules("allow", map(full_rule, arguments.allow)),
-        *parse_rules("deny", map(full_rule, arguments.deny)),
+        *parse_rules("allow", full_rules(arguments.allow)),
+        *parse_rules("deny", full_rules(arguments.deny)),
     )
     builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
@@ -126,7 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
     forwarding = ClientForwarding()
     manager = Manager(servers, pins=Pins(pin_file), sampling=forwarding.sample, elicitation=forwarding.elicit)
     hub = ToolHub(builtin, custom=custom, manager=manager if servers else None, background=True)
-    asyncio.run(_serve(hub, forwarding, rules, arguments))
+    prefixes = [PREFIX + server_prefix(server.name) for server in servers]
+    asyncio.run(_serve(hub, forwarding, rules, prefixes, arguments))
     return 0
 
 
@@ -140,11 +141,15 @@ def _check_effects(arguments: argparse.Namespace) -> None:
 
 
 async def _serve(
-    hub: "ToolHub", forwarding: "ClientForwarding", rules: Iterable[PermissionRule], arguments: argparse.Namespace
+    hub: "ToolHub",
+    forwarding: "ClientForwarding",
+    rules: tuple[PermissionRule, ...],
+    prefixes: Iterable[str],
+    arguments: argparse.Namespace,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, forwarding, tuple(rules), [full_rule(pattern) for pattern in arguments.only])
+    gateway = _gateway(hub, forwarding, rules, full_rules(arguments.only))
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -154,6 +159,7 @@ async def _serve(
 
     hub.set_change_listener(notify)
     async with hub:
+        check_rules(rules, hub.registry, prefixes)
         if arguments.http:
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")
             sys.stderr.write(f"http://{arguments.host}:{arguments.port}/mcp\n")

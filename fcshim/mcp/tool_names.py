@@ -6,13 +6,18 @@ server's part never contains `__`, so the first `__` after the prefix ends it; a
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 PREFIX = "mcp__"
 SEPARATOR = "__"
 _MAX_NAME = 64
 """Characters of a name that OpenAI, Anthropic and Gemini all accept."""
 _MAX_SERVER_PART = 24
+_DIGEST = 6
+"""Characters of the digest at the end of a name that was changed."""
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_IN_PATTERN = re.compile(r"[^A-Za-z0-9_*?[\]!{},-]")
+_WILDCARD = re.compile(r"[*?[{]")
 _QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
 _VALID_SERVER = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
 
@@ -43,10 +48,23 @@ def all_names(server: str, tool: str) -> tuple[str, str, str]:
     return full_name(server, tool), qualified_name(server, tool), direct_name(server, tool)
 
 
-def full_rule(rule: str) -> str:
-    """Replace `server:tool` in a permission rule by the name that the model has for the tool."""
+def full_rules(rules: Iterable[str]) -> list[str]:
+    """Replace `server:tool` in permission rules by the names that the model has for the tools.
+
+    A pattern stands for the names that servers' tools get: `docs:*.get` is `mcp__docs__*_get`, also with a digest.
+    """
+    return [full for rule in rules for full in _full_rule(rule)]
+
+
+def _full_rule(rule: str) -> tuple[str, ...]:
     match = _QUALIFIED_RULE.fullmatch(rule)
-    return rule if match is None else PREFIX + server_prefix(match[1]) + match[2]
+    if match is None or "(" in match[2]:
+        return (rule,)
+    server, tool = match.groups()
+    if not _WILDCARD.search(tool):
+        return (full_name(server, tool),)
+    pattern = PREFIX + server_prefix(server) + _INVALID_IN_PATTERN.sub("_", tool)
+    return (pattern,) if pattern.endswith("*") else (pattern, f"{pattern}-{'[0-9a-f]' * _DIGEST}")
 
 
 def _server_part(server: str) -> str:
@@ -63,5 +81,5 @@ def _tool_part(tool: str, max_length: int) -> str:
 
 def _shorten(readable: str, original: str, max_length: int) -> str:
     """Shorten a readable name; append a digest of the original, so that different names stay different."""
-    digest = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:6]
-    return f"{readable[: max_length - 7].rstrip('_')}-{digest}"
+    digest = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{readable[: max_length - _DIGEST - 1].rstrip('_')}-{digest}"

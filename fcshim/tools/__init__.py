@@ -9,7 +9,7 @@ from fcshim.tools.function import FunctionTool
 from fcshim.tools.permission import PermissionDecision, PermissionRequest, Permissions
 from fcshim.tools.registry import Registry
 from fcshim.tools.result import ToolResult
-from fcshim.tools.rules import PermissionRule, parse_rules
+from fcshim.tools.rules import PermissionRule, check_rules, parse_rules
 
 __all__ = [
     "AnyTool",
@@ -28,5 +28,6 @@ __all__ = [
     "ToolProgress",
     "ToolResult",
     "Traits",
+    "check_rules",
     "parse_rules",
 ]

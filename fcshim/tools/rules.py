@@ -2,7 +2,7 @@
 
 Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. An allow rule with a
 pattern in parentheses must cover all of the subject; a deny or ask rule applies if it matches any of it. Where that
-cannot be known, the user is asked.
+cannot be known, the user is asked. A rule that could never apply is refused.
 """
 
 import fnmatch
@@ -13,11 +13,15 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fcshim.errors import ConfigError
+from fcshim.tools.base import AnyTool
+from fcshim.tools.rule_patterns import SUBJECT_KINDS, name_patterns, subject_patterns
 from fcshim.tools.subjects import Subject
 
 Verdict: TypeAlias = Literal["deny", "ask", "allow"]
 
 _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
+_WILDCARD = re.compile(r"[*?[]")
+_MCP_PREFIX = "mcp__"
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
@@ -44,8 +48,26 @@ class PermissionRule(msgspec.Struct, frozen=True):
 
 
 def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule, ...]:
-    """Parse rules such as `Bash(git *)`. Raises `ConfigError`."""
-    return tuple(_parse_rule(verdict, text) for text in texts)
+    """Parse rules such as `Bash(git *)`; one with braces becomes several. Raises `ConfigError`."""
+    return tuple(rule for text in texts for rule in _parse_rule(verdict, text))
+
+
+def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefixes: Iterable[str] = ()) -> None:
+    """Refuse rules for tools that do not exist, and patterns for tools of the user's own that compare nothing.
+
+    `prefixes` begin the names of the servers' tools, which come later; none: no servers. Raises `ConfigError`.
+    """
+    subjects = {tool.definition.name: tool.traits.subject for tool in tools}
+    known, begins = {*SUBJECT_KINDS, *subjects}, tuple(prefixes)
+    for rule in rules:
+        named = fnmatch.filter(known, rule.name)
+        if not named and not _names_server(rule.name, begins):
+            listed = ", ".join([*sorted(known), *(f"{each}*" for each in begins)])
+            raise ConfigError(f"the rule for {rule.name!r} names no tool; expected one of {listed}")
+        if rule.subject is not None and not any(subjects.get(each, "any") for each in named):
+            raise ConfigError(
+                f"the rule for {rule.name!r} has a pattern; expected none: the tool has nothing to compare"
+            )
 
 
 def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject) -> Verdict | None:
@@ -59,10 +81,25 @@ def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subjec
     return "allow" if ("allow", True) in found else None
 
 
-def _parse_rule(verdict: Verdict, text: str) -> PermissionRule:
+def _parse_rule(verdict: Verdict, text: str) -> list[PermissionRule]:
     found = _RULE.fullmatch(text.strip())
     if found is None:
         raise ConfigError(
             f"{text!r} is not a rule; expected a tool's name or pattern, like Write, mcp__* or Bash(git *)"
         )
-    return PermissionRule(verdict, found[1], found[2])
+    try:
+        return [
+            PermissionRule(verdict, name, subject)
+            for name in name_patterns(found[1])
+            for subject in ((None,) if found[2] is None else subject_patterns(verdict, name, found[2]))
+        ]
+    except ConfigError as error:
+        raise ConfigError(f"the rule {text!r} could never apply: {error.message}") from error
+
+
+def _names_server(name: str, prefixes: tuple[str, ...]) -> bool:
+    """Return whether a rule's name may match a tool of a server; without servers, of any."""
+    found = _WILDCARD.search(name)
+    literal = name[: found.start()] if found else name
+    starts = prefixes or (_MCP_PREFIX,)
+    return any(literal.startswith(each) or (found and each.startswith(literal)) for each in starts)

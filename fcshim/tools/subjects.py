@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote
 
 from fcshim.tools.commands.plain import read_plain_line
 from fcshim.tools.commands.programs import executing_words, is_interpreter, may_run_arguments
@@ -25,6 +26,9 @@ _ANY_FOLDERS = re.compile(r"/\*\*/")
 _MAX_ARGUMENTS = 100
 """Arguments of an unknown program that are compared with a rule."""
 _WILDCARD = re.compile(r"[*?[]")
+_QUOTE = re.compile("['\"]")
+_PORT = re.compile(r":\d+$")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class Subject(Protocol):
@@ -64,8 +68,11 @@ class PathSubject:
         self._real = _resolved(self._lexical)
 
     def covered_by(self, pattern: str) -> bool:
-        """Return whether the real path matches."""
-        return any(_matches_any(_names(self._real, self._root), each) for each in _pattern_forms(pattern, self._root))
+        """Return whether the real path matches; a pattern for files in the root, such as `*.md`, means no others."""
+        names = _names(self._real, self._root)
+        if not pattern.startswith(("/", "~", "..")):
+            names = names if self._real.is_relative_to(self._root) else set()
+        return any(_matches_any(names, each) for each in _pattern_forms(pattern, self._root))
 
     def touched_by(self, pattern: str) -> bool:
         """Return whether any name of the path matches, in either case; a folder counts as what is in it.
@@ -75,10 +82,9 @@ class PathSubject:
         names = {self._given, *_names(self._real, self._root), *_names(self._lexical, self._root)}
         folded = {_folded(name + end) for name in names for end in ("", "/")}
         folders = {_folded(name) for name in _folders(names)}
-        return any(
-            _matches_any(folded, _folded(each)) or _folded(each).rstrip("/") in folders
-            for each in _pattern_forms(pattern, self._root)
-        )
+        patterns = _pattern_forms(pattern, self._root)
+        patterns |= {each.replace("[", "[[]") for each in patterns}  # also the folder `[id]` itself
+        return any(_matches_any(folded, _folded(each)) or _folded(each).rstrip("/") in folders for each in patterns)
 
 
 class UrlSubject:
@@ -91,13 +97,22 @@ class UrlSubject:
     def covered_by(self, pattern: str) -> bool:
         """Return whether scheme, host and the rest match, each by itself: `*.a.com` does not match `evil/.a.com`."""
         if "://" not in pattern:
-            return fnmatch.fnmatchcase(self._normal, pattern)
-        return all(map(fnmatch.fnmatchcase, _url_parts(self._normal), _url_parts(pattern)))
+            return not pattern.strip("*")
+        return all(map(fnmatch.fnmatchcase, _url_parts(self._normal), _url_parts(_normal_pattern(pattern))))
 
     def touched_by(self, pattern: str) -> bool:
-        """Return whether any spelling of the URL matches."""
-        spellings = (self._given, self._normal, f"{self._normal}/")
-        return _matches_any(map(str.casefold, spellings), pattern.casefold())
+        """Return whether any spelling of the URL matches; a pattern for a host or a page means what is below it, too.
+
+        A pattern without a port holds for every port.
+        """
+        scheme, host, rest = _url_parts(self._normal)
+        without_port = f"{scheme}://{_PORT.sub('', host)}{rest}"
+        spellings = {self._given, self._normal, without_port}
+        spellings |= {unquote(each) for each in spellings}
+        patterns = {pattern, _normal_pattern(pattern)}
+        below = {f"{each.rstrip('/')}{end}" for each in patterns if not each.endswith("*") for end in ("/*", "[?]*")}
+        folded = {each.casefold() + end for each in spellings for end in ("", "/")}
+        return any(_matches_any(folded, each.casefold()) for each in patterns | below)
 
 
 class CommandSubject:
@@ -118,7 +133,20 @@ class CommandSubject:
         return commands is not None and all(_covers(pattern, words) for words in commands)
 
     def touched_by(self, pattern: str) -> bool | None:
-        """Return whether any command that the line runs matches."""
+        """Return whether any command that the line runs matches.
+
+        A pattern of several commands (`curl * | sh`) means lines with all of them.
+        """
+        parts = [part for each in _COMMAND_SEPARATOR.split(pattern) if (part := each.strip())]
+        if len(parts) > 1 and not _QUOTE.search(pattern):
+            found = {self.touched_by(part) for part in parts}
+            return False if False in found else None if None in found else True
+        answers = {
+            self._touched_by_form(form) for each in (pattern, _QUOTE.sub("", pattern)) for form in _denied_forms(each)
+        }
+        return True if True in answers else None if None in answers else False
+
+    def _touched_by_form(self, pattern: str) -> bool | None:
         commands, complete = self._reading
         if _matches_any([self._line], pattern) or any(_names_command(pattern, words) for words in commands):
             return True
@@ -172,6 +200,16 @@ def _fixed_words(pattern: str) -> list[str]:
     return before.split() if before[-1:].isspace() else before.split()[:-1]
 
 
+def _denied_forms(pattern: str) -> Iterator[str]:
+    """Yield what a deny or ask rule means: with further arguments, and the program in any folder."""
+    program, blank, rest = pattern.partition(" ")
+    names = {program, program_name(program)} if not _WILDCARD.search(program) else {program}
+    for name in sorted(filter(None, names)):
+        yield name + blank + rest
+        if not _WILDCARD.search(pattern):
+            yield f"{name}{blank}{rest} *"
+
+
 def _names_command(pattern: str, words: Sequence[ShellWord]) -> bool:
     return any(_matches_any((text, f"{text} "), pattern) for text in _command_texts(words))
 
@@ -185,6 +223,8 @@ def _command_texts(words: Sequence[ShellWord]) -> Iterator[str]:
     name = program_name(texts[0])
     for at in _after_options(texts):
         yield " ".join([name, *texts[at:]])
+        if name != name.lower():  # a file system that ignores case finds `rm` by `RM`
+            yield " ".join([name.lower(), *texts[at:]])
 
 
 def _after_options(texts: Sequence[str]) -> Iterator[int]:
@@ -297,3 +337,15 @@ def _url_parts(url: str) -> tuple[str, str, str]:
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return scheme.lower(), host.lower(), slash + path
+
+
+def _normal_pattern(pattern: str) -> str:
+    """Return a pattern for URLs with its host as URLs have it: in ASCII, without a user or the scheme's own port."""
+    scheme, separator, rest = pattern.partition("://")
+    host, slash, path = rest.partition("/")
+    host = host.rpartition("@")[2].removesuffix(_DEFAULT_PORTS.get(scheme.lower(), " "))
+    if host.startswith("["):
+        host = f"[[]{host[1:]}"
+    elif host and not _WILDCARD.search(host):
+        host = _normal_url(f"http://{host}/").partition("://")[2].rstrip("/")
+    return f"{scheme}{separator}{host}{slash}{path}" if separator else pattern

@@ -163,6 +163,8 @@ def test_ctrl_c_ends_it(root):
         ((), "there is nothing to offer"),
         (("--root", "/there/is/no/such/folder"), "expected a folder to work in"),
         (("--root", "/", "--allow", "Bash("), "is not a rule"),
+        (("--root", "/", "--deny", "Wirte"), "names no tool"),
+        (("--root", "/", "--deny", 'Read("a/*")'), "could never apply"),
         (("--root", "/", "--search", "altavista"), "expected tavily, jina"),
         (("--root", "/", "--search", "tavily"), "tavily: expected a key"),
         (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),

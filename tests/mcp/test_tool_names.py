@@ -1,11 +1,13 @@
 """Tool names that are unique over many servers. Requirement 19."""
 
+import fnmatch
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.mcp.tool_names import all_names, direct_name, full_name, qualified_name
+from fcshim.mcp.tool_names import all_names, direct_name, full_name, full_rules, qualified_name
 
 PROVIDERS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 names = st.text(min_size=1, max_size=80) | st.from_regex(r"[a-c_-]{1,5}", fullmatch=True)
@@ -34,3 +36,25 @@ def test_every_name_identifies_one_tool(offered):
 
         assert [index[form(*pair)] for pair in offered] == offered
     assert all(PROVIDERS.fullmatch(full_name(*pair)) for pair in offered)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("rule", "tool"),
+    [
+        *(("files:delete.all", "delete.all"), ("files:delete.*", "delete.all"), ("files:*.all", "delete.all")),
+        *(
+            ("files:do it", "do it"),
+            ("files:" + "x" * 80, "x" * 80),
+            ("files:delete_*", "delete_all"),
+            ("files:*", "a.b"),
+        ),
+    ],
+)
+def test_a_rule_finds_a_tool_whose_name_providers_do_not_accept(rule, tool):
+    assert any(fnmatch.fnmatchcase(full_name("files", tool), each) for each in full_rules([rule]))
+
+
+@pytest.mark.parametrize("rule", ["Bash(rm:*)", "WebFetch(domain:a.com)", "files:write(a/*)", "Write"])
+def test_what_is_not_a_servers_tool_stays(rule):
+    assert [rule] == full_rules([rule])

@@ -49,7 +49,7 @@ class SlashCommand(msgspec.Struct, frozen=True):
         """The rules of `allowed-tools`: `Read, Bash(git add:*)`. Raises `ToolError` for an invalid rule."""
         listed = re.findall(r"[^\s,()]+(?:\([^)]*\))?", (self.allowed or "").strip("[]"))
         try:
-            return parse_rules("allow", (each.replace(":*)", " *)") for each in listed))
+            return parse_rules("allow", listed)
         except ConfigError as error:
             raise ToolError(f"/{self.name}: allowed-tools: {error.message}") from error
 
