@@ -51,15 +51,16 @@ class TurnCache:
         restored: list[Message] = []
         for group, name in turns:
             cached = _read_turn(documents.get(name))
-            restored += group if cached is None else _restore_turn(cached, group)
+            belongs = cached is not None and len(cached.client_call_ids) == len(_calls(group))
+            restored += _restore_turn(cached, group) if cached is not None and belongs else group
         return tuple(restored)
 
 
 def _read_turn(document: bytes | None) -> _CachedTurn | None:
-    """Read a turn; None also for one of another release, which counts as not stored."""
+    """Read a turn; None also for one of another release or a damaged one, which counts as not stored."""
     try:
         return None if document is None else msgspec.msgpack.decode(document, type=_CachedTurn)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

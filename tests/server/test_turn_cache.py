@@ -115,3 +115,32 @@ async def test_old_turns_are_evicted():
     await cache.store(b"", (user("Another"),), SHOWN, REAL)
 
     assert (*ASKED, SHOWN) == await cache.restore(b"", (*ASKED, SHOWN))
+
+
+class Damaging(MemoryStore):
+    """A store whose turns are changed behind our back."""
+
+    def __init__(self, damage):
+        super().__init__(StoreLimits())
+        self._damage = damage
+
+    async def find(self, owner, names):
+        return {name: self._damage(value) for name, value in (await super().find(owner, names)).items()}
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda _: b"\x91" * 100_000,
+        lambda value: value[:-1],
+        lambda value: msgspec.msgpack.encode({**msgspec.msgpack.decode(value), "client_call_ids": ["1", "2", "3"]}),
+    ],
+)
+async def test_a_damaged_turn_counts_as_not_stored(damage):
+    cache = Clients()
+    cache.store_of_all = Damaging(damage)
+    await cache.store(b"me", ASKED, SHOWN, REAL)
+
+    assert (*ASKED, SHOWN, ANSWER) == await cache.restore(b"me", (*ASKED, SHOWN, ANSWER))

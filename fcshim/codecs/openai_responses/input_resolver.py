@@ -38,11 +38,12 @@ _decode = msgspec.json.Decoder(StoredResponse).decode
 
 
 def read_stored(document: bytes) -> StoredResponse | None:
-    """Read a stored exchange; None for the format of another release, which counts as not stored."""
+    """Read a stored exchange; None for the format of another release or a damaged document, which counts as not stored."""
     try:
-        return _decode(document)
-    except msgspec.MsgspecError:
+        stored = _decode(document)
+    except (msgspec.MsgspecError, RecursionError):
         return None
+    return stored if isinstance(stored.response.get("output"), list) else None
 
 
 def input_items(source: dict[str, JSON]) -> list[JSON]:
@@ -82,11 +83,13 @@ class InputResolver:
     def _load_chain(self, source: dict[str, JSON]) -> Lookups[list[StoredResponse]]:
         name = source.get("previous_response_id")
         chain: list[StoredResponse] = []
+        names: set[str] = set()
         if self.stored_upstream:
             self.has_unresolved = name is not None
             return chain
         while name is not None:
-            stored = (yield from self._load(name)) if isinstance(name, str) else None
+            is_new = isinstance(name, str) and name not in names  # a forged chain may lead back to itself
+            stored = (yield from self._load(name)) if is_new else None
             if stored is None:
                 raise RequestError(
                     f"Previous response with id {str(name)[:100]!r} not found.",
@@ -94,6 +97,7 @@ class InputResolver:
                     kind=NOT_FOUND,
                 )
             chain.append(stored)
+            names.add(name)
             name = stored.previous
         return chain[::-1]
 
@@ -123,10 +127,12 @@ class InputResolver:
     def _load(self, name: str) -> Lookups[StoredResponse | None]:
         if name not in self._loaded:
             document = (yield Lookup(names=(name,))).documents.get(name)
-            stored = None if document is None else read_stored(document)
-            if document is None or stored is None:
+            if document is None:
                 return None
             self._charge(len(document))
+            stored = read_stored(document)
+            if stored is None:
+                return None
             self._loaded[name] = stored
         return self._loaded[name]
 
