@@ -100,7 +100,7 @@ def limited_protocol(config: Config, budget: ConnectionBudget) -> type[HttpTools
 class ClientProtocol(HttpToolsProtocol):
     """One connection, with the limits of the class attributes."""
 
-    __slots__ = ("_expects_head", "_head_bytes", "_head_timer", "_in_head")
+    __slots__ = ("_expects_head", "_head_bytes", "_head_timer", "_header_count", "_in_head")
     # uvicorn's 28 attributes share their names among all connections; from 31 on, each would have a dict of 1.6 KB.
 
     max_headers: int
@@ -109,7 +109,7 @@ class ClientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """A client has connected: it gets `head_timeout` seconds to send a head."""
-        self._head_bytes = 0
+        self._head_bytes = self._header_count = 0
         self._in_head = True
         self._expects_head = True  # whether the next bytes belong to a head, or to what may come between requests
         self._head_timer: asyncio.TimerHandle | None = None
@@ -137,7 +137,7 @@ class ClientProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            if self._in_head and self.headers is not None and len(self.headers) == _MAX_HEADER_COUNT:
+            if self._in_head and self._header_count > _MAX_HEADER_COUNT:
                 self._refuse(_HEAD_TOO_LARGE)
             else:
                 self.send_400_response("Invalid HTTP request received.")
@@ -148,14 +148,19 @@ class ClientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request head starts."""
-        self._in_head, self._head_bytes = True, 0
+        self._in_head, self._head_bytes, self._header_count = True, 0, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. Raises `_TooManyHeadersError`, which ends the parsing."""
-        if len(self.headers) == _MAX_HEADER_COUNT:
+        """Take a header, drop a trailer. Raises `_TooManyHeadersError`, which ends the parsing.
+
+        A server in front of this one may have checked or replaced headers, and passes trailers on (RFC 9110, 6.5.1).
+        """
+        self._header_count += 1
+        if self._header_count > _MAX_HEADER_COUNT:
             raise _TooManyHeadersError
-        super().on_header(name, value)
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """A request head is complete: start the request, unless the head has to be read again without its upgrade."""

@@ -230,3 +230,25 @@ async def test_a_host_that_can_be_read_in_two_ways_is_forbidden(hosts):
 async def test_health_is_answered_for_an_address_that_is_not_a_known_name():
     async with running_proxy("http://127.0.0.1:9") as url, proxy.http_client(url) as client:
         assert 200 == (await client.get("/health", headers={"Host": "10.0.0.7:8181"})).status_code
+
+
+@pytest.mark.parametrize(
+    ("trailer", "status"), [("Authorization: Bearer right", b"401"), ("Host: evil", b"401"), ("X-Checksum: 1", b"401")]
+)
+async def test_a_trailer_does_not_count_as_a_header(trailer, status):
+    key = {"api_keys": (Secret("right"),)}
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url, **key) as url:
+        lines = ["POST /v1/embeddings HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        chunked = "\r\n".join([*lines, "Transfer-Encoding: chunked", "", "2", "{}", "0", trailer, "", ""])
+        answer = await send_raw(url, chunked.encode() + post_request(url, b"[]", "/v1/x", "Connection: close"))
+
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert not upstream.requests
+
+
+async def test_trailers_without_end_are_cut():
+    async with running_proxy("http://127.0.0.1:9") as url:
+        lines = ["POST /v1/embeddings HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", "", "0"]
+        answer = await send_raw(url, "\r\n".join([*lines, *["X: y"] * 300]).encode())
+
+    assert answer.startswith(b"HTTP/1.1 4")
