@@ -38,6 +38,9 @@ _STDERR_LIMIT = 2_000
 _ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
 _ID_AT_HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
 _ID_AT_TAIL = re.compile(_ID + rb'(?:\s*,\s*"jsonrpc"\s*:\s*"2\.0")?\s*\}\s*\Z')
+_ANSWER = re.compile(rb'"(?:result|error)"\s*:')
+_EXCERPT = 200
+"""Bytes at either end of a line in which its id is searched."""
 
 
 class ServerProcess:
@@ -145,21 +148,22 @@ async def _output_lines(process: ServerProcess, line_limit: int) -> AsyncIterato
 def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
     """Parse a line; return None if it is not a message, such as the output of a stray `print`."""
     if isinstance(line, OversizedLine):
-        return _oversized_error(line, limit)
+        return _answer_error(line.head, line.tail, f"the answer is longer than {limit} bytes")
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)) if line.strip() else None
     except ValueError:
-        return None
+        head, tail = line[:_EXCERPT], line[-_EXCERPT:]
+        is_answer = b'"jsonrpc"' in head + tail and _ANSWER.search(head) is not None  # else it may be a log in JSON
+        return _answer_error(head, tail, "the answer is nested too deeply, or not a message") if is_answer else None
 
 
-def _oversized_error(line: OversizedLine, limit: int) -> SessionMessage | None:
-    """Return an error response for the request that the line answers, so that its caller does not wait."""
-    found = _ID_AT_HEAD.match(line.head) or _ID_AT_TAIL.search(line.tail)
+def _answer_error(head: bytes, tail: bytes, message: str) -> SessionMessage | None:
+    """Return an error response for the request that a line answers, so that its caller does not wait."""
+    found = _ID_AT_HEAD.match(head) or _ID_AT_TAIL.search(tail)
     if found is None:
         return None
     raw_id = found[1].decode(errors="replace")
     request_id = int(raw_id) if raw_id.isdecimal() else raw_id.strip('"')
-    message = f"the answer is longer than {limit} bytes"
     return _error_message(request_id, ErrorData(code=INTERNAL_ERROR, message=message))
 
 

@@ -41,6 +41,21 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(manner):
     assert ConnectionState.READY is status.state
 
 
+async def test_an_answer_that_is_nested_too_deeply_fails_its_call_alone():
+    result, _, status = await outcome("deep-line")
+
+    assert result.is_error
+    assert "the answer is nested too deeply" in result.text
+    assert ConnectionState.READY is status.state
+
+
+async def test_a_tool_list_that_is_nested_too_deeply_is_an_error():
+    async with manager(server("raw", "deep-tools")) as servers:
+        (status,) = servers.status()
+
+    assert "the answer is nested too deeply" in status.error
+
+
 async def test_an_endless_line_fails_the_call_and_keeps_the_session():
     result, _, status = await outcome("endless-line", timeout=1.0)
 

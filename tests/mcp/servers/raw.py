@@ -50,6 +50,11 @@ def tools(request: dict) -> dict:
         return {"tools": [bare, nameless, 5, {"name": "none"}, task, TOOL | {"outputSchema": {"type": "array"}}]}
     if MANNER == "described":
         return {"tools": [TOOL | {"description": Path(sys.argv[2]).read_text()}]}
+    if MANNER == "deep-tools":
+        schema = {"type": "object"}
+        for _ in range(300):
+            schema = {"type": "object", "properties": {"a": schema}}
+        return {"tools": [TOOL | {"inputSchema": schema}]}
     if MANNER == "no-tools":
         return {"tools": []}
     if MANNER == "no-list":
@@ -62,7 +67,7 @@ def call(request: dict) -> None:
     number, said = request["id"], text(str(os.getpid()))
     if MANNER in SPEECHES:
         SPEECHES[MANNER](number)
-    if MANNER in ("never", "long-line", "too-long-line", "too-long-tail"):
+    if MANNER in ("never", "long-line", "too-long-line", "too-long-tail", "deep-line"):
         return
     answers = {
         "not-a-result": {"result": {"content": 5}},
@@ -85,6 +90,9 @@ SPEECHES = {
     "too-long-line": lambda number: write(id=number, result=text("x" * 20_000_000)),
     "too-long-tail": lambda number: say(
         json.dumps({"result": text("x" * 20_000_000), "jsonrpc": "2.0", "id": number}) + "\n"
+    ),
+    "deep-line": lambda number: say(
+        f'{{"id": 1, "level": "info"}}\n{{"jsonrpc": "2.0", "id": {number}, "result": {"[" * 20_000}{"]" * 20_000}}}\n'
     ),
     "endless-line": lambda _: say("x" * 40_000_000),
     "noisy": lambda _: sys.stderr.write("noise\n" * 200_000),
