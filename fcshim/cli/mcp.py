@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fcshim.config import Secret
+from fcshim.config import Config, Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
@@ -148,6 +148,7 @@ async def _serve(
     arguments: argparse.Namespace,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
+    from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
 
     gateway = _gateway(hub, forwarding, rules, full_rules(arguments.only))
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
@@ -163,7 +164,9 @@ async def _serve(
         if arguments.http:
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")
             sys.stderr.write(f"http://{arguments.host}:{arguments.port}/mcp\n")
-            await serve_http(gateway, host=arguments.host, port=arguments.port, key=Secret(key) if key else None)
+            protocol = limited_protocol(Config(), process_budget())
+            secret = Secret(key) if key else None
+            await serve_http(gateway, host=arguments.host, port=arguments.port, protocol=protocol, key=secret)
         else:
             await serve_stdio(gateway)
 

@@ -32,6 +32,9 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _READ_SIZE = 256 * 1024
+_END_SECONDS = 5
+"""Seconds for running calls after a signal; a client that keeps its stream open would prevent the end."""
+_TOO_SLOW = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "the body did not come in time"}}'
 _UNAUTHORIZED = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "an API key is needed"}}'
 
 
@@ -62,15 +65,33 @@ async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
                 yield line.decode(errors="replace")
 
 
-async def serve_http(gateway: Gateway, *, host: str, port: int, key: "Secret | None" = None) -> None:
-    """Serve at `http://host:port/mcp` until a signal ends the process."""
-    app = http_app(gateway, host=host, port=port, key=key)
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning")
+async def serve_http(
+    gateway: Gateway, *, host: str, port: int, protocol: type[asyncio.Protocol], key: "Secret | None" = None
+) -> None:
+    """Serve at `http://host:port/mcp` until a signal ends the process; `protocol` limits the heads of requests."""
+    config = uvicorn.Config(
+        http_app(gateway, host=host, port=port, key=key),
+        host=host,
+        port=port,
+        http=protocol,
+        ws="none",
+        log_level="warning",
+        timeout_graceful_shutdown=_END_SECONDS,
+    )
     await uvicorn.Server(config).serve()
 
 
-def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None, key: "Secret | None" = None) -> App:
+def http_app(
+    gateway: Gateway,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    key: "Secret | None" = None,
+    body_timeout: float = 60.0,
+) -> App:
     """Create the ASGI application; with `port` it knows its own origin.
+
+    A body may pause for `body_timeout` seconds.
 
     Raises `ConfigError` for an address beyond this machine without a key.
     """
@@ -80,10 +101,9 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
         allowed_hosts=[f"{name}:*" for name in _LOCAL_NAMES], allowed_origins=_own_origins(port)
     )
     anywhere = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    app = _HeaderTrimmer(
-        gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
-    )
-    return app if key is None else _ApiKeyMiddleware(app, key.reveal())
+    app = gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
+    limited = _BodyTimer(_HeaderTrimmer(app), body_timeout)
+    return limited if key is None else _ApiKeyMiddleware(limited, key.reveal())
 
 
 def _own_origins(port: int | None) -> list[str]:
@@ -108,6 +128,43 @@ class _HeaderTrimmer:
         await self._app(scope, receive, send)
 
 
+class _BodyTimer:
+    """Answers a request whose body stops with status 408; a client could hold any number of connections."""
+
+    def __init__(self, app: App, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        complete, refused = scope["type"] != "http", False
+
+        async def receive_in_time() -> MutableMapping[str, JSON]:
+            nonlocal complete, refused
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    message = await receive()
+            except TimeoutError:
+                complete = refused = True
+                await _refuse(send, 408, _TOO_SLOW)
+                return {"type": "http.disconnect"}
+            complete = not message.get("more_body", False)
+            return message
+
+        async def send_unless_refused(message: MutableMapping[str, JSON]) -> None:
+            if not refused:
+                await send(message)
+
+        await self._app(scope, receive_in_time, send_unless_refused)
+
+
+async def _refuse(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    plain = (b"content-type", b"application/json")
+    await send({"type": "http.response.start", "status": status, "headers": [plain, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
 class _ApiKeyMiddleware:
     """Answers HTTP requests without the key with status 401."""
 
@@ -121,9 +178,7 @@ class _ApiKeyMiddleware:
         if scope["type"] != "http" or hmac.compare_digest(given, self._expected):
             await self._app(scope, receive, send)
             return
-        headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": _UNAUTHORIZED})
+        await _refuse(send, 401, _UNAUTHORIZED, (b"www-authenticate", b"Bearer"))
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -146,6 +147,22 @@ async def test_tools_are_served_over_http(root):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.security
+def test_a_client_that_does_not_finish_cannot_prevent_the_end(root):
+    port = free_port()
+    command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            _wait(process, port)
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+                client.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+                process.send_signal(signal.SIGTERM)
+                process.wait(30)
+        finally:
+            process.kill()
+
+
 def test_ctrl_c_ends_it(root):
     with subprocess.Popen([*COMMAND, "mcp", "--root", str(root)], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')

@@ -32,9 +32,9 @@ def add(a: int, b: int) -> int:
 
 
 @contextlib.asynccontextmanager
-async def served(**settings):
+async def served(*tools, **settings):
     port = free_port()
-    app = http_app(Gateway(Executor([add])), port=port, **settings)
+    app = http_app(Gateway(Executor([add, *tools])), port=port, **settings)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     task = asyncio.create_task(server.serve())
     await eventually(lambda: server.started)
@@ -137,3 +137,33 @@ def test_a_public_address_needs_a_key(host):
         http_app(Gateway(Executor([add])), host=host)
 
     assert http_app(Gateway(Executor([add])), host=host, key=Secret("k"))
+
+
+@pytest.mark.security
+async def test_a_body_that_stops_is_answered_and_cut():
+    async with served(body_timeout=0.1) as url:
+        address = httpx.URL(url)
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        head = f"POST /mcp HTTP/1.1\r\nHost: {address.host}:{address.port}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Accept: application/json, text/event-stream\r\nContent-Length: 100\r\n\r\n{{".encode())
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the body did not come in time" in answer
+
+
+@pytest.mark.security
+async def test_a_running_call_is_not_cut_by_the_limit_of_bodies():
+    async def slow() -> str:
+        """Wait."""
+        await asyncio.sleep(0.3)
+        return "done"
+
+    async with (
+        served(slow, body_timeout=0.1) as url,
+        manager(McpServerConfig(name="f", transport=HttpTransport(url=url))) as servers,
+    ):
+        result = await servers.call("f:slow", {})
+
+    assert "done" == result.text
