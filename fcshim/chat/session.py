@@ -114,7 +114,7 @@ class SessionStore:
             raise ConfigError(f"there is no session {name!r} (the last ones are: {known})") from error
         except OSError as error:
             raise ConfigError(f"{file}: {error.strerror}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"{file}: not a session: {error}; expected a file that /save wrote") from error
 
 

@@ -72,7 +72,7 @@ def _load(folder: Path) -> Dialect:
         table = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     body = _body(table, folder, path)
     own = {"name": folder.name, "summary": "", "open": "", "close": "", **table}
@@ -145,6 +145,8 @@ def _check_templates(dialect: Dialect, folder: Path) -> None:
         check_dialect(dialect)
     except TemplateSyntaxError as error:
         raise ConfigError(f"{error.filename or folder}:{error.lineno}: {error.message}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ConfigError(f"{folder}: a template needs too much depth or memory: {type(error).__name__}") from error
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]  # jinja2 puts the template's own line there
         raise ConfigError(f"{frame.filename}:{frame.lineno}: {error}") from error

@@ -49,7 +49,10 @@ def test_a_session_can_be_saved_to_a_given_file(tmp_path):
     assert 0o600 == file.stat().st_mode & 0o777
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"[]", "not a session"), (b"\xff", "not a session")])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"[]", "not a session"), (b"\xff", "not a session"), (b'{"id": "a", "x": ' + b"[" * 100_000, "not a session")],
+)
 def test_a_file_that_is_no_session_is_named(content, message, tmp_path):
     file = tmp_path / "x.json"
     file.write_bytes(content)

@@ -153,6 +153,20 @@ def test_a_name_without_a_slash_is_looked_up_in_the_table() -> None:
     ("row", "body", "templates", "message"),
     [
         ("open = <", "", {}, r"dialect\.toml: not TOML: .*line 1"),
+        ("a = " + "[" * 100_000, "", {}, r"dialect\.toml: not TOML: maximum recursion"),
+        (
+            ROW,
+            BODIES["json"],
+            {"call": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"},
+            "needs too much depth or memory",
+        ),
+        (
+            ROW,
+            BODIES["json"],
+            {"system": "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}"},
+            "needs too much depth or memory",
+        ),
+        (ROW, BODIES["json"], {"system": "{% extends 'system.jinja' %}"}, "needs too much depth or memory"),
         ("", BODIES["json"], {}, r"dialect\.toml: expected `open`"),
         (ROW, "", {}, r"dialect\.toml: expected one of the sections \[json\], \[header\], \[tagged\], \[python\]"),
         (ROW, BODIES["json"] + BODIES["python"], {}, "expected one of the sections"),
