@@ -52,6 +52,7 @@ ENGINE_TESTS = (
     "mcp/test_older_servers.py",
     "mcp/test_resources.py",
     "mcp/test_server_requests.py",
+    "mcp/test_server_secrets.py",
     "mcp/test_tool.py",
     "registry/",
     "server/test_run.py",

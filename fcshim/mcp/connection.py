@@ -38,6 +38,7 @@ from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import Pins, ToolChange
 from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback
+from fcshim.mcp.server_secrets import secrets_mask
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport, UnusableTransport
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
@@ -155,6 +156,7 @@ class Connection:
         self.has_resources = False
         self.cache = ResultCache(server.cache, time.monotonic)
         self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
+        self.mask = secrets_mask(server)
         self._logins, self._roots = logins, roots
         self._sampling = sampling.for_server(server.name) if isinstance(sampling, SamplingCallback) else sampling
         self._elicitation = (
@@ -379,7 +381,7 @@ class Connection:
         finally:
             self._drop_link(link)
         self._timed_out = isinstance(failure, TimeoutError)
-        return describe_error(failure, link.diagnostics())
+        return self.mask.mask_text(describe_error(failure, link.diagnostics()))
 
     def _configured_mode(self) -> _ConnectMode:
         transport = self.server.transport

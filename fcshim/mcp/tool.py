@@ -19,6 +19,7 @@ from fcshim.events import JSON
 from fcshim.mcp.connection import Connection
 from fcshim.mcp.content import to_parts
 from fcshim.mcp.definitions import define_tool
+from fcshim.mcp.server_secrets import mask_result
 from fcshim.messages import Content, MediaPart, Part, TextPart, Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.result import ToolResult, failed
@@ -123,6 +124,9 @@ class McpTool:
         return result
 
     async def _call_server(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
+        return mask_result(await self._request_call(arguments, context), self._connection.mask)
+
+    async def _request_call(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         try:
             return to_tool_result(await self._connection.call(self.name, arguments, report=context.report))
         except ToolError as error:

@@ -72,6 +72,9 @@ def call(request: dict) -> None:
     answers = {
         "not-a-result": {"result": {"content": 5}},
         "error": {"error": {"code": -32603, "message": "it broke"}},
+        "tells-error": {"error": {"code": -1, "message": f"refused: {os.environ.get('TOKEN')}"}},
+        "tells-text": {"result": text(f"refused: {os.environ.get('TOKEN')}")},
+        "tells-value": {"result": {"content": [], "structuredContent": {"token": os.environ.get("TOKEN")}}},
         "no-words": {"result": {"content": [], "isError": True}},
         "strange-content": {"result": {"content": [{"type": "hologram", "data": 1}]}},
     }
@@ -104,6 +107,8 @@ def answer(request: dict) -> None:
     if "id" not in request:
         return
     match request["method"]:
+        case "initialize" | "server/discover" if MANNER == "tells-end":
+            sys.exit(f"no such account: {os.environ.get('TOKEN')}")
         case "initialize":
             version, info = request["params"]["protocolVersion"], {"name": "raw", "version": "1"}
             able = {"tools": {}, "resources": {}} if MANNER == "silent-resources" else {"tools": {}}
