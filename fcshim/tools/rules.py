@@ -5,6 +5,7 @@ pattern in parentheses must cover all of the subject; a deny or ask rule applies
 cannot be known, the user is asked. A rule that could never apply is refused.
 """
 
+import difflib
 import fnmatch
 import re
 from collections.abc import Iterable
@@ -62,8 +63,9 @@ def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefi
     for rule in rules:
         named = fnmatch.filter(known, rule.name)
         if not named and not _names_server(rule.name, begins):
-            listed = ", ".join([*sorted(known), *(f"{each}*" for each in begins)])
-            raise ConfigError(f"the rule for {rule.name!r} names no tool; expected one of {listed}")
+            raise ConfigError(
+                f"the rule for {rule.name!r} names no tool; expected {_expected(rule.name, known, begins)}"
+            )
         if rule.subject is not None and not any(subjects.get(each, "any") for each in named):
             raise ConfigError(
                 f"the rule for {rule.name!r} has a pattern; expected none: the tool has nothing to compare"
@@ -95,6 +97,13 @@ def _parse_rule(verdict: Verdict, text: str) -> list[PermissionRule]:
         ]
     except ConfigError as error:
         raise ConfigError(f"the rule {text!r} could never apply: {error.message}") from error
+
+
+def _expected(name: str, known: Iterable[str], prefixes: tuple[str, ...]) -> str:
+    """Return the tools that a name may mean, else all of them."""
+    by_case = {each.casefold(): each for each in (*known, *(f"{prefix}*" for prefix in prefixes))}
+    near = difflib.get_close_matches(name.casefold(), by_case, n=3)
+    return " or ".join(by_case[each] for each in near) or f"one of {', '.join(sorted(by_case.values()))}"
 
 
 def _names_server(name: str, prefixes: tuple[str, ...]) -> bool:

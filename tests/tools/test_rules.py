@@ -254,3 +254,17 @@ def test_the_kinds_of_subjects_are_those_of_the_tools(tmp_path):
 
 def test_without_servers_a_rule_for_any_is_accepted():
     check_rules(parse_rules("deny", ["mcp__files__write", "mcp__*"]), [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [
+        *(("Wirte", "Write"), ("read(a/*)", "Read"), ("mcp__flies__*", "mcp__files__*"), ("owntool", "own_tool")),
+        ("zzzz", "one of Bash, "),
+    ],
+)
+def test_the_error_says_which_tool_may_be_meant(rule, meant):
+    with pytest.raises(ConfigError) as raised:
+        check_rules(parse_rules("deny", [rule]), [FunctionTool(own_tool)], ["mcp__files__"])
+
+    assert f"expected {meant}" in raised.value.message
