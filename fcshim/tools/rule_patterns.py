@@ -34,6 +34,7 @@ _SERVER_ONLY = re.compile(r"mcp__((?:(?!__)[^*?[])+)(?:__)?")
 _SURROUNDED = re.compile(r"""(['"])[^'"]*\1""")
 _PREFIX_FORM = re.compile(r"(.+):\*", re.DOTALL)
 _ALTERNATIVE_SIGN = re.compile(r"[^\s|&]\|[^\s|&]")
+_HOST = re.compile(r"[^\s/:@]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 _SEPARATORS = re.compile(r"[|;&\n]")
 
 
@@ -104,6 +105,8 @@ def _normal_path(pattern: str) -> str:
 
 def _command_patterns(verdict: str, pattern: str) -> list[str]:
     bare = _QUOTED.sub("", pattern)
+    if bare.startswith(":"):
+        raise ConfigError("expected a command before `:`")
     if _ALTERNATIVE_SIGN.search(bare):
         raise ConfigError("expected one command; give another rule for each further one")
     if verdict == "allow" and _SEPARATORS.search(bare):
@@ -119,14 +122,26 @@ def _url_patterns(verdict: str, pattern: str) -> list[str]:
 
 
 def _url_forms(verdict: str, pattern: str) -> list[str]:
-    if pattern.startswith("domain:"):
-        return [f"*://{pattern.removeprefix('domain:').strip().rstrip('/')}/*"]
-    if "://" in pattern or not pattern.strip("*"):
+    """Return what one pattern means. Raises `ConfigError` for one that is neither a URL nor a host."""
+    if not pattern.strip("*"):
         return [pattern]
-    if verdict == "allow":
-        raise ConfigError(f"expected a URL such as https://{pattern.strip('*./') or 'HOST'}/*, or domain:HOST")
-    host, _, path = pattern.partition("/")
-    return [pattern, f"*://{host}/{path or '*'}"]
+    domain = pattern.startswith("domain:")
+    if "://" in pattern and not domain:
+        return _full_url_forms(verdict, pattern)
+    host, _, path = pattern.removeprefix("domain:").strip().partition("/")
+    if not _HOST.fullmatch(host) or (domain and path) or (verdict == "allow" and not domain):
+        raise ConfigError("expected a URL such as https://example.com/*, or domain:example.com")
+    full = f"*://{host}/{path or '*'}"
+    return [full] if domain else [pattern, full]
+
+
+def _full_url_forms(verdict: str, pattern: str) -> list[str]:
+    scheme, _, rest = pattern.partition("://")
+    if verdict != "allow" or "/" in rest:
+        return [pattern]
+    if rest.strip("*") and scheme in ("*", "http", "https", "http*"):
+        raise ConfigError(f"expected a path after the host, such as {pattern.rstrip('*')}/*")
+    return [pattern, f"{pattern}/*"]
 
 
 def _expand(pattern: str, braces: re.Pattern[str]) -> list[str]:
