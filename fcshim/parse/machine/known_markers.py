@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.machine.quotations import QUOTATION_STARTS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import MarkerSet
 
-COMMENT = {"<!--": "-->"}
-"""What begins a comment of HTML at the start of a line, and what ends it: calls in it are quoted."""
 ROLE_MARKERS = (
     # Turn markers of chat templates: a model that writes one continues by inventing further turns.
     "<|im_start|>",
@@ -225,7 +224,7 @@ class StartMarkers:
         )
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
-        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS, *COMMENT]
+        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS, *QUOTATION_STARTS]
         at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
         self.all_markers = MarkerSet([*everything, *tag_chars], extra_pattern=f"`+|~+{at_line_start}")
         anywhere = [marker for marker in everything if marker not in self.line_start_chars]

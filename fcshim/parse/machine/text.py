@@ -12,15 +12,18 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.known_markers import COMMENT, PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
+from fcshim.parse.machine.known_markers import PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
 from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
+from fcshim.parse.machine.quotations import QUOTATION_STARTS, read_quotation
 from fcshim.parse.machine.state import BYTE_ORDER_MARK, Cursor, Output, State
 from fcshim.parse.markers import marker_set
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
 _SPACE = re.compile(rf"[\s{BYTE_ORDER_MARK}]*+")
+_GAP = re.compile(r"\s{0,4}")
+"""White space between a tag and what it quotes."""
 _LOOK_AHEAD = 64
 """Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
@@ -215,8 +218,8 @@ class TextStates:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
-        if marker in COMMENT:
-            return self._read_comment(marker, end)
+        if marker in QUOTATION_STARTS:
+            return self._read_quotation(marker, start, end)
         if marker in self._start_markers.markup:
             self._cursor.state = State.BEFORE_ANSWER
         else:
@@ -261,13 +264,35 @@ class TextStates:
         self._cursor.state = State.IN_ECHOED_RESULT
         return end
 
-    def _read_comment(self, marker: str, end: int) -> int:
-        """Begin a comment of HTML at the start of a line, in which calls are quoted."""
-        if self._output.line.at_line_start():
-            self._result_end_tag = COMMENT[marker]
-            self._cursor.state = State.IN_ECHOED_RESULT
-        self._output.emit_text(marker)
-        return end
+    def _read_quotation(self, marker: str, start: int, end: int) -> int:
+        """Begin a comment or an element in which calls are quoted, unless an offered tool has the element's name."""
+        buffer, at_line_start = self._cursor.buffer, self._output.line.at_line_start()
+        element = self._openings.find_element(buffer, start) if at_line_start else False
+        found = read_quotation(buffer, start)
+        if element is None or found is None:
+            return self._cursor.wait_from(start)
+        if isinstance(element, tuple):
+            return self._read_start_marker("<", start, end)
+        tag_end, end_tag = found
+        quotes = bool(end_tag) and (at_line_start or self._call_follows(tag_end))
+        if quotes is None:
+            return self._cursor.wait_from(start)
+        if not quotes:
+            self._output.emit_text(marker)
+            return end
+        self._output.emit_text(buffer[start:tag_end])
+        self._result_end_tag = end_tag
+        self._cursor.state = State.IN_ECHOED_RESULT
+        return tag_end
+
+    def _call_follows(self, pos: int) -> bool | None:
+        """Return whether a start marker follows; None if more text is needed to decide."""
+        buffer, markers = self._cursor.buffer, self._start_markers.inline_marker_set
+        found = _GAP.match(buffer, pos)
+        assert found is not None
+        if found.end() == len(buffer) or markers.is_partial(buffer, found.end()):
+            return None
+        return markers.match(buffer, found.end()) is not None
 
     def in_echoed_result(self, pos: int) -> int:
         """Emit a tool result that the model repeats, up to its end tag."""

@@ -6,6 +6,8 @@ Rule: a tag stands on one line and is short; its end marker follows from its spe
 import re
 from dataclasses import dataclass
 
+from fcshim.parse.machine.quotations import EXAMPLES, THOUGHTS
+
 _NAME = r"[^\W\d][\w.:-]{0,47}+"
 _PIPE = r"[|｜]"
 _ANGLE = rf"(?P<pipe>{_PIPE}?)(?P<name>{_NAME})(?P=pipe)(?:[ \t][^<>&\n]{{0,96}})?"
@@ -23,12 +25,9 @@ _OPPOSITES = (("start", "end"), ("begin", "end"), ("open", "close"))
 _QUOTING_NAMES = frozenset(
     (
         # Elements of HTML, and words in whose tags a call is shown, not made.
-        *("a", "b", "blockquote", "body", "cite", "code", "dd", "details", "div", "dl", "dt"),
-        *("em", "h1", "h2", "h3", "h4", "i", "kbd", "li", "ol", "p", "pre", "q", "s", "samp"),
-        *("small", "span", "strong", "summary", "table", "td", "th", "tr", "tt", "u", "ul"),
-        *("var", "xmp", "example", "examples", "sample", "samples", "format", "template", "usage"),
-        *("syntax", "schema", "documentation", "docs", "quote", "quotation", "thinking", "thought"),
-        *("thoughts", "reasoning", "scratchpad", "note", "comment"),
+        *("a", "b", "body", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "i", "li", "ol", "p"),
+        *("q", "s", "small", "span", "strong", "summary", "table", "td", "th", "tr", "tt", "u", "ul", "var"),
+        *("note", "comment", *EXAMPLES, *THOUGHTS),
     )
 )
 FIRST_CHARS = "<[&*\\"
