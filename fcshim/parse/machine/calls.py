@@ -124,7 +124,7 @@ class CallStates:
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
-        elif opening.must_be_last:
+        elif opening.must_be_last or (line.at_line_start() and line.is_indented_code()):
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers

@@ -65,7 +65,10 @@ BYTE_ORDER_MARK = "\ufeff"
 """Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
 _HEAD_SIZE = 16
 """Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
+_MAX_LINES = 64
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+_UNINDENTED_LINE = re.compile(r"^ {0,3}(?:([-+*]|\d{1,9}[.)])(?=\s)|\S)", re.MULTILINE)
+"""The beginning of a line that is not indented code, with the marker of a list item."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]+")
 
@@ -100,9 +103,12 @@ def _join(found: re.Match[str]) -> str:
 class LineContext:
     """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
-    __slots__ = ("head", "last_char", "open_backticks")
+    __slots__ = ("_after_blank_line", "_after_paragraph", "_lines", "head", "last_char", "open_backticks")
 
     def __init__(self) -> None:
+        self._lines: list[str] = []
+        """The beginnings of the last lines that ended, which `_read_lines` has not read."""
+        self._after_blank_line = self._after_paragraph = False
         self.head = ""
         self.last_char = ""
         self.open_backticks: list[int] = []
@@ -119,10 +125,23 @@ class LineContext:
             self.open_backticks.clear()
         newline = text.rfind("\n")
         if newline >= 0:
+            self._lines.append(self.head + text[: newline + 1])
+            if newline > _HEAD_SIZE or len(self._lines) > _MAX_LINES:
+                self._read_lines()
             self.head = text[newline + 1 : newline + 1 + _HEAD_SIZE]
         elif len(self.head) < _HEAD_SIZE:
             self.head += text[:_HEAD_SIZE]
         self.last_char = text[-1]
+
+    def _read_lines(self) -> None:
+        """Record whether a blank line came last, and whether the last line that is not indented begins no list item."""
+        lines = "".join(self._lines)
+        self._lines.clear()
+        if lines:
+            last = lines[lines.rfind("\n", 0, -1) + 1 :]
+            self._after_blank_line = len(last) <= _HEAD_SIZE and last.isspace()
+        if unindented := _UNINDENTED_LINE.findall(lines):
+            self._after_paragraph = not unindented[-1]
 
     def add_backticks(self, length: int) -> None:
         """Add a run of backticks: it closes the span that a run of equal length opened, or may open a span."""
@@ -135,6 +154,12 @@ class LineContext:
         """Return whether the current line has only white space so far."""
         return len(self.head) < _HEAD_SIZE and not self.head.strip()
 
+    def is_indented_code(self) -> bool:
+        """Return whether the current line, of which only the blanks are read, is Markdown code by indentation."""
+        # CommonMark: a blank line stands before such a block. In a list the same blanks continue the item.
+        self._read_lines()
+        return self.head.startswith(("    ", "\t")) and self._after_blank_line and self._after_paragraph
+
     def is_block_quote(self) -> bool:
         """Return whether the current line is a Markdown block quote."""
         return self.head.lstrip().startswith(">")
@@ -142,11 +167,14 @@ class LineContext:
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
         self.head = self.last_char = ""
+        self._lines.clear()
+        self._after_blank_line = self._after_paragraph = False
         self.open_backticks.clear()
 
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
-        self.head = self.last_char = "."
+        self.head = "    ."  # indented, so that a list goes on after the call
+        self.last_char = "."
         self.open_backticks.clear()
 
 
