@@ -103,7 +103,7 @@ class JsonCalls:
 
     def begin_name(self) -> None:
         """Read the name: its string begins."""
-        self._buffer.target = self._name_parts
+        self._buffer.target = self._name_parts = []
 
     def begin_message_text(self) -> None:
         """Read the text of a message: its string begins."""
@@ -124,6 +124,9 @@ class JsonCalls:
         """Look up the tool; without one the call is text."""
         if self.discarding:
             return
+        if self.name is not None:
+            self._check_second_name(name)
+            return
         self.name = self._sink.resolve(name)
         if self.name is None:
             self.check_previous(name)
@@ -131,6 +134,11 @@ class JsonCalls:
         elif self._early_arguments:
             self._start()
             self._send_whole("".join(self._early_arguments))
+
+    def _check_second_name(self, name: str) -> None:
+        """Reject a call with the names of two tools; a word that names no tool says nothing."""
+        if self._find_tool(name) not in {None, self.name}:
+            self.abandon("malformed", "the call has two names", name)
 
     def begin_arguments(self, first: str) -> None:
         """Read the arguments: their value begins with `first`."""
@@ -380,13 +388,17 @@ class JsonKeys:
 
     known_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Every key that a call may have."""
+    part_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Every key of the arguments, of a call or of several calls: what stands in one is never left out."""
     first_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Every key with which a body without markers may begin."""
 
     def __post_init__(self) -> None:
         """Collect the known keys once: each line that begins with a bracket is compared with them."""
-        keys = (*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.list_keys, *self.other_keys)
+        parts = (*self.argument_keys, *self.wrapper_keys, *self.list_keys)
+        keys = (*self.name_keys, *parts, *self.other_keys)
         object.__setattr__(self, "known_keys", frozenset(keys))
+        object.__setattr__(self, "part_keys", frozenset(parts))
         object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys)))
 
 
@@ -527,7 +539,7 @@ class JsonEnvelope(ValueHandler):
         keys, calls, key = self._keys, self._calls, self._member_key
         if keys.name_is_key:
             self._on_named_arguments(first)
-        elif key in keys.name_keys and calls.name is None and first == '"':
+        elif key in keys.name_keys and first == '"':
             calls.begin_name()
         elif key in keys.argument_keys and not calls.has_arguments:
             calls.begin_arguments(first)
@@ -537,14 +549,21 @@ class JsonEnvelope(ValueHandler):
             self.outer_depth, self._depth = 2, 3
             self._is_message = False
             calls.unknown_members.clear()
+        elif key in keys.part_keys and first != "null":
+            calls.abandon("malformed", f"the call has a second part {key[:40]!r}", first)
         elif key in keys.other_keys and first in "{[":
             calls.add_unknown_key(key)
-        elif self._is_message and key == "content" and first == '"':
-            calls.begin_message_text()
-        elif self._is_message and key == "content" and first != "null":
-            calls.discard()
+        elif self._is_message and key == "content":
+            self._on_content(first)
         elif key in calls.unknown_members and not self._known_keys_only:
             calls.begin_unknown_member(key, first)
+
+    def _on_content(self, first: str) -> None:
+        """Handle the text of a message; a message that has any is not a call."""
+        if first == '"':
+            self._calls.begin_message_text()
+        elif first != "null":
+            self._calls.discard()
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""
