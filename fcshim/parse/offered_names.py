@@ -12,8 +12,9 @@ _MAX_NAME = 256
 _MAX_NAMESPACES = 4
 _AROUND = " \t\r\n\"'`*"
 """White space, quotes and Markdown around a name."""
-_SEPARATORS = re.compile(r"[\s\-_./:\u2010-\u2015\uff0d\uff3f]+")
-"""What stands between the words of a name. Everything else distinguishes tools, such as the vowel signs of Hindi."""
+_SEPARATORS = re.compile(r"[\s\-_./:\\\u2010-\u2015\uff0d\uff3f]+")
+r"""What stands between the words of a name, also escaped for Markdown (`read\_file`). Everything else distinguishes
+tools, such as the vowel signs of Hindi."""
 _NAMESPACE = re.compile(
     r"(?:functions?|tools?|default_api|api)(?:\.|::?|/)"  # words that name no tool and no server
     r"|\w{1,64}::"
