@@ -383,6 +383,8 @@ class JsonKeys:
     the body is not a call."""
     message_keys: tuple[str, ...] = ("role", "content")
     """Keys of a message around a list of calls; a message that has text beside them is text."""
+    thought_keys: tuple[str, ...] = ("thought", "thoughts", "reasoning", "thinking")
+    """Keys beside a call or a list of calls, with what the model thinks of them (xLAM); they are dropped."""
     name_is_key: bool = False
     """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
 
@@ -399,7 +401,7 @@ class JsonKeys:
         keys = (*self.name_keys, *parts, *self.other_keys)
         object.__setattr__(self, "known_keys", frozenset(keys))
         object.__setattr__(self, "part_keys", frozenset(parts))
-        object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys)))
+        object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys, *self.thought_keys)))
 
 
 class CallMembers(Members):
@@ -506,6 +508,8 @@ class JsonEnvelope(ValueHandler):
         """Discard a body with a key that neither a call nor a message with calls has."""
         if key in self._keys.message_keys and not self.outer_depth:
             self._is_message = True
+        elif key in self._keys.thought_keys:
+            return
         elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
             self._calls.check_previous(key)
             self._calls.discard()
