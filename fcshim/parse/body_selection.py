@@ -11,7 +11,7 @@ from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.custom_text import NAME_LINE, CustomText
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.json.header import NAME_ATTRIBUTE, HeaderShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.sink import CallSink
@@ -104,6 +104,8 @@ _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
+_NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
+_SPACE_AND_BRACE = re.compile(rf"{_SPACE}(?:\Z|[{{｛])")
 _CUSTOM_TEXT = CustomText()
 _CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
 
@@ -129,6 +131,15 @@ def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     if begins:
         return _JSON
     return None if named is None or begins is None else False
+
+
+def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of the arguments at `pos`, if a tool's name is an attribute of the tag before them."""
+    name = NAME_ATTRIBUTE.search(tag)
+    found = _SPACE_AND_BRACE.match(text, pos) if name is not None and sink.offers(name["name"]) else None
+    if found is None:
+        return False
+    return _NAME_IN_TAG if found[0].endswith(("{", "｛")) else None
 
 
 def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | bool | None:

@@ -20,6 +20,8 @@ from fcshim.parse.sink import CallSink
 _MAX_HEADER_LENGTH = 256
 """In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
+NAME_ATTRIBUTE = re.compile(r"""[ \t]name=(["'])(?P<name>[^"'<>]{1,128})\1""")
+"""The tool's name in a start marker that is a tag: `<tool name="f">`."""
 _NOT_A_NAME = re.compile(r"\s{0,8}(?:[\[{｛［]|```)")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
@@ -52,7 +54,7 @@ class HeaderShape:
     json: JsonShape | None = None
     """The JSON syntax of bodies without a header, if the dialect has both."""
     name_in: Literal["header", "marker", "json"] = "header"
-    """Where the tool's name stands: in the header, or it is the start marker, or in the JSON after the header."""
+    """Where the tool's name stands: in the header, in the start marker (or all of it), or in the JSON behind."""
     grammar: str = "json_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
@@ -87,7 +89,8 @@ class HeaderBody(JsonBody):
     def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header = shape
-        self._tool_marker = start_marker.strip()
+        attribute = NAME_ATTRIBUTE.search(start_marker)
+        self._tool_marker = start_marker.strip() if attribute is None else attribute["name"]
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:

@@ -15,6 +15,7 @@ from fcshim.parse.arguments.entities import escape_marker
 from fcshim.parse.body_selection import (
     has_syntax,
     holds_elements,
+    select_arguments,
     select_body,
     select_element,
     select_line,
@@ -60,6 +61,10 @@ class OpeningFinder:
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
         opening = self._start_markers.find_opening(marker, text, start)
+        if self._any_body and marker[0] == "<" and marker.endswith("name="):
+            named = self._find_unknown_tag(text, start)
+            if named is not False:
+                return named
         if self._any_body and is_whole_tag(marker):
             opening = self._find_any_body(marker, opening, text, start + len(marker))
             if opening is False:
@@ -196,6 +201,8 @@ class OpeningFinder:
         tag = self._with_known_closers(tag)
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
+        if body is False:
+            body = select_arguments(self._sink, tag.text, text, end)
         if body is None:
             return None
         if not body and element is not False:
