@@ -105,7 +105,7 @@ FUNCTIONARY_V31 = Dialect(
         rf"{_NAME}(?:>\s{{0,8}}(?=[{{｛]|</function>)|(?=[{{｛]))",
         ends=("{", "｛", "</function>"),
         lines=4,
-        never=rf"{_BROKEN_OFF}<function=",
+        never=rf"[^\n>]{{1,160}}>\s{{0,8}}(?:[^\s<{{｛]|<[^/])|{_BROKEN_OFF}<function=",
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
