@@ -8,7 +8,7 @@ reply. An echoed call is recognised by its context, never because it equals an e
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fcshim.errors import ConfigError
@@ -77,9 +77,18 @@ END_TOKENS = (
     *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
 )
 """Tokens with which a model ends its turn; a server that does not know them passes them as text."""
+
+
+def _start_markers_of_dialects() -> Iterator[str]:
+    for dialect in DIALECTS.values():
+        yield from (*dialect.openers(), *dialect.section_openers())
+
+
 END_MARKERS = (
     *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
+    # `<|/tool_calls|>`, in a dialect whose calls have no end marker.
+    *(f"<|/{marker[2:]}" for marker in _start_markers_of_dialects() if marker[:2] == "<|" and marker[-2:] == "|>"),
 )
 _MARKERS = MarkerSet((*END_TOKENS, *END_MARKERS))
 _BRACKETS_IN_LINE = re.compile(r"[}\])]{1,8}[ \t\r]{0,8}(?=\n)")
