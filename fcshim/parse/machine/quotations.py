@@ -10,7 +10,20 @@ import re
 _COMMENT = {"<!--": "-->"}
 EXAMPLES = (
     *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema"),
-    *("documentation", "docs", "quote", "blockquote", "quotation", "cite", "code", "pre", "samp", "xmp", "kbd"),
+    *(
+        "documentation",
+        "docs",
+        "quote",
+        "blockquote",
+        "quotation",
+        "cite",
+        "code",
+        "pre",
+        "samp",
+        "xmp",
+        "kbd",
+        "details",
+    ),
 )
 """Elements whose content is shown."""
 THOUGHTS = (*("thought", "thoughts", "thinking", "reasoning", "reflection", "scratchpad", "scratch_pad"),)

@@ -25,7 +25,7 @@ _OPPOSITES = (("start", "end"), ("begin", "end"), ("open", "close"))
 _QUOTING_NAMES = frozenset(
     (
         # Elements of HTML, and words in whose tags a call is shown, not made.
-        *("a", "b", "body", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "i", "li", "ol", "p"),
+        *("a", "b", "body", "dd", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "i", "li", "ol", "p"),
         *("q", "s", "small", "span", "strong", "summary", "table", "td", "th", "tr", "tt", "u", "ul", "var"),
         *("note", "comment", *EXAMPLES, *THOUGHTS),
     )
