@@ -8,6 +8,16 @@ import functools
 import re
 from collections.abc import Iterable
 
+END_TOKENS = (
+    *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
+    *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
+    *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|role_end|>"),
+    *("<|message_sep|>", "<|endofassistant|>", "<|end_of_sentence|>", "<|END_OF_TURN_TOKEN|>"),
+    *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
+)
+"""Tokens with which a model ends its turn; a server that does not know them passes them as text."""
+_MAX_END_OF_TURN = 128
+"""Characters at the end of a reply in which such tokens are searched."""
 _NO_MATCH = r"(?!)"
 
 
@@ -46,6 +56,15 @@ class MarkerSet:
 def marker_set(markers: tuple[str, ...]) -> MarkerSet:
     """Compile a set of markers, once."""
     return MarkerSet(markers)
+
+
+_END_OF_TURN = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, END_TOKENS))}))+\s*\Z")
+
+
+def end_of_turn(text: str) -> int:
+    """Return where the tokens begin with which a model ends its turn, or `len(text)` if the text ends with none."""
+    found = _END_OF_TURN.search(text, max(0, len(text) - _MAX_END_OF_TURN))
+    return found.start() if found else len(text)
 
 
 MAX_RUNS = 4_096

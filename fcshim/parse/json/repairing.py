@@ -14,7 +14,7 @@ from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import marker_set
+from fcshim.parse.markers import end_of_turn, marker_set
 
 _CLOSING_CHARS = frozenset("}]｝］`")
 _MAX_REPAIRS = 2
@@ -175,7 +175,13 @@ class JsonRepair:
             self._end_at_marker()
             self._fail("a string is not closed")
         else:
+            self._remove_end_of_turn()
             self.ended = natural and self._try_repair()
+
+    def _remove_end_of_turn(self) -> None:
+        text = "".join(self._parts)
+        end = end_of_turn(text)
+        self._parts, self.unread = [text[:end]], text[end:]
 
 
 def _in_both_spellings(markers: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.machine.quotations import QUOTATION_STARTS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
-from fcshim.parse.markers import MarkerSet
+from fcshim.parse.markers import END_TOKENS, MarkerSet
 
 ROLE_MARKERS = (
     # Turn markers of chat templates: a model that writes one continues by inventing further turns.
@@ -67,16 +67,6 @@ def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) 
             return end_tag
     known = ", ".join(known_tag.strip() for known_tag, _ in REASONING_TAGS)
     raise ConfigError(f"unknown reasoning tag {start_tag!r}: expected one of {known}")
-
-
-END_TOKENS = (
-    *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
-    *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
-    *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|role_end|>"),
-    *("<|message_sep|>", "<|endofassistant|>", "<|end_of_sentence|>", "<|END_OF_TURN_TOKEN|>"),
-    *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
-)
-"""Tokens with which a model ends its turn; a server that does not know them passes them as text."""
 
 
 def _start_markers_of_dialects() -> Iterator[str]:
