@@ -70,9 +70,11 @@ GRANITE_20B_FC = Dialect(
     name="granite_20b_fc",
     summary="Granite 20B function calling: a JSON object after <function_call>, without an end tag",
     open="<function_call>",
+    # Models trained on Glaive's data write this, with the arguments between single quotes.
+    opens=("<functioncall>",),
     close="",
     body=JsonShape(),
-    closes=("</function_call>",),
+    closes=("</function_call>", "</functioncall>"),
     result_open="<function_response",
     result_close="</function_response>",
 )
