@@ -95,6 +95,8 @@ _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
+_JSON_MEMBER = re.compile(rf"{_SPACE}[{{｛]{_SPACE}[\"'“”]")
+_PARTIAL_JSON_MEMBER = re.compile(rf"{_SPACE}[{{｛]{_SPACE}\Z")
 _PRINT = r"(?>(?:print[ \t]?\()?)"
 _CALL = re.compile(rf"{_PRINT}\[?+{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|{_PRINT}\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
@@ -165,16 +167,20 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     name = found["name"]
     if not sink.offers(name):
         return False
-    begins = True if found[0].endswith("/>") else _element_begins(sink, name, text, found.end())
-    return begins and (_ELEMENT_CALLS, found[0], f"</{name}>")
+    if found[0].endswith("/>"):
+        return _ELEMENT_CALLS, found[0], f"</{name}>"
+    body = _select_content(sink, name, text, found.end())
+    return body if body is None or isinstance(body, bool) else (body, found[0], f"</{name}>")
 
 
-def _element_begins(sink: CallSink, name: str, text: str, pos: int) -> bool | None:
-    """Return whether the end of a tool's element, or a parameter in it, follows at `pos`."""
+def _select_content(sink: CallSink, name: str, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of what follows at `pos` in a tool's element: its end, a parameter in it, or JSON."""
     found = _CHILD.match(text, pos)
+    if found is None and _JSON_MEMBER.match(text, pos):
+        return _NAME_IN_TAG
     if found is None:
-        return None if _PARTIAL_CHILD.match(text, pos) else False
-    return found["name"] == f"/{name}" or sink.has_parameter(name, found["name"])
+        return None if _PARTIAL_CHILD.match(text, pos) or _PARTIAL_JSON_MEMBER.match(text, pos) else False
+    return (found["name"] == f"/{name}" or sink.has_parameter(name, found["name"])) and _ELEMENT_CALLS
 
 
 def holds_elements(body: Body) -> bool:

@@ -90,7 +90,7 @@ class HeaderBody(JsonBody):
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header = shape
         attribute = NAME_ATTRIBUTE.search(start_marker)
-        self._tool_marker = start_marker.strip() if attribute is None else attribute["name"]
+        self._tool_marker = start_marker.strip(" \t\r\n<>") if attribute is None else attribute["name"]
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
