@@ -9,21 +9,10 @@ import re
 
 _COMMENT = {"<!--": "-->"}
 EXAMPLES = (
-    *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema"),
-    *(
-        "documentation",
-        "docs",
-        "quote",
-        "blockquote",
-        "quotation",
-        "cite",
-        "code",
-        "pre",
-        "samp",
-        "xmp",
-        "kbd",
-        "details",
-    ),
+    *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema", "details"),
+    *("document", "documents", "documentation", "docs", "instructions", "description", "prompt", "context"),
+    *("conversation", "history", "transcript", "log", "logs", "quote", "blockquote", "quotation", "cite"),
+    *("code", "pre", "samp", "xmp", "kbd"),
 )
 """Elements whose content is shown."""
 THOUGHTS = (*("thought", "thoughts", "thinking", "reasoning", "reflection", "scratchpad", "scratch_pad"),)
@@ -33,8 +22,11 @@ QUOTATION_STARTS = frozenset(
     (*_COMMENT, *(f"<{spell(name)}" for name in _NAMES for spell in (str.lower, str.title, str.upper)))
 )
 """What is searched in text."""
-_TAG = re.compile(rf"<({'|'.join(_NAMES)})(?:\s[^<>]{{0,96}})?>", re.IGNORECASE)
-_PARTIAL_TAG = re.compile(rf"<(?:{'|'.join(_NAMES)})(?:\s[^<>]{{0,96}})?\Z", re.IGNORECASE)
+_WORD = r"(?:[a-z0-9]{1,24}[-_.]){0,3}(?:examples?|samples?)(?:[-_.\d][\w.-]{0,32})?"
+"""A name of several words: `good_example`, `example-1`."""
+_NAME = rf"(?:{'|'.join(_NAMES)}|{_WORD})"
+_TAG = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,96}})?>", re.IGNORECASE)
+_PARTIAL_TAG = re.compile(rf"<(?:[\w.-]{{0,64}}|{_NAME}\s[^<>]{{0,96}})\Z", re.IGNORECASE)
 
 
 def read_quotation(text: str, start: int) -> tuple[int, str] | None:

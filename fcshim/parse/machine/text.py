@@ -214,12 +214,12 @@ class TextStates:
         return self._read_marker(marker, start, end)
 
     def _read_marker(self, marker: str, start: int, end: int) -> int:
+        if marker in QUOTATION_STARTS or (marker == "<" and self._output.line.at_line_start()):
+            return self._read_quotation(marker, start, end)
         if marker in self._start_markers.openings or marker in self._start_markers.line_start_chars:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
-        if marker in QUOTATION_STARTS:
-            return self._read_quotation(marker, start, end)
         if marker in self._start_markers.markup:
             self._cursor.state = State.BEFORE_ANSWER
         else:
@@ -277,6 +277,8 @@ class TextStates:
         quotes = bool(end_tag) and (at_line_start or self._call_follows(tag_end))
         if quotes is None:
             return self._cursor.wait_from(start)
+        if not quotes and marker == "<":
+            return self._read_start_marker(marker, start, end)
         if not quotes:
             self._output.emit_text(marker)
             return end
