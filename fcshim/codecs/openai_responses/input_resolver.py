@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(StoredResponse).decode
 
 
 def read_stored(document: bytes) -> StoredResponse | None:
-    """Read a stored exchange; None for the format of another release or a damaged document, which counts as not stored."""
+    """Read a stored exchange; None for one of another release or a damaged one, which count as not stored."""
     try:
         stored = _decode(document)
     except (msgspec.MsgspecError, RecursionError):
