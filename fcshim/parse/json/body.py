@@ -114,14 +114,18 @@ class JsonBody(BodyReader):
             self.status = BodyStatus.ENDED
 
     def is_unfinished(self, _unread: str) -> bool:
-        """Return whether a call is unfinished."""
-        if self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete():
-            return False
+        """Return whether a call may be unfinished."""
         return self._state in {None, self._in_lenient, self._skip_to_end_marker}
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Return whether a call begins with this start marker, which ends at `pos`."""
-        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
+        """Return whether a call begins with this start marker, which ends at `pos`, in an unfinished body."""
+        begins = marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
+        # The body is judged once the whole marker is known: a part of one may also be content.
+        return not self._is_complete() if begins else begins
+
+    def _is_complete(self) -> bool:
+        """Return whether a body that is not strict JSON is complete."""
+        return self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete()
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
