@@ -513,6 +513,11 @@ class QuoteEscaper:
             if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
                 raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
             return
+        self._check_later_member(inner)
+        if not _is_balanced(content) and self.follows(end + len(quote)) is Follows.INEXACT_END:
+            raise AmbiguousQuotesError(
+                "a string with unescaped quotes and a bracket, and brackets missing or left over"
+            )
         bounds = [start, *(at + len(quote) for at in inner)], [*inner, end]
         pieces = [text[begin:stop] for begin, stop in zip(*bounds, strict=True)]
         strings, gaps = pieces[::2], pieces[1::2]
@@ -596,6 +601,18 @@ class QuoteEscaper:
             found = _BEFORE_VALUE.search(before)
             if found is not None and self._may_begin(found, at):
                 raise AmbiguousQuotesError("a string without its closing quote, or with unescaped quotes")
+
+    def _check_later_member(self, inner: Sequence[int]) -> None:
+        """Raise `AmbiguousQuotesError` if the string may end before a damaged item, and a later quote begin a value."""
+        is_keyed = bool(self._scopes) and self._scopes[-1].keyed
+        ends = (at for at in inner[::2] if is_keyed and _NEXT_ITEM.match(self._text, at + 1))
+        first = next(ends, None)
+        if first is None:
+            return
+        for at in inner[1::2]:
+            found = _BEFORE_VALUE.search(self._text, max(0, at - _MAX_BEFORE), at) if at > first else None
+            if found is not None and found["word"] and self._may_begin(found, at):
+                raise AmbiguousQuotesError("a damaged member, or a string with unescaped quotes")
 
     def _may_begin(self, before: re.Match[str], at: int) -> bool:
         """Return whether the quote at `at`, or the word before it, may begin an item, a key, or the value of a key."""

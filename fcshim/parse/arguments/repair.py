@@ -145,6 +145,8 @@ class _RepairWriter:
         self._sent_end = sent_end
         self._sent = sent
         self._complete = True
+        self._has_loose_object = False
+        """True after an empty object that no comma parts from the object before it: it may be a damaged bracket."""
 
     def write(self, tree: Tree[Token]) -> RepairedJson:
         out: list[str] = []
@@ -157,6 +159,8 @@ class _RepairWriter:
                 out.append(self._write_scalar(item))
             else:
                 out.append(item)
+        if self._has_loose_object and not self._complete:
+            raise RepairError("a damaged bracket, or an empty object without a comma", "syntax")
         return RepairedJson("".join(out), self._complete)
 
     def _expand(self, tree: Tree[Token]) -> list[Tree[Token] | Token | str]:
@@ -196,6 +200,7 @@ class _RepairWriter:
         after_object = _is_object(previous) or ((last.start_pos or 0) < self._sent_end and self._sent.endswith("}"))
         if not between and not (after_object and _is_object(member)):
             raise RepairError("two values without a comma", "syntax")
+        self._has_loose_object = self._has_loose_object or (after_object and _is_empty_object(member))
         if self._string_content(last).rstrip()[-1:] in _SEPARATORS:
             raise RepairError("a comma is missing after a string that ends with one", "syntax")
 
@@ -264,6 +269,10 @@ def _body_node(tree: Tree[Token]) -> Tree[Token]:
 
 def _is_object(node: Tree[Token] | Token) -> bool:
     return isinstance(node, Tree) and node.data == "object"
+
+
+def _is_empty_object(node: Tree[Token] | Token) -> bool:
+    return isinstance(node, Tree) and node.data == "object" and all(isinstance(child, Token) for child in node.children)
 
 
 def _lacks_brace(node: Tree[Token] | Token) -> bool:

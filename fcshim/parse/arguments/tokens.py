@@ -17,6 +17,10 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
 
+class UnexpectedSetError(Exception):
+    """A set stands where the schema admits no array."""
+
+
 class TokenWriter:
     """Writes the arguments of one call after the other; every method raises `LimitError` beyond a limit."""
 
@@ -44,6 +48,12 @@ class TokenWriter:
         """Open an object or an array."""
         self._separate()
         self._buffer.open(bracket)
+
+    def open_set(self, bracket: str) -> None:
+        """Open an array that was written as a set. Raises `UnexpectedSetError`: it may be an object with a mistake."""
+        if not self._arguments.admits_array():
+            raise UnexpectedSetError
+        self.open(bracket)
 
     def close(self, bracket: str) -> None:
         """Close the innermost object or array."""

@@ -13,9 +13,9 @@ from fcshim.parse.dialects.headers import HEADERS
 from fcshim.parse.dialects.json_bare import JSON_BARE
 from fcshim.parse.dialects.json_tags import FUNCTION_CALL, HERMES, JSON_TAGS
 from fcshim.parse.dialects.python_calls import PYTHON_CALLS
-from fcshim.parse.dialects.tagged import TAGGED
+from fcshim.parse.dialects.tagged import SEED_OSS_AMONG_OTHERS, TAGGED
 
-__all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "Dialect", "get_dialect"]
+__all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "OTHER_DIALECTS", "Dialect", "get_dialect"]
 
 AUTO = "auto"
 """For the parser: all dialects at once. As a setting: the dialect that fits the model."""
@@ -31,6 +31,8 @@ DIALECTS: dict[str, Dialect] = {
         *JSON_BARE,
     )
 }
+OTHER_DIALECTS = DIALECTS | {SEED_OSS_AMONG_OTHERS.name: SEED_OSS_AMONG_OTHERS}
+"""The dialects as they are read where another one was selected."""
 
 
 @functools.lru_cache(maxsize=256)

@@ -47,6 +47,9 @@ SEED_OSS = Dialect(
     templates="tagged",
 )
 
+SEED_OSS_AMONG_OTHERS = replace(SEED_OSS, body=TaggedCalls(replace(_FUNCTION, may_have_lines=True)))
+"""The same where another dialect was selected: models put the body of qwen3_xml between these markers."""
+
 _KEYS_AND_VALUES = Tags(
     call=Tag("", end=""),
     call_close="</tool_call>",

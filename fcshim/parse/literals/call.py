@@ -13,12 +13,13 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
-from fcshim.parse.arguments.tokens import Token, TokenWriter
+from fcshim.parse.arguments.tokens import Token, TokenWriter, UnexpectedSetError
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
-OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
+OPEN, OPEN_SET, CLOSE = TokenWriter.open, TokenWriter.open_set, TokenWriter.close
+KEY, ATOM = TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """The methods that write a token."""
 WRAPPER_NAMES = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
@@ -143,6 +144,8 @@ class LiteralCall:
             self.abandon("limit", str(error))
         except NotStrictError:
             self.abandon("malformed", "a key comes twice")
+        except UnexpectedSetError:
+            self.abandon("malformed", "a set, where the schema admits no array")
 
     def put_all(self, tokens: list[Token]) -> None:
         """Write tokens that were buffered."""
@@ -279,6 +282,6 @@ class LiteralCall:
 
 def tokens_to_key(tokens: list[Token]) -> str | None:
     """Return the key that these tokens write, without quotes; None where they are not a string, number or literal."""
-    if tokens[0][0] is OPEN:
+    if tokens[0][0] in {OPEN, OPEN_SET}:
         return None
     return "".join(text for write, text in tokens if write in _KEY_TOKENS)

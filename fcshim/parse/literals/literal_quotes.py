@@ -29,7 +29,7 @@ _STRING_KEY = re.compile(
 )
 """A key in any spelling of a string."""
 _CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
-_NEXT_CALL = re.compile(r"[)\]}](?>(?:\s|\\n){0,64})[,;]?(?>(?:\s|\\n){0,64})([^\W\d][\w.-]{0,127}+)[ \t]{0,16}\(")
+_NEXT_CALL = re.compile(r"[)\]}\"'](?>(?:\s|\\n){0,64})[,;]?(?>(?:\s|\\n){0,64})([^\W\d][\w.-]{0,127}+)[ \t]{0,16}\(")
 _QUOTE = re.compile(r"[\"']")
 _BEFORE_CLOSER = re.compile(r"\s{0,64}+,?\s{0,64}+")
 _END_OF_LINE = re.compile(r"[ \t)\]};,]{0,16}+(?:\n|\Z)")

@@ -33,6 +33,7 @@ from fcshim.parse.literals.call import (
     END,
     KEY,
     OPEN,
+    OPEN_SET,
     WRAPPER_NAMES,
     LiteralCall,
     tokens_to_key,
@@ -374,7 +375,7 @@ class LiteralValues(ABC):
             tokens = self._call.pop_buffer()
             if bracket.kind is BRACE:
                 self._check_set(tokens, pos)
-            self._put(OPEN, "[")
+            self._put(OPEN_SET if bracket.kind is BRACE else OPEN, "[")
             self._call.put_all(tokens)
             bracket.kind, bracket.expects_key = ARRAY, False
 
@@ -400,14 +401,14 @@ class LiteralValues(ABC):
             self._check_set(tokens, pos)
         brackets = "[]" if array else "" if bracket.count else "{}"
         if brackets:
-            self._put(OPEN, brackets[0])
+            self._put(OPEN_SET if bracket.kind is BRACE and array else OPEN, brackets[0])
         self._call.put_all(tokens)
         if brackets:
             self._put(CLOSE, brackets[1])
 
     def _check_set(self, tokens: list[Token], pos: int) -> None:
         """Raise `LiteralError` where a set is rather a dict with a mistake: a set holds no dict and no list."""
-        if self.quotes_escaped or any(write is OPEN for write, _ in tokens):
+        if self.quotes_escaped or any(write in {OPEN, OPEN_SET} for write, _ in tokens):
             raise LiteralError("a set, or a dict with a mistake", pos)
 
     # Keys.

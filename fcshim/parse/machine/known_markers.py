@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.dialects import DIALECTS, OTHER_DIALECTS
 from fcshim.parse.machine.quotations import QUOTATION_STARTS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import END_TOKENS, MarkerSet
@@ -365,5 +365,5 @@ def _none_of(beginnings: set[str]) -> str:
 @functools.lru_cache(maxsize=64)
 def compile_start_markers(primary: Dialect | None, *, others: bool, allow_bare: bool) -> StartMarkers:
     """Compile the markers of a dialect, with `others` of all dialects; `allow_bare` admits calls without markers."""
-    rows = tuple(DIALECTS.values()) if others else ()
+    rows = tuple(OTHER_DIALECTS.values()) if others else ()
     return StartMarkers(primary, rows, allow_bare=allow_bare, any_body=others and allow_bare)

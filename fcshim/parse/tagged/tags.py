@@ -96,6 +96,8 @@ class Tags:
     """True where the parameter's tag is its key, and values are nested elements."""
     lines: bool = False
     """True where one line break after a value's opening tag, and one before its closing tag, are not content."""
+    may_have_lines: bool = False
+    """True where these line breaks may be content or not: another dialect has the same tags, with `lines`."""
     text_types: tuple[str, ...] = ("string",)
     """The type names of a value that is text; the first one is written."""
     other_type: str = ""

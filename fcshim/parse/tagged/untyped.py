@@ -101,6 +101,11 @@ class UntypedValue:
         """True where the value is a string that is sent as it arrives."""
         return self._mode == "text"
 
+    @property
+    def may_be_text(self) -> bool:
+        """True where the schema admits a string."""
+        return '"' in self._expected.streaming_starts
+
     def may_end(self) -> bool | None:
         """Return whether the value may end here: a scalar, or a container that is closed; None for a string."""
         if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:

@@ -48,6 +48,9 @@ class TaggedValue:
         self.lacks_opening = False
         """True where the tag that opens the value is missing."""
         self._may_skip_line_break = compiled.tags.lines
+        self._may_begin_with_line = compiled.tags.may_have_lines
+        self._begins_with_line = self._ends_with_line = False
+        """Where line breaks around the value may be markup: whether it begins and ends with one."""
         self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
         self._has_markers = False
@@ -98,6 +101,9 @@ class TaggedValue:
             self._may_skip_line_break = False
             if text[pos] == "\n":
                 return pos + 1
+        if self._may_begin_with_line:
+            self._may_begin_with_line = False
+            self._begins_with_line = text[pos] == "\n"
         if self._may_open_quote:
             return self._read_open_quote(text, pos)
         if self._in_quote:
@@ -189,6 +195,7 @@ class TaggedValue:
         if not text:
             return
         self._is_empty = False
+        self._ends_with_line = text[-1] == "\n"
         if self._pending is None:
             self._is_blank = self._is_blank and text.isspace()
             self._write(text)
@@ -227,6 +234,8 @@ class TaggedValue:
             self._fail(AmbiguousValueError())
         elif unclosed and self._is_blank:
             self._fail(MissingValueError())
+        elif self._begins_with_line and self._ends_with_line and self._value is not None and self._value.may_be_text:
+            self._fail(AmbiguousValueError())
         self._write("", last=True)
         self.ended = True
 
