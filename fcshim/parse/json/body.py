@@ -235,6 +235,7 @@ class JsonBody(BodyReader):
             self._dialect,
             self._end_markers,
             self._limits,
+            self._calls.lacks_parameter,
             calls_follow=calls_follow,
             semicolons=self._shape.semicolons,
         )

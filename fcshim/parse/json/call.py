@@ -187,6 +187,10 @@ class JsonCalls:
             return False
         return any(self._sink.expectation.lists_member(key) is False for key in arguments)
 
+    def lacks_parameter(self, key: str) -> bool:
+        """Return whether the tool has this parameter, and the call no such argument."""
+        return key in self._sink.current_parameters and key not in json.loads(self.sent_arguments() or "{}")
+
     def may_end_earlier(self) -> bool:
         """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
         return _AFTER_STRING.search(self.sent_arguments()) is not None

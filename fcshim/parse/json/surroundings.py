@@ -7,6 +7,7 @@ emitted as text.
 
 import functools
 import re
+from collections.abc import Callable
 
 from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
@@ -98,6 +99,8 @@ _MEMBER = re.compile(
 )
 """A member after the end of the arguments, alone or, in the same line or behind a comma, in an object of its own."""
 _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
+_OBJECT_AFTER_CALL = re.compile(rf"[}}\]]?\s{{0,64}}[{{｛]\s{{0,64}}(?P<key>{_QUOTED_KEY})\s{{0,64}}[:：]")
+"""An object after the end of the arguments: their rest, if its first key is a parameter that has not come yet."""
 _PARTIAL_SURPLUS_MEMBER = re.compile(
     r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64}"
     r"|\"[^\"\n]{0,128}\"?\s{0,64}|'[^'\n]{0,128}'?\s{0,64})?\Z"
@@ -110,9 +113,19 @@ class JsonTrailer:
     """Reads the text after a complete call, up to the next call or the end of the body."""
 
     def __init__(
-        self, dialect: Dialect, end_markers: EndMarkers, limits: Limits, *, calls_follow: bool, semicolons: bool
+        self,
+        dialect: Dialect,
+        end_markers: EndMarkers,
+        limits: Limits,
+        lacks_parameter: Callable[[str], bool],
+        *,
+        calls_follow: bool,
+        semicolons: bool,
     ) -> None:
-        """Read after a call; another may follow after white space (`calls_follow`) or a semicolon (`semicolons`)."""
+        """Read after a call; another may follow after white space (`calls_follow`) or a semicolon (`semicolons`).
+
+        `lacks_parameter` says whether the call lacks an argument with this name.
+        """
         self.wait = False
         self.ended = False
         """True at the end of the body."""
@@ -125,6 +138,7 @@ class JsonTrailer:
         """True where a closing bracket follows the call."""
         self._has_member = False
         """True where a member follows the call, and no end marker is expected."""
+        self._lacks_parameter = lacks_parameter
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
         self._limits = limits
@@ -158,7 +172,7 @@ class JsonTrailer:
     def _read_semicolon(self, text: str, pos: int) -> int:
         self.has_surplus_bracket = self.has_surplus_bracket or text[pos : pos + 1] in {"}", "]"}
         if not self._has_member and text[pos : pos + 1] in _BEFORE_MEMBER:
-            self._has_member = _SURPLUS_MEMBER.match(text, pos) is not None
+            self._has_member = _SURPLUS_MEMBER.match(text, pos) is not None or self._has_rest(text, pos)
             self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None
             if self.wait:
                 return pos
@@ -187,7 +201,13 @@ class JsonTrailer:
 
     def begins_with_member(self) -> bool:
         """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
-        return self._has_member or (self.in_text and _MEMBER.match(self._trailing_text.text()) is not None)
+        text = self._trailing_text.text() if self.in_text else ""
+        return self._has_member or _MEMBER.match(text) is not None or self._has_rest(text, 0)
+
+    def _has_rest(self, text: str, pos: int) -> bool:
+        """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
+        found = _OBJECT_AFTER_CALL.match(text, pos)
+        return found is not None and self._lacks_parameter(found["key"][1:-1])
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()
