@@ -43,6 +43,8 @@ class Members:
 
     holds_calls = False
     """True if the container holds the parts of calls, not of their arguments."""
+    admits_only_strings = False
+    """True if this is a value that can only be a string."""
 
     def lists_member(self, _key: str) -> bool | None:
         """Return whether a key is one of the known ones; None where any key may come."""
@@ -68,6 +70,11 @@ class SchemaMembers(Members):
 
     def __init__(self, expectation: Expectation) -> None:
         self._expectation = expectation
+
+    @property
+    def admits_only_strings(self) -> bool:  # type: ignore[override] # a property for a class attribute
+        """True if this is a value that can only be a string."""
+        return self._expectation.only_strings
 
     def lists_member(self, key: str) -> bool | None:
         """Return whether a key is one of the known ones; None where any key may come."""
@@ -165,9 +172,9 @@ _FENCE_AT_END = re.compile(r"`{3,8}\s*\Z")
 _TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“”])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _LITERAL_COMMA = re.compile(
-    r"(?<!\\)([\"'])\s{0,16}+,\s{0,16}+\1(?=[.)\]}+,:;%*\[=!|&\\])|(?<!\\)([\"']),\2(?=[\s<>?'\"-])"
+    r"(?<!\\)([\"'])(?:(?<=[\s(\[{<>=:,;!&|+*/%\"'-][\"'])|(?<=\W[rRbBfFuU][\"']))\s{0,16}+,\s{0,16}+\1(?=[.)\]}+,:;%*\[=!|&\\])|(?<!\\)([\"']),\2(?=[\s<>?'\"-])"
 )
-"""A comma between quotes, and what follows a literal in code."""
+"""A comma between quotes, and what precedes and follows a literal in code."""
 _LAST_LINE = re.compile(r"[\"'](?:\s*[}\])｝］）])+[ \t,，;]*+\n")
 _CALL_IN_STRING = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
 """A line in a string, written as JSON, which begins like a call without markers."""
@@ -180,6 +187,8 @@ _BEFORE_VALUE = re.compile(
     r"\s{0,8}[rRbBfFuU]{0,2})?\Z"
 )
 """The text before a quote that may begin an item or a key, or a value after the key `word`."""
+_OPENS_LITERAL = re.compile(r"[({\[,](?>(?:\s|\\[nrt]){0,64})\Z")
+"""The text before a quote that opens a literal in code, but ends no key."""
 _COLON = re.compile(r"\s{0,64}[:：]")
 _NEXT_MEMBER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?:[\"']|[\w$][\w$.-]{0,127}(?:[\"']|[\"']?\s{0,64}[:：=]))")
 _BEFORE_PARAMETER = re.compile(
@@ -502,7 +511,10 @@ class QuoteEscaper:
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes runs past the end of a line that may end the body"
             )
-        if _COLON.match(text, inner[0] + len(quote)) or self._precedes_parameter(inner[0] + len(quote)):
+        begins_with_colon = _COLON.match(text, inner[0] + len(quote)) and not _OPENS_LITERAL.search(
+            self._before + text[start : inner[0]]
+        )
+        if begins_with_colon or self._precedes_parameter(inner[0] + len(quote)):
             raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
         if len(quote) == 1:
             self._check_quotes_of_string(quote, content, start, end)
@@ -524,7 +536,7 @@ class QuoteEscaper:
         if self._are_members(strings, gaps):
             raise AmbiguousQuotesError("strings with a damaged separator or bracket, or a string with unescaped quotes")
         balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
-        if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
+        if balanced and all(map(self._may_be_string, strings)) and self._may_be_expression(gaps):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
 
     def _check_quotes_of_string(self, quote: str, content: str, start: int, end: int) -> None:
@@ -551,7 +563,8 @@ class QuoteEscaper:
         if _OPENS_VALUE.search(gaps[0]):
             return True
         if not _is_balanced("".join(gaps)):
-            return True
+            # After a bracket in the place of another one comes a key, and never code.
+            return _is_balanced(gaps[0]) or _KEY_LIKE.fullmatch(strings[1].strip()) is not None
         is_separated = gaps[0].strip() == "," if len(gaps) == 1 else any(map(str.strip, gaps))
         return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
 
@@ -593,6 +606,7 @@ class QuoteEscaper:
         Its own quote may be missing, or one of those of the key or the item.
         """
         is_doubled = (inner[0] == start and not self._is_continued_string) or inner[-1] == end - 1
+        is_doubled = is_doubled and not self._has_triple_quote(start, end)
         follows = _NEXT_MEMBER if self._scopes and self._scopes[-1].keyed else _NEXT_ITEM
         if is_doubled or any(follows.match(self._text, at + 1) for at in inner[::2]):
             raise AmbiguousQuotesError("a string with an unpaired quote before a key or an item")
@@ -601,6 +615,12 @@ class QuoteEscaper:
             found = _BEFORE_VALUE.search(before)
             if found is not None and self._may_begin(found, at):
                 raise AmbiguousQuotesError("a string without its closing quote, or with unescaped quotes")
+
+    def _has_triple_quote(self, start: int, end: int) -> bool:
+        """Return whether a string begins or ends with three quotes, as part of code with a docstring, but not both."""
+        content, triple = self._before + self._text[start:end], '"' * 3
+        before, after = len(content) - len(content.lstrip('"')), len(content) - len(content.rstrip('"'))
+        return len(content) > len(triple) and {before, after} == {0, len(triple)}
 
     def _check_later_member(self, inner: Sequence[int]) -> None:
         """Raise `AmbiguousQuotesError` if the string may end before a damaged item, and a later quote begin a value."""
@@ -635,6 +655,10 @@ class QuoteEscaper:
         """Return whether this may stand between two strings of an expression."""
         text = gap.strip()
         return (text[:1] == text[-1:] == "+") if text else bool(gap)
+
+    def _may_be_expression(self, gaps: Sequence[str]) -> bool:
+        """Return whether these may stand between the strings of an expression."""
+        return all(map(self._is_gap, gaps))
 
     def _closing_braces(self, pos: int) -> int:
         """Return the number of closing braces at the end of the body, if nothing else follows."""

@@ -8,10 +8,12 @@ the result is strict JSON, coerced by the schema, within the limits, and without
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError
+from fcshim.parse.arguments.quote_escaping import Members
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -19,6 +21,15 @@ from fcshim.parse.sink import CallSink
 
 class UnexpectedSetError(Exception):
     """A set stands where the schema admits no array."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContainer:
+    """An open container: what may stand in it, its keys so far, and the key of its current value."""
+
+    members: Members
+    keys: Set[str]
+    key: str
 
 
 class TokenWriter:
@@ -91,6 +102,18 @@ class TokenWriter:
     def collected(self) -> str:
         """Return what was written and flushed, but waits for the end of its value."""
         return "".join(self._arguments.collected or ())
+
+    def open_containers(self) -> list[OpenContainer]:
+        """Return the open containers, the arguments first."""
+        keys = iter(self._buffer.keys)
+        return [
+            OpenContainer(
+                self._arguments.members_at(depth),
+                next(keys) if container == "{" else frozenset(),
+                self._arguments.key_at(depth),
+            )
+            for depth, container in enumerate(self._buffer.containers)
+        ]
 
     def complete(self) -> None:
         """Mark the call as complete at the sink."""

@@ -61,6 +61,10 @@ class TypedArguments(ValueHandler):
         """Return what may stand in the open container at this depth in the arguments."""
         return SchemaMembers(self._expectations[depth]) if depth < len(self._expectations) else ANYTHING
 
+    def key_at(self, depth: int) -> str:
+        """Return the key of the current value in the open container at this depth; empty where there is none."""
+        return str(self._path[depth]) if depth < len(self._path) else ""
+
     def restart(self, expectation: Expectation) -> None:
         """Begin the arguments of the next call, in a buffer that holds nothing else."""
         self.end()

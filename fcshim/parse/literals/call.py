@@ -13,7 +13,7 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
-from fcshim.parse.arguments.tokens import Token, TokenWriter, UnexpectedSetError
+from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter, UnexpectedSetError
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -115,6 +115,10 @@ class LiteralCall:
     def arguments_members(self) -> Members:
         """Return what may stand in the arguments."""
         return ANYTHING if self._name is None else SchemaMembers(self._sink.expectation_of(self._name))
+
+    def open_containers(self) -> list[OpenContainer]:
+        """Return the open containers that were written, the arguments first."""
+        return [] if self.progress.discarding else self._writer.open_containers()
 
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""

@@ -4,7 +4,7 @@ Rule: the rules of `quote_escaping`, with the syntax of keyword arguments, of ca
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from fcshim.parse.arguments.quote_escaping import (
@@ -18,7 +18,8 @@ from fcshim.parse.arguments.quote_escaping import (
     Scope,
     follows_key,
 )
-from fcshim.parse.literals.brackets import ARGUMENTS, BRACE, DICT, SPREAD, OpenBracket
+from fcshim.parse.arguments.tokens import OpenContainer
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, SPREAD, OpenBracket
 
 _SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*")
 _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
@@ -41,8 +42,14 @@ _OPERATOR = rf"(?:\s*(?:[-+*/%@&|^<>(\[\"']|[=!]=|\.\s*[^\W\d])|\s*{_KEYWORD}\b"
 _OPERAND = rf"(?:[\s\S]*(?:[-+*/%@&|^<>(\[{{,=:\"']|\b{_KEYWORD}|\W[rRfFuU]{{1,2}}))?\s*|\s*[rRfFuU]{{0,2}}"
 _EXPRESSION = re.compile(rf"{_OPERATOR}|\s*,\s*[^\W\d]\w*\s*=){_OPERAND}")
 """What stands between two strings of an expression, or of an argument that is one and the next argument."""
+_STRING_OPERATOR = re.compile(r"\s*(?:[+%,.\[\"']|\*(?!\s*[rRfFuU]{0,2}\Z)|(?:if|or|and|for)\b|\Z)")
+"""What follows the first string of an expression that is a string, or another argument."""
 _ITEMS = re.compile(rf"{_OPERATOR}|\s*[,:]){_OPERAND}")
 """The same in an array or a dict."""
+
+
+_WRITTEN_KINDS = frozenset({ARGUMENTS, DICT, ARRAY})
+"""Brackets that are written where they open; the others wait until their kind is known."""
 
 
 class CallListMembers(Members):
@@ -55,22 +62,35 @@ _CALL_LIST = CallListMembers()
 
 
 def open_scopes(
-    brackets: Sequence[OpenBracket], arguments: Members, names: set[str], *, seen_keyword: bool
+    brackets: Sequence[OpenBracket],
+    arguments: Members,
+    names: set[str],
+    containers: Sequence[OpenContainer],
+    *,
+    seen_keyword: bool,
 ) -> list[Scope]:
     """Return the scopes of the open brackets of a call; `names` are the arguments that were read.
 
-    After a keyword (`seen_keyword`) no argument without a name may follow.
+    `containers` are the open containers that were written, the arguments first. After a keyword (`seen_keyword`) no
+    argument without a name may follow.
     """
     enclosing = [Scope(closer, _CALL_LIST, keyed=False) for closer in reversed(brackets[0].closing_brackets[1:])]
-    scopes = enclosing + [_scope(bracket, arguments, names) for bracket in brackets]
+    written = iter(containers)
+    scopes = enclosing + [_scope(bracket, arguments, names, written) for bracket in brackets]
     scopes[len(enclosing)].has_keyword = seen_keyword
     return scopes
 
 
-def _scope(bracket: OpenBracket, arguments: Members, names: set[str]) -> Scope:
-    if bracket.kind is ARGUMENTS or bracket.kind is SPREAD:
-        return Scope(bracket.closer, arguments, keyed=True, keys=set(names), is_arguments=bracket.kind is ARGUMENTS)
-    return Scope(bracket.closer, ANYTHING, keyed=bracket.kind is DICT or bracket.kind is BRACE)
+def _scope(bracket: OpenBracket, arguments: Members, names: set[str], written: Iterator[OpenContainer]) -> Scope:
+    kind = bracket.kind
+    container = next(written, None) if kind in _WRITTEN_KINDS else None
+    key = "" if container is None else container.key
+    if kind is ARGUMENTS or kind is SPREAD:
+        is_arguments = kind is ARGUMENTS
+        return Scope(bracket.closer, arguments, keyed=True, keys=set(names), key=key, is_arguments=is_arguments)
+    members = ANYTHING if container is None else container.members
+    keys = set() if container is None else set(container.keys)
+    return Scope(bracket.closer, members, keyed=kind is DICT or kind is BRACE, keys=keys, key=key)
 
 
 class LiteralQuoteEscaper(QuoteEscaper):
@@ -176,6 +196,12 @@ class LiteralQuoteEscaper(QuoteEscaper):
             return super()._is_gap(gap)
         in_call = not self._scopes or self._scopes[-1].is_arguments
         return (_EXPRESSION if in_call else _ITEMS).fullmatch(gap) is not None
+
+    def _may_be_expression(self, gaps: Sequence[str]) -> bool:
+        if not super()._may_be_expression(gaps):
+            return False
+        only_strings = bool(self._scopes) and self._scopes[-1].inner_members().admits_only_strings
+        return not only_strings or _STRING_OPERATOR.match(gaps[0]) is not None
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         super()._check_content(quote, start, end, inner)

@@ -204,7 +204,8 @@ class LiteralValues(ABC):
 
     def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
         members = self._call.arguments_members()
-        scopes = open_scopes(self.brackets, members, self._seen_names, seen_keyword=self._seen_keyword)
+        containers = self._call.open_containers()
+        scopes = open_scopes(self.brackets, members, self._seen_names, containers, seen_keyword=self._seen_keyword)
         return LiteralQuoteEscaper(text, scopes, self._call.arguments_of, self._dialect.quote)
 
     def _string_context(self, bracket: OpenBracket) -> StringContext:
