@@ -10,6 +10,8 @@ from fcshim.events import JSON
 
 _BACKSLASH_WORD = re.compile(r"\\(?:[A-Za-z]{2}|[1-9]\w)")
 r"""The beginning of a path's part or of a command (`\Users`, `\alpha`), other than that of a pattern (`\d+`)."""
+_BACKSLASH_ALONE = re.compile(r"\\(?![\\dDwWsSbB])")
+r"""A backslash that begins no class of a pattern: after an odd number of quotes, one may be missing behind it."""
 _RARE_CONTROL = re.compile(r"[\a\b\f\v]")
 r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
 _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
@@ -34,6 +36,8 @@ def mixes_escapes(value: JSON) -> bool:
 
 
 def _may_contain_letters(text: str) -> bool:
+    if text.count('"') % 2 and _BACKSLASH_ALONE.search(text) is not None:
+        return True
     if _RARE_CONTROL.search(text) is not None:
         return True
     return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None

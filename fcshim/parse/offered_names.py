@@ -42,8 +42,10 @@ class OfferedNames:
         bare = name[: _MAX_NAME + 1].strip(_AROUND).removesuffix("()")
         if len(bare) > _MAX_NAME:
             return None
-        found = {self._same_letters(reading) for reading in _without_namespaces(bare)} - {None}
-        return found.pop() if len(found) == 1 else None
+        readings = list(_without_namespaces(bare))
+        found = {self._same_letters(reading) for reading in readings} - {None}
+        namespace = bare[: len(bare) - len(readings[-1])].rstrip(":./")
+        return found.pop() if len(found) == 1 and self._same_letters(namespace) is None else None
 
     def _same_letters(self, name: str) -> str | None:
         return name if name in self._names else self._by_letters.get(_letters(name))

@@ -163,6 +163,8 @@ KEY = re.compile(
 )
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
+_MEMBER_IN_COMMENT = re.compile(r"[\"']\s{0,64}[:：][^\n]*[}\]][^\n\w]*\s*\Z")
+_TRIPLE = re.compile('"""+')
 _QUOTE_RUN = re.compile(r"\"++|'*+")
 ARRAY_VALUE = re.compile(
     r"""(?:[rRbBfFuU]{1,2})?["']|[“”{\[(｛［（]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b"""
@@ -207,6 +209,9 @@ _DAMAGED_KEY = re.compile(r"\s{0,64}(?P<comma>,?)\s{0,64}(?P<word>\w{1,128})\s{0
 _LAST_WORD = re.compile(r"\w*\Z")
 _TWO_PLACES = "a string with unescaped quotes may end at two places"
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%\"'-]|\\[nrt])\Z")
+_OPENS_CODE = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2}|[^\x00-\u2e7f])\Z")
+"""What precedes a literal in code or a quotation in text; Chinese and Japanese have no blanks."""
+_CLOSES_CODE = re.compile(r"[^\w\"']|[\"']|(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]")
 """What precedes a quotation in text or code, where it does not begin the string."""
 _CLOSES_QUOTATION = re.compile(r"[\s)\]}>=:,;.!?&|+*/%\"'-]|\\[nrt]")
 _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
@@ -220,6 +225,8 @@ _STRUCTURE = re.compile(
 """What stands between two strings of a container where one character of it is missing or wrong."""
 _OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.DOTALL)
 """The text before a string that is the value of a key without quotes, or that stands in a bracket."""
+_QUOTE_IN_KEY = re.compile(r"[\"']\s{0,64}[:：,]")
+_AFTER_OTHER_QUOTE = re.compile(r"'\s{0,64}[,，]\s{0,64}\"([\w$][\w$.-]{0,127})\"\s{0,64}[:：]")
 _CURLY_END = re.compile(r"[“”]\s*[,:}\]]|[,:{\[]\s*[“”]")
 _STRAIGHT_END = re.compile(r"(?<!\\)\"\s*[,:}\]]")
 """Where a string ends or begins with quotes of the other kind."""
@@ -281,6 +288,8 @@ class QuoteEscaper:
         while pos < len(text):
             inside, start = bool(self._scopes), pos
             pos = self._skip(pos)
+            if pos == len(text) and self._scopes and _MEMBER_IN_COMMENT.search(text, start):
+                raise AmbiguousQuotesError("a comment with the end of the body in it")
             if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, pos):
                 raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
             pos = self._read_token(pos)
@@ -418,7 +427,7 @@ class QuoteEscaper:
         end = next(self._quotes(_QUOTES[quote], start), None)
         if end is None:
             raise AmbiguousQuotesError("a key is not closed", unclosed=True)
-        if _QUOTES[quote] == "”" and '"' in self._text[start:end]:
+        if (_QUOTES[quote] == "”" and '"' in self._text[start:end]) or _QUOTE_IN_KEY.search(self._text, start, end):
             raise AmbiguousQuotesError("a key may end with a quote of another kind", unclosed=True)
         self._write_string(end, [])
         self._begin_member(scope, self._text[start:end])
@@ -500,6 +509,19 @@ class QuoteEscaper:
             _CLOSES_QUOTATION.match(text, at + shift + 1) for at in quotes[1::2]
         )
 
+    def _alternate(self, quotes: Sequence[int]) -> bool:
+        """Return whether the quotes inside a string may open and close literals in turn, as they do in code."""
+        shown = self._before[-3:]
+        text, shift = shown + self._text, len(shown)
+        in_triples = {
+            at for found in _TRIPLE.finditer(text) for at in range(found.start() - shift, found.end() - shift)
+        }
+        quotes = [*(at for at in quotes[:-1] if at not in in_triples), quotes[-1]]
+        opens = (at + shift for at in quotes[:-1:2] if at + shift)
+        return all(_OPENS_CODE.search(text, max(0, at - 3), at) for at in opens) and all(
+            _CLOSES_CODE.match(text, at + shift + 1) for at in quotes[1::2]
+        )
+
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         """Raise `AmbiguousQuotesError` if the string may be something else than a string with unescaped quotes."""
         self._has_quotes = True
@@ -520,12 +542,23 @@ class QuoteEscaper:
             self._check_quotes_of_string(quote, content, start, end)
         if len(inner) % 2:
             self._check_own_quote(start, end, inner)
-            closers = self._closing_braces(end + len(quote))
-            # The text may begin inside the string, after one of its braces.
-            if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
-                raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
-            return
+            self._check_own_brace(content, start, end + len(quote))
+        else:
+            self._check_pairs(quote, content, start, end, inner)
+
+    def _check_own_brace(self, content: str, start: int, end: int) -> None:
+        """Raise `AmbiguousQuotesError` if the braces that are open in a string may be those of the body."""
+        closers = self._closing_braces(end)
+        # The text may begin inside the string, after one of its braces.
+        if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
+            raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
+
+    def _check_pairs(self, quote: str, content: str, start: int, end: int, inner: list[int]) -> None:
+        """Raise `AmbiguousQuotesError` if an even number of quotes may enclose something else than a string."""
+        text = self._text
         self._check_later_member(inner)
+        if quote == '"' and not self._alternate([*inner, end]):
+            raise AmbiguousQuotesError("strings with a sign between them, or a string with unescaped quotes")
         if not _is_balanced(content) and self.follows(end + len(quote)) is Follows.INEXACT_END:
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes and a bracket, and brackets missing or left over"
@@ -545,11 +578,19 @@ class QuoteEscaper:
             raise AmbiguousQuotesError("some of a string's quotes are escaped")
         if "\ufffd" in content:
             raise AmbiguousQuotesError("bytes were lost in a string with unescaped quotes")
-        if _CURLY_END.search(content):
+        if any(self._lacks_member(found[1]) for found in _AFTER_OTHER_QUOTE.finditer(content)):
+            raise AmbiguousQuotesError("a string may end with a quote of another kind")
+        if _CURLY_END.search(content) or (quote == "'" and _STRAIGHT_END.search(content)):
             raise AmbiguousQuotesError("a string may end with a quote of another kind")
         is_doubled = not self._is_continued_string and _DOUBLED.fullmatch(self._text, start, end) is not None
         if is_doubled or _DOUBLED_AFTER_WORD.search(content) or _BEGINS_TWICE.match(content):
             raise AmbiguousQuotesError("a string in doubled quotes, or one with quotes around it")
+
+    def _lacks_member(self, key: str) -> bool:
+        """Return whether a key of an open bracket is still missing."""
+        return any(
+            scope.keyed and key not in scope.keys and bool(scope.members.lists_member(key)) for scope in self._scopes
+        )
 
     def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
         """Return whether these may be several strings as they stand, with one separator or bracket damaged."""

@@ -38,6 +38,7 @@ _END_SENTINEL = "\x00"
 _MAX_MISSING_BRACKETS = 65
 _CONTROLS = re.compile(r"[\x00-\x1f]")
 _SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
+_WORD = re.compile(r"[\w$.]")
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
@@ -55,10 +56,14 @@ UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 
 @dataclass(frozen=True, slots=True)
 class RepairedJson:
-    """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing."""
+    """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing.
+
+    `words` are its strings that stood without quotes.
+    """
 
     text: str
     complete: bool
+    words: frozenset[str] = frozenset()
 
 
 def repair(
@@ -79,6 +84,8 @@ def repair(
     begins right after a string's quote, `has_end_marker` if the body's end marker follows it. Raises `RepairError`,
     also where the end of a string with unescaped quotes is ambiguous.
     """
+    if commit_point == "after" and _WORD.match(text):
+        raise RepairError("two values without a comma", "syntax")
     text = unescape_entities(text) if commit_point in UNESCAPED_AT else text
     prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     try:
@@ -95,7 +102,10 @@ def repair(
         tree = load_grammar(grammar).parse(whole)
     except LarkError as error:
         raise _to_repair_error(error, whole) from None
-    return _RepairWriter(whole, len(prefix), sent).write(tree)
+    repaired = _RepairWriter(whole, len(prefix), sent).write(tree)
+    if not repaired.complete and escaped.rstrip().endswith(","):
+        raise RepairError("the body ends before another value", "syntax")
+    return repaired
 
 
 def load_grammar(name: str) -> Lark:
@@ -145,6 +155,7 @@ class _RepairWriter:
         self._sent_end = sent_end
         self._sent = sent
         self._complete = True
+        self._words: set[str] = set()
         self._has_loose_object = False
         """True after an empty object that no comma parts from the object before it: it may be a damaged bracket."""
 
@@ -161,7 +172,7 @@ class _RepairWriter:
                 out.append(item)
         if self._has_loose_object and not self._complete:
             raise RepairError("a damaged bracket, or an empty object without a comma", "syntax")
-        return RepairedJson("".join(out), self._complete)
+        return RepairedJson("".join(out), self._complete, frozenset(self._words))
 
     def _expand(self, tree: Tree[Token]) -> list[Tree[Token] | Token | str]:
         if tree.data == "pair":
@@ -249,6 +260,7 @@ class _RepairWriter:
         if token.type == "V_WORDS":
             if is_damaged_word(token.strip()):
                 raise RepairError(f"{token[:20]!r} is no JSON", "value")
+            self._words.add(token.strip())
             return json.dumps(token.strip(), ensure_ascii=False)
         content = _strict_content(token[3:-3] if token.type == "V_TRIPLE" else token[1:-1], token[0])
         return content + '"' if sent else f'"{content}"'

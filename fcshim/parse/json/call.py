@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from fcshim.events import CallErrorKind
+from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers, Scope
@@ -21,7 +21,7 @@ from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
-from fcshim.schema.expect import ANY
+from fcshim.schema.expect import ANY, Expectation
 
 
 class JsonCalls:
@@ -53,6 +53,10 @@ class JsonCalls:
         self.has_arguments = False
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
+        self.has_surplus_brace = False
+        """True if a closing brace too many stands in the body."""
+        self.words: frozenset[str] = frozenset()
+        """Strings of the body that stood without quotes."""
         self.unknown_members: dict[str, list[str]] = {}
         """Members that are neither the name nor the arguments nor known: the arguments may stand in them."""
         self._started = False
@@ -189,7 +193,9 @@ class JsonCalls:
 
     def lacks_parameter(self, key: str) -> bool:
         """Return whether the tool has this parameter, and the call no such argument."""
-        return key in self._sink.current_parameters and key not in json.loads(self.sent_arguments() or "{}")
+        if self.name is None or key not in self._sink.parameter_names(self.name):
+            return False
+        return key not in json.loads(self.sent_arguments() or "{}")
 
     def may_end_earlier(self) -> bool:
         """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
@@ -236,7 +242,28 @@ class JsonCalls:
         if self.lacks_brackets and self._may_lack_inner_bracket():
             self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
             return
+        if (self.has_surplus_brace and self.has_unlisted_argument()) or (self.words and self._holds_wrong_word()):
+            self._sink.fail("malformed", "a bracket too many, or a word that the schema does not admit")
+            return
         self._sink.mark_complete()
+
+    def reject_surplus_brace(self) -> None:
+        """Reject the call that is complete if a brace too many may have ended one of its objects too early."""
+        if self._sink.is_complete and self.has_unlisted_argument():
+            self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
+
+    def _holds_wrong_word(self) -> bool:
+        """Return whether a word without quotes stands where the schema admits no string."""
+        todo: list[tuple[JSON, Expectation]] = [(json.loads(self._sink.arguments()), self._sink.expectation)]
+        while todo:
+            value, expected = todo.pop()
+            if isinstance(value, dict):
+                todo.extend((member, expected.member(key)) for key, member in value.items())
+            elif isinstance(value, list):
+                todo.extend((item, expected.item(index)) for index, item in enumerate(value))
+            elif isinstance(value, str) and value in self.words and not expected.admits("string", value):
+                return True
+        return False
 
     def _take_named_member(self) -> bool:
         """Take the only member as the call if its key is the name of a tool, and its value an object."""
@@ -503,7 +530,8 @@ class JsonEnvelope(ValueHandler):
         """Remember the key of a member."""
         if len(self._containers) == self._depth:
             self._member_key = key
-            if not self._keys.name_is_key and key not in self._keys.known_keys:
+            late = self._calls.has_arguments and self._calls.lacks_parameter(key)
+            if not self._keys.name_is_key and (late or key not in self._keys.known_keys):
                 self._calls.add_unknown_key(key)
             if self._known_keys_only and self._calls.name is None:
                 self._check_key(key)

@@ -144,6 +144,10 @@ class JsonRepair:
             raise RepairError("the body is not complete", "syntax")
         self._calls.repairing = True
         braces = sum(part.count("}") + part.count("｝") for part in self._parts)
+        self._calls.words = repaired.words
+        if repaired.text.count("}") < braces:
+            self._calls.reject_surplus_brace()
+        self._calls.has_surplus_brace = repaired.text.count("}") < braces
         self._calls.lacks_brackets = not repaired.complete or repaired.text.count("}") > braces
         try:
             self._reader.read_whole(repaired.text)
