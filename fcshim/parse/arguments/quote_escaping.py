@@ -164,7 +164,6 @@ KEY = re.compile(
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
 _MEMBER_IN_COMMENT = re.compile(r"[\"']\s{0,64}[:：][^\n]*[}\]][^\n\w]*\s*\Z")
-_TRIPLE = re.compile('"""+')
 _QUOTE_RUN = re.compile(r"\"++|'*+")
 ARRAY_VALUE = re.compile(
     r"""(?:[rRbBfFuU]{1,2})?["']|[“”{\[(｛［（]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b"""
@@ -513,14 +512,18 @@ class QuoteEscaper:
         """Return whether the quotes inside a string may open and close literals in turn, as they do in code."""
         shown = self._before[-3:]
         text, shift = shown + self._text, len(shown)
-        in_triples = {
-            at for found in _TRIPLE.finditer(text) for at in range(found.start() - shift, found.end() - shift)
-        }
-        quotes = [*(at for at in quotes[:-1] if at not in in_triples), quotes[-1]]
+        quotes = [*self._outside_triples(quotes[:-1]), quotes[-1]]
         opens = (at + shift for at in quotes[:-1:2] if at + shift)
         return all(_OPENS_CODE.search(text, max(0, at - 3), at) for at in opens) and all(
             _CLOSES_CODE.match(text, at + shift + 1) for at in quotes[1::2]
         )
+
+    def _outside_triples(self, inner: Sequence[int]) -> list[int]:
+        """Return the quotes inside a string without those of triple quotes, which are one sign in code."""
+        positions = set(inner)
+        found = [at for at in inner if at - 1 not in positions and {at + 1, at + 2} <= positions]
+        triples = {at + offset for at in found if at + 3 not in positions for offset in range(3)}
+        return [at for at in inner if at not in triples]
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         """Raise `AmbiguousQuotesError` if the string may be something else than a string with unescaped quotes."""
@@ -540,10 +543,13 @@ class QuoteEscaper:
             raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
         if len(quote) == 1:
             self._check_quotes_of_string(quote, content, start, end)
+        if len(inner) % 2 and len(quote) == 1 and content.strip(quote):
+            outside = self._outside_triples(inner)
+            inner = inner if len(outside) % 2 else outside
         if len(inner) % 2:
             self._check_own_quote(start, end, inner)
             self._check_own_brace(content, start, end + len(quote))
-        else:
+        elif inner:
             self._check_pairs(quote, content, start, end, inner)
 
     def _check_own_brace(self, content: str, start: int, end: int) -> None:
