@@ -10,8 +10,8 @@ from fcshim.events import JSON
 
 _BACKSLASH_WORD = re.compile(r"\\(?:[A-Za-z]{2}|[1-9]\w)")
 r"""The beginning of a path's part or of a command (`\Users`, `\alpha`), other than that of a pattern (`\d+`)."""
-_BACKSLASH_ALONE = re.compile(r"\\(?![\\dDwWsSbB])")
-r"""A backslash that begins no class of a pattern: after an odd number of quotes, one may be missing behind it."""
+_BACKSLASH_ALONE = re.compile(r"\\(?!\\)")
+r"""A backslash alone: in a string with an odd number of quotes, one may be missing behind it."""
 _RARE_CONTROL = re.compile(r"[\a\b\f\v]")
 r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
 _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")

@@ -202,15 +202,16 @@ _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
 """What follows a quote before a key or an item, one of whose own quotes may be missing."""
 _DOUBLED = re.compile(r"([\"'])(?!\1)[\s\S]*(?<!\1)\1")
 """The content of a string in doubled quotes, or of one with quotes around all of it."""
-_DOUBLED_AFTER_WORD = re.compile(r"\w([\"'])\1\Z")
-"""Two quotes at the end of a string: in code they are a literal, which no word precedes."""
+_DOUBLED_AFTER_WORD = re.compile(r"[^\s(\[{=,:;+<>&|\"'\\-]([\"'])\1\Z")
+"""Two quotes at the end of a string: in code they are a literal, which follows a blank or an operator."""
 _DAMAGED_KEY = re.compile(r"\s{0,64}(?P<comma>,?)\s{0,64}(?P<word>\w{1,128})\s{0,64}(?P<sign>[^\w\s\"']?)\s{0,64}")
 _LAST_WORD = re.compile(r"\w*\Z")
 _TWO_PLACES = "a string with unescaped quotes may end at two places"
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%\"'-]|\\[nrt])\Z")
 _OPENS_CODE = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2}|[^\x00-\u2e7f])\Z")
 """What precedes a literal in code or a quotation in text; Chinese and Japanese have no blanks."""
-_CLOSES_CODE = re.compile(r"[^\w\"']|[\"']|(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]")
+_CLOSES_CODE = re.compile(r"\"(?:[^\w]|(?<!\s\")(?:(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]))")
+"""The end of a literal or quotation, and what follows it; one that ends with a blank stands before a sign."""
 """What precedes a quotation in text or code, where it does not begin the string."""
 _CLOSES_QUOTATION = re.compile(r"[\s)\]}>=:,;.!?&|+*/%\"'-]|\\[nrt]")
 _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
@@ -515,7 +516,7 @@ class QuoteEscaper:
         quotes = [*self._outside_triples(quotes[:-1]), quotes[-1]]
         opens = (at + shift for at in quotes[:-1:2] if at + shift)
         return all(_OPENS_CODE.search(text, max(0, at - 3), at) for at in opens) and all(
-            _CLOSES_CODE.match(text, at + shift + 1) for at in quotes[1::2]
+            _CLOSES_CODE.match(text, at + shift) for at in quotes[1::2]
         )
 
     def _outside_triples(self, inner: Sequence[int]) -> list[int]:

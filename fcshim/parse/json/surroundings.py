@@ -89,7 +89,7 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
-_QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}')"
+_QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
     r"|\s{0,64}[{｛]\s{0,64}[\"'](?:arguments|parameters|params|args|kwargs|input)[\"']"
