@@ -144,6 +144,49 @@ def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Rand
     return text.replace(end, "") if end and "\n" not in end and not dialect.fenced else None
 
 
+def _in_json(change: Callable[[list[str], str, random.Random], str | None]) -> Mutation:
+    """Change the JSON of the last call's arguments; `change` gets its members and the whole."""
+
+    def mutate(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+        text, arguments = render(dialect, seed.calls), seed.calls[-1][1]
+        whole = _json(arguments)
+        at = text.rfind(whole) if arguments else -1
+        members = [f"{_json(key)}: {_json(value)}" for key, value in arguments.items()]
+        changed = change(members, whole, rng) if at >= 0 else None
+        if changed is None or _is_other(changed, arguments, _load_json):
+            return None
+        return Mutant(text[:at] + changed + text[at + len(whole) :], seed.calls)
+
+    return mutate
+
+
+def _glue_values(members: list[str], _whole: str, rng: random.Random) -> str | None:
+    """Leave out a key, so that its value stands behind another one."""
+    if len(members) < 2:
+        return None
+    at = rng.randrange(1, len(members))
+    value = members[at].split('": ', 1)[1]
+    glued = members[at - 1] + rng.choice((", ", " ", "", " | ", "; ")) + value
+    return "{" + ", ".join([*members[: at - 1], glued, *members[at + 1 :]]) + "}"
+
+
+def _write_two_values(members: list[str], _whole: str, rng: random.Random) -> str:
+    """Write another value beside one, with a sign or a word between them."""
+    at = rng.randrange(len(members))
+    sign = rng.choice((" | ", " or ", " / ", " || ", " ?? ", " + ", " and ", " = ", ": "))
+    both = members[at] + sign + rng.choice(('"other"', "2", "null", '["x"]'))
+    return "{" + ", ".join([*members[:at], both, *members[at + 1 :]]) + "}"
+
+
+def _halve_escaped_quote(_members: list[str], whole: str, rng: random.Random) -> str | None:
+    """Leave out the backslash or the quote of an escaped quote."""
+    places = [found.start() for found in re.finditer(r'\\"', whole)]
+    if not places:
+        return None
+    at = rng.choice(places) + rng.randrange(2)
+    return whole[:at] + whole[at + 1 :]
+
+
 def _drop_brackets(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
     """Leave out the last bracket of the arguments; without an end marker, more text may have to follow."""
     text, arguments = render(dialect, seed.calls), _json(seed.calls[-1][1])
@@ -347,6 +390,9 @@ MUTATIONS: dict[str, Mutation] = {
     "start marker dropped": _on_text(_drop_start_marker),
     "start marker doubled": _on_text(_double_start_marker),
     "end marker doubled": _on_text(_double_end_marker),
+    "values glued": _in_json(_glue_values),
+    "two values": _in_json(_write_two_values),
+    "escaped quote halved": _in_json(_halve_escaped_quote),
     "tag damaged": _on_text(_damage_tag),
     **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
     "translated keys": _on_text(_translate_keys),

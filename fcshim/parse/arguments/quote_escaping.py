@@ -585,6 +585,8 @@ class QuoteEscaper:
             raise AmbiguousQuotesError("some of a string's quotes are escaped")
         if "\ufffd" in content:
             raise AmbiguousQuotesError("bytes were lost in a string with unescaped quotes")
+        if not content.strip(quote):
+            raise AmbiguousQuotesError("a string of quotes, or an empty one with its own quotes doubled")
         if any(self._lacks_member(found[1]) for found in _AFTER_OTHER_QUOTE.finditer(content)):
             raise AmbiguousQuotesError("a string may end with a quote of another kind")
         if _CURLY_END.search(content) or (quote == "'" and _STRAIGHT_END.search(content)):

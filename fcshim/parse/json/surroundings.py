@@ -89,6 +89,8 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]")
+_PARTIAL_STRING_END = re.compile(r"[\"']\s{0,64}\Z")
 _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
@@ -136,6 +138,8 @@ class JsonTrailer:
         self.unread = ""
         self.has_surplus_bracket = False
         """True where a closing bracket follows the call."""
+        self._ends_string = False
+        """True where the end of a string and a bracket follow the call, and no end marker is expected."""
         self._has_member = False
         """True where a member follows the call, and no end marker is expected."""
         self._lacks_parameter = lacks_parameter
@@ -176,6 +180,11 @@ class JsonTrailer:
             self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None
             if self.wait:
                 return pos
+        if text[pos] in "\"'":
+            self._ends_string = _STRING_END_ALONE.match(text, pos) is not None
+            self.wait = _PARTIAL_STRING_END.match(text, pos) is not None
+            if self.wait:
+                return pos
         found = _SEPARATOR.match(text, pos) if self._semicolons else None
         if found is not None and text.startswith("{", found.end()):
             self.next_call = True
@@ -197,7 +206,7 @@ class JsonTrailer:
 
     def may_end_string(self) -> bool:
         """Return whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
-        return self.in_text and _STRING_END.search(self._trailing_text.text()) is not None
+        return self._ends_string or (self.in_text and _STRING_END.search(self._trailing_text.text()) is not None)
 
     def begins_with_member(self) -> bool:
         """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
