@@ -38,7 +38,8 @@ _END_SENTINEL = "\x00"
 _MAX_MISSING_BRACKETS = 65
 _CONTROLS = re.compile(r"[\x00-\x1f]")
 _SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
-_WORD = re.compile(r"[\w$.]")
+_WORD = re.compile(r"\.?[\w$]")
+"""What would join the stand-in for a value that was sent."""
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
