@@ -19,14 +19,9 @@ from fcshim.errors import ConfigError
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.missing_brackets import ends_with_closer
-from fcshim.parse.arguments.quote_escaping import (
-    ANYTHING,
-    AmbiguousQuotesError,
-    Members,
-    QuoteEscaper,
-    Scope,
-    after_last_quote,
-)
+from fcshim.parse.arguments.quote_escaping import QuoteEscaper, after_last_quote
+from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
+from fcshim.parse.arguments.scopes import ANYTHING, Members, Scope
 from fcshim.resources import resource_dir
 
 CommitPoint = Literal["start", "opened", "after", "string"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError
-from fcshim.parse.arguments.quote_escaping import Members
+from fcshim.parse.arguments.scopes import Members
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from fcshim.events import Coercion
 from fcshim.parse.arguments.buffering import NO_HANDLER, CommitBuffer, LimitError, ValueHandler
-from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
+from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.schema.coerce import coerce, is_misgrouped

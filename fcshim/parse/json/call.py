@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
-from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers, Scope
 from fcshim.parse.arguments.repair import RepairError, repair
+from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers, Scope
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.backslashes import mixes_escapes

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.arguments.quote_escaping import AmbiguousQuotesError
+from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
 from fcshim.parse.body import (
     NATURAL_STOPS,
     READING,

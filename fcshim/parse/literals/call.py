@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
-from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
+from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter, UnexpectedSetError
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.limits import Limits

@@ -7,17 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
-from fcshim.parse.arguments.quote_escaping import (
-    ANYTHING,
-    ARRAY_VALUE,
-    KEY,
-    AmbiguousQuotesError,
-    Follows,
-    Members,
-    QuoteEscaper,
-    Scope,
-    follows_key,
-)
+from fcshim.parse.arguments.quote_escaping import ARRAY_VALUE, QuoteEscaper, follows_key
+from fcshim.parse.arguments.quoted_content import KEY, AmbiguousQuotesError, Follows
+from fcshim.parse.arguments.scopes import ANYTHING, Members, Scope
 from fcshim.parse.arguments.tokens import OpenContainer
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, SPREAD, OpenBracket
 

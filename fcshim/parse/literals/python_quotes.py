@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
-from fcshim.parse.arguments.quote_escaping import Follows
+from fcshim.parse.arguments.quoted_content import Follows
 from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper
 from fcshim.parse.markers import EndMarkers
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.parse.arguments.quote_escaping import ANYTHING, Scope
+from fcshim.parse.arguments.scopes import ANYTHING, Scope
 from fcshim.parse.literals.literal_quotes import CallListMembers, LiteralQuoteEscaper
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 from fcshim.parse.markers import compile_end_markers
