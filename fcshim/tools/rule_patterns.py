@@ -26,8 +26,8 @@ _MAX_ALTERNATIVES = 64
 """Rules that the braces of one rule may stand for: their numbers multiply."""
 _WILDCARD = re.compile(r"[*?[]")
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_SHELL_BRACES = re.compile(r"""'[^']*'|"[^"]*"|\{([^{}\s'"$]*,[^{}\s'"$]*)\}""")
+_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
+_SHELL_BRACES = re.compile(r"""'[^']*'|"[^"]*"|\{([^{}\s'"$,]*,[^{}\s'"$]*)\}""")
 _LIST = re.compile(r"[*/],\s")
 _VARIABLE = re.compile(r"\$\{?\w+\}?(?:/|$)|%\w+%")
 _SERVER_ONLY = re.compile(r"mcp__((?:(?!__)[^*?[])+)(?:__)?")

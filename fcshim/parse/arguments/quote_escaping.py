@@ -40,7 +40,8 @@ ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
 _SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*")
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
-_MEMBER_IN_COMMENT = re.compile(r"[\"']\s{0,64}[:：][^\n]*[}\]][^\n\w]*\s*\Z")
+_END_OF_KEY = re.compile(r"[\"']\s{0,64}[:：]")
+_WORD = re.compile(r"\w")
 _QUOTE_RUN = re.compile(r"\"++|'*+")
 ARRAY_VALUE = re.compile(
     r"""(?:[rRbBfFuU]{1,2})?["']|[“”{\[(｛［（]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b"""
@@ -104,7 +105,7 @@ class QuoteEscaper(QuotedContentChecks):
         while pos < len(text):
             inside, start = bool(self._scopes), pos
             pos = self._skip(pos)
-            if pos == len(text) and self._scopes and _MEMBER_IN_COMMENT.search(text, start):
+            if pos == len(text) and self._scopes and _ends_with_member(text[start:]):
                 raise AmbiguousQuotesError("a comment with the end of the body in it")
             if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, pos):
                 raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
@@ -461,6 +462,13 @@ def follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> Follo
     assigned = key["word"] is not None and key[0][-1] == "=" and not scope.is_arguments
     wrong = assigned or written in scope.keys or scope.members.lists_member(written) is False
     return Follows.WRONG_KEY if wrong else Follows.NEXT
+
+
+def _ends_with_member(comment: str) -> bool:
+    """Return whether the last line of a comment contains a member and ends with a closing bracket."""
+    line = comment.rstrip().rpartition("\n")[2]
+    closer = max(line.rfind("}"), line.rfind("]"), 0)
+    return _WORD.search(line, closer) is None and _END_OF_KEY.search(line, 0, closer) is not None
 
 
 def after_last_quote(text: str) -> str:
