@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from fcshim.errors import MissingExtraError
 
 _CLIENT = ("aiohttp", "anyio", "docstring_parser", "httpx", "httpx_aiohttp", "yarl")
-_SERVE = (*_CLIENT, "httptools", "rich", "tomlkit", "uvicorn", "uvloop")
+_SERVE = (*_CLIENT, "httptools", "multidict", "rich", "tomlkit", "uvicorn", "uvloop")
 
 EXTRAS = {
     "client": _CLIENT,
     "serve": _SERVE,
-    "mcp": (*_CLIENT, "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
+    "mcp": (*_CLIENT, "httptools", "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
     "chat": (*_CLIENT, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
     "metrics": ("prometheus_client",),
