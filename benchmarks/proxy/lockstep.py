@@ -97,12 +97,13 @@ class LockStepProxies:
             await self._read_stream(name, kind, _LONG)
 
     async def wait_until_ready(self) -> None:
-        """Wait until every configuration listens."""
-        for port in self._ports.values():
-            for _ in range(round(_MAX_WAIT / 0.2)):
-                if await _listens(port):
-                    break
-                await asyncio.sleep(0.2)
+        """Wait until every configuration listens. Raises `RuntimeError` if the process ends, `TimeoutError`."""
+        async with asyncio.timeout(_MAX_WAIT):
+            for port in self._ports.values():
+                while not await _listens(port):
+                    if self._process.returncode is not None:
+                        raise RuntimeError(f"the proxies ended with code {self._process.returncode}: is a port in use?")
+                    await asyncio.sleep(0.2)
 
     async def _measure(self, name: str, kind: str, count: int) -> float:
         before = cpu_seconds(self._process.pid)
@@ -168,7 +169,8 @@ async def lockstep_proxies(
             yield proxies
         finally:
             server.close()
-            process.kill()
+            if process.returncode is None:
+                process.kill()
             await process.wait()
 
 
