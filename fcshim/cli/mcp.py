@@ -148,7 +148,6 @@ async def _serve(
     arguments: argparse.Namespace,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
-    from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
 
     gateway = _gateway(hub, forwarding, rules, full_rules(arguments.only))
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
@@ -162,6 +161,8 @@ async def _serve(
     async with hub:
         check_rules(rules, hub.registry, prefixes)
         if arguments.http:
+            from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
+
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")
             sys.stderr.write(f"http://{arguments.host}:{arguments.port}/mcp\n")
             protocol = limited_protocol(Config(), process_budget())

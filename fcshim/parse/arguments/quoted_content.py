@@ -250,14 +250,7 @@ class QuotedContentChecks(ABC):
         """Return whether a parameter that has not come yet stands before a value, with a damaged separator or quote."""
         found = _DAMAGED_KEY.fullmatch(gap)
         is_separated = found is not None and (found["comma"] or found["sign"] or before.rstrip()[-1:] == ",")
-        return (
-            found is not None
-            and bool(is_separated)
-            and any(
-                scope.keyed and found["word"] not in scope.keys and bool(scope.members.lists_member(found["word"]))
-                for scope in self._scopes
-            )
-        )
+        return found is not None and bool(is_separated) and self._lacks_member(found["word"])
 
     def _may_be_key(self, text: str) -> bool:
         """Return whether a string may be a key of an open bracket, with a damaged separator."""
@@ -274,9 +267,7 @@ class QuotedContentChecks(ABC):
         key = KEY.match(self._text, found.end())
         uncertain = _UNCERTAIN_KEY.match(self._text, found.end())
         written = written_key(key) if key else uncertain["word"] if uncertain else found["word"]
-        return any(
-            scope.keyed and written not in scope.keys and scope.members.lists_member(written) for scope in self._scopes
-        )
+        return self._lacks_member(written)
 
     def _check_own_quote(self, start: int, end: int, inner: Sequence[int]) -> None:
         """Raise `AmbiguousQuotesError` if a quote is doubled, or if the string may end before a key or an item.

@@ -143,12 +143,13 @@ class JsonRepair:
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
         self._calls.repairing = True
-        braces = sum(part.count("}") + part.count("｝") for part in self._parts)
+        written = sum(part.count("}") + part.count("｝") for part in self._parts)
+        braces = repaired.text.count("}")
         self._calls.words = repaired.words
-        if repaired.text.count("}") < braces:
+        if braces < written:
             self._calls.reject_surplus_brace()
-        self._calls.has_surplus_brace = repaired.text.count("}") < braces
-        self._calls.lacks_brackets = not repaired.complete or repaired.text.count("}") > braces
+        self._calls.has_surplus_brace = braces < written
+        self._calls.lacks_brackets = not repaired.complete or braces > written
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
