@@ -6,9 +6,10 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
@@ -31,7 +32,7 @@ from fcshim.chat.session import (
     make_private_file,
     make_private_folder,
 )
-from fcshim.chat.settings import ChatSettings
+from fcshim.chat.settings import SCRIPT_SECONDS, TURN_SECONDS, ChatSettings
 from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.tools import ChatTools, ToolFolders, load_agent_profiles, open_registry, register_agents
 from fcshim.chat.user_commands import TurnInput
@@ -91,8 +92,9 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         permissions = Permissions(settings.mode, rules=rules, ask=prompter.ask)
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
+        wait = SCRIPT_SECONDS if settings.wait is None else settings.wait
         opening = open_registry(
-            folders, options.mcp, settings.pins, prompter, view, permissions, wait=settings.wait, journal=journal
+            folders, options.mcp, settings.pins, prompter, view, permissions, wait=wait, journal=journal
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
@@ -141,7 +143,7 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
     """Run one turn, with the tools of the servers that connect in time."""
     conversation, tools, _ = chat
     if tools.servers is not None:
-        await _wait_for_servers(tools.servers, settings.wait, view)
+        await _wait_for_servers(tools.servers, SCRIPT_SECONDS if settings.wait is None else settings.wait, view)
     turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
     turn = turn or TurnInput((UserMessage((TextPart(prompt),)),))
     events = conversation.send(turn.messages, turn.allowed)
@@ -184,6 +186,7 @@ async def _run_interactive(
         history=file,
         commands=tools.commands,
         attachments=_attachments(conversation),
+        before_turn=_server_wait(tools.servers, settings.wait, view),
         bell=settings.bell,
     )
     prompter.user = terminal
@@ -194,6 +197,14 @@ async def _run_interactive(
         await terminal.run()
     if settings.save and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
+
+
+def _server_wait(
+    servers: "ServerWatch | None", seconds: float | None, view: TerminalView
+) -> Callable[[], Awaitable[None]] | None:
+    """Return the function that a turn awaits before it asks the model."""
+    wait = TURN_SECONDS if seconds is None else seconds
+    return None if servers is None else partial(servers.wait_before_turn, wait, view.note)
 
 
 def _attachments(conversation: ChatConversation) -> Attachments:

@@ -1,6 +1,7 @@
 """Reports the state of a chat's MCP servers: connecting, connected, lost, not started.
 
-Rule: a change is reported once, in one line, which also says what to do; the prompt does not wait for a slow server.
+Rule: a change is reported once, in one line, which also says what to do; the prompt does not wait for a slow
+server, the first turn does.
 """
 
 import asyncio
@@ -38,10 +39,22 @@ class ServerWatch:
         self._hub = hub
         self._file = file
         self._said: dict[str, str] = {}
+        self._waited = False
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has connected or failed once, at most this long."""
         await self._hub.wait_servers(seconds)
+
+    async def wait_before_turn(self, seconds: float, say: Callable[[str], None]) -> None:
+        """Wait before the first turn for servers that still connect: a model can only call tools that it is offered."""
+        if self._waited:
+            return
+        self._waited = True
+        if late := self.connecting():
+            say(f"waiting for {', '.join(late)} to connect, {seconds:g} s at most")
+        await self.wait(seconds)
+        if late := self.connecting():
+            say(f"{', '.join(late)}: not connected within {seconds:g} s; this turn goes on without")
 
     def connecting(self) -> list[str]:
         """Return the names of the servers that have neither connected nor failed yet."""

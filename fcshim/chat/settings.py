@@ -14,6 +14,9 @@ from fcshim.tools.permission import PermissionMode
 SCRIPT_SECONDS = 60.0
 """Seconds that a script waits for slow servers by default; a package that is downloaded first takes that long."""
 
+TURN_SECONDS = 10.0
+"""Seconds that the first turn of an interactive chat waits for slow servers by default."""
+
 BELL_SECONDS = 5.0
 """Seconds after which a question rings by default: a user at the screen has answered by then, or is reading."""
 
@@ -21,7 +24,8 @@ BELL_SECONDS = 5.0
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the command line; `url` None: the embedded model, `resume` None: a new session.
 
-    None for an option of a session takes that of the resumed session, or the default.
+    None for an option of a session takes that of the resumed session, or the default. `wait` None: `SCRIPT_SECONDS` for
+    a script, `TURN_SECONDS` for the first turn of an interactive chat.
     """
 
     url: str | None = None
@@ -47,7 +51,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     save: bool = True
     prompt: str | None = None
     json: bool = False
-    wait: float = SCRIPT_SECONDS
+    wait: float | None = None
     bell: float | None = BELL_SECONDS
 
     @property

@@ -9,7 +9,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +61,8 @@ _LISTING_SECONDS = 3.0
 class Terminal:
     """The user interface of one conversation.
 
-    `save` is called after each turn; `history` has the typed lines. A question that waits for `bell` seconds rings.
+    `save` is called after each turn; `history` has the typed lines. A turn awaits `before_turn` before it asks
+    the model. A question that waits for `bell` seconds rings.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Terminal:
         history: Path | None,
         commands: UserCommands,
         attachments: Attachments,
+        before_turn: Callable[[], Awaitable[None]] | None,
         bell: float | None,
     ) -> None:
         self._user_commands = commands
@@ -84,6 +86,7 @@ class Terminal:
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
         self._command_names = [f"/{name}" for name in COMMANDS]  # the user's commands are added when they are known
         self._attachments = attachments
+        self._before_turn = before_turn
         self._bell = bell
         self._prompt_session = input_session(typed_lines, InputCompleter(self._command_names, attachments.complete))
         self._question_session: PromptSession[str] = PromptSession()
@@ -223,6 +226,8 @@ class Terminal:
         self._view.show_waiting()
         self._figures = figures = TurnFigures(time.monotonic)
         turn = await self._with_files(given) if isinstance(given, str) else given
+        if self._before_turn is not None:
+            await self._before_turn()
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question

@@ -79,9 +79,8 @@ def _add_tools(tools: "argparse._ArgumentGroup") -> None:
     tools.add_argument(
         "--wait",
         type=_seconds,
-        default=60.0,
         metavar="SECONDS",
-        help="with -p: seconds to wait for slow MCP servers (default: 60)",
+        help="seconds that the first turn waits for slow MCP servers (default: 10, with -p 60)",
     )
     tools.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     tools.add_argument(

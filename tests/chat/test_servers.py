@@ -35,12 +35,15 @@ async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_t
     replies = (text_reply("None yet."), text_reply(ADD), text_reply("It is 3."))
     async with (
         scripted_upstream(*replies) as upstream,
-        terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=100) as screen,
+        terminal(
+            "chat", upstream.url, "--model", "m", "--mcp", file, "--wait", "2", state=tmp_path, width=100
+        ) as screen,
     ):
         await screen.expect("connecting to f: a line says when the tools are there")
         await screen.expect("m, with no tools. /help lists the commands.")
         await screen.expect(PROMPT)
         screen.enter("Which tools?")
+        await screen.expect("f: not connected within 2 s; this turn goes on without")
         await screen.expect("None yet.")
         gate.touch()
         await screen.expect("f is connected: ")
@@ -53,6 +56,23 @@ async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_t
     assert "mcp__f__add" not in prompts(upstream)[0]
     assert "mcp__f__add" in prompts(upstream)[1]
     assert 1 == len([row for row in rows if row.startswith("f is connected: ") and row.endswith(" tools.")])
+
+
+async def test_the_first_turn_waits_for_a_slow_server(tmp_path):
+    gate = tmp_path / "gate"
+    file = servers_file(tmp_path, f=slow_server(gate))
+    async with (
+        scripted_upstream(text_reply("Hi.")) as upstream,
+        terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=100) as screen,
+    ):
+        await screen.expect("m, with no tools. /help lists the commands.")
+        await screen.expect(PROMPT)
+        screen.enter("Which tools?")
+        await screen.expect("waiting for f to connect, 10 s at most")
+        gate.touch()
+        await screen.expect("Hi.")
+
+    assert "mcp__f__add" in prompts(upstream)[0]
 
 
 async def test_a_server_that_fails_says_why_and_what_to_do_once(tmp_path):
