@@ -6,7 +6,7 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -186,7 +186,7 @@ async def _run_interactive(
         history=file,
         commands=tools.commands,
         attachments=_attachments(conversation),
-        before_turn=_server_wait(tools.servers, settings.wait, view),
+        before_turn=partial(_wait_before_turn, tools.servers, settings.wait, view),
         bell=settings.bell,
     )
     prompter.user = terminal
@@ -199,12 +199,9 @@ async def _run_interactive(
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 
-def _server_wait(
-    servers: "ServerWatch | None", seconds: float | None, view: TerminalView
-) -> Callable[[], Awaitable[None]] | None:
-    """Return the function that a turn awaits before it asks the model."""
-    wait = TURN_SECONDS if seconds is None else seconds
-    return None if servers is None else partial(servers.wait_before_turn, wait, view.note)
+async def _wait_before_turn(servers: "ServerWatch | None", seconds: float | None, view: TerminalView) -> None:
+    if servers is not None:
+        await servers.wait_before_turn(TURN_SECONDS if seconds is None else seconds, view.note)
 
 
 def _attachments(conversation: ChatConversation) -> Attachments:

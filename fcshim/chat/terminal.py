@@ -75,7 +75,7 @@ class Terminal:
         history: Path | None,
         commands: UserCommands,
         attachments: Attachments,
-        before_turn: Callable[[], Awaitable[None]] | None,
+        before_turn: Callable[[], Awaitable[None]],
         bell: float | None,
     ) -> None:
         self._user_commands = commands
@@ -226,8 +226,7 @@ class Terminal:
         self._view.show_waiting()
         self._figures = figures = TurnFigures(time.monotonic)
         turn = await self._with_files(given) if isinstance(given, str) else given
-        if self._before_turn is not None:
-            await self._before_turn()
+        await self._before_turn()
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
             async for event in events:
                 async with self._output_lock:  # nothing is painted over a question
@@ -252,7 +251,10 @@ class Terminal:
         async def run() -> None:
             nonlocal goes_on
             name = text[1:].partition(" ")[0]
-            turn = None if name in (*COMMANDS, "exit") else await self._user_commands.find(text)
+            turn = None
+            if name not in (*COMMANDS, "exit"):
+                await self._before_turn()  # the command may be a prompt of a server
+                turn = await self._user_commands.find(text)
             if turn is None:
                 goes_on = await self._commands.run(text)
             else:
