@@ -103,10 +103,18 @@ _PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|{_PRINT}\[?+(?:
 _HEADER_LINE_PATTERN = rf"{_NAME}\[ARGS\]{_SPACE}(?=[{{｛])"
 _HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
 _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
+_NAME_LINE_PATTERN = rf"{_NAME}[ \t]{{0,4}}+(?:\r?\n[ \t]{{0,8}}+)?"
+_MEMBER = r"[{｛][ \t\r\n]{0,32}+(?:[\"'“”](?P<parameter>[^\"'“”\n]{1,128})[\"'“”]|[}｝])"
+_NAME_LINE = re.compile(_NAME_LINE_PATTERN + _MEMBER)
+_PARTIAL_NAME_LINE = re.compile(
+    rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}})?)?\Z"
+)
+_NAME_LINE_AND_JSON = HeaderShape(rf"{_NAME_LINE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
+_PARTIAL_LINE = (_PARTIAL_CALL, _PARTIAL_HEADER_LINE, _PARTIAL_NAME_LINE)
 _SPACE_AND_BRACE = re.compile(rf"{_SPACE}(?:\Z|[{{｛])")
 _CUSTOM_TEXT = CustomText()
 _CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
@@ -152,11 +160,19 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     found = _HEADER_LINE.match(text, pos)
     if found is not None:
         return sink.offers_exactly(found["name"]) and _NAME_AND_ARGS
-    partial = _PARTIAL_CALL.match(text, pos) or _PARTIAL_HEADER_LINE.match(text, pos)
+    found = _NAME_LINE.match(text, pos)
+    if found is not None:
+        return _takes(sink, found["name"], found["parameter"]) and _NAME_LINE_AND_JSON
+    partial = next((found for pattern in _PARTIAL_LINE if (found := pattern.match(text, pos))), None)
     if partial is not None and sink.may_begin_call(partial["name"] or ""):
         return None
     begins = text[pos : pos + 1] in {"{", "[", "｛", "［"} and _JSON.begins(text, pos)
     return begins and _JSON
+
+
+def _takes(sink: CallSink, name: str, parameter: str | None) -> bool:
+    """Return whether an offered tool has exactly this name, and this parameter, if there is one."""
+    return sink.offers_exactly(name) and (parameter is None or sink.has_parameter(name, parameter))
 
 
 def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool | None:

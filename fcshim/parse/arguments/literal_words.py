@@ -1,6 +1,7 @@
-"""Words that are `true`, `false` or `null` with a mistake, and therefore not strings without quotes.
+"""Words that are no strings without quotes: `true`, `false` or `null` with a mistake, and names of types.
 
 Rule: one character missing, superfluous, wrong or swapped, several such words in one, or a character that no text has.
+The name of a type stands for a value (`{"city": string}`): it describes a call.
 """
 
 import re
@@ -8,15 +9,17 @@ import re
 from fcshim.parse.markers import is_damaged
 
 _LITERALS = ("true", "false", "null")
+_TYPES = frozenset(("string", "str", "number", "integer", "int", "float", "boolean", "bool", "object", "array"))
 _RUN = re.compile(r"(?:true|false|null|none)+")
 _NO_TEXT = re.compile(r"[\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def is_damaged_word(word: str) -> bool:
-    """Return whether a word without quotes is rather a damaged literal than a string."""
+    """Return whether a word without quotes is rather a damaged literal, or a type, than a string."""
     lower = word.lower()
     return (
         _NO_TEXT.search(word) is not None
+        or lower in _TYPES
         or _RUN.fullmatch(lower) is not None
         or any(is_damaged(lower, literal) for literal in _LITERALS)
     )

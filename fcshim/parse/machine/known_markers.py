@@ -54,7 +54,10 @@ REASONING_TAGS = (
     ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`
 )
 
-QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
+CHAT_TURN_MARKERS = frozenset(marker for marker in ROLE_MARKERS if marker[0] != "\n")
+"""Role markers that stand in no ordinary text: after a call they end the reply."""
+
+QUOTE_PAIRS = {"(": ")", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 
 def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) -> str:
@@ -74,6 +77,17 @@ def _start_markers_of_dialects() -> Iterator[str]:
         yield from (*dialect.openers(), *dialect.section_openers())
 
 
+FURTHER_TURNS = MarkerSet(
+    (
+        *CHAT_TURN_MARKERS,
+        *(
+            dialect.result_open
+            for dialect in DIALECTS.values()
+            if dialect.result_open.startswith(("<|", "<｜", "[TOOL"))
+        ),
+    )
+)
+"""Tokens that begin a further turn or a tool's result; after a call without tags they end the reply."""
 END_MARKERS = (
     *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
@@ -121,14 +135,14 @@ _IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
 _NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\[?+(?:\d|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])|\[[ \t]?\]|\*{1,3}+[^*<&\\\[])"
 """What follows the bullet of a list item whose text is not a call, see `OpeningFinder`."""
 _LIST_ITEM_WITHOUT_CALL = (
-    rf"[-+*](?=[ \t]{{1,4}}+{_NO_CALL})|[-+](?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
+    rf"[-*](?=[ \t]{{1,4}}+{_NO_CALL})|-(?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
     rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
 )
 """The beginning of a line that may be a list item or bold text, and holds no call."""
 _NO_TAG = {"[": r"(?=\d)", "<": "(?=/)", "&": "(?=[^l]|l[^t])", "\\": r"(?=[^<\[])"}
 """What follows the first character of a line that begins neither a call nor a tag: `[1]`, `</p>`, `&amp;`."""
 PARTIAL_LIST_ITEM = re.compile(
-    r"(?:[-+*]|\d{1,3}+(?:[.)]|\Z))"
+    r"(?:[-*]|\d{1,3}+(?:[.)]|\Z))"
     r"(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|\[?+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+|\[[ \t]?)?))?)\Z"
 )
 """A list item at the end of a piece of text, as far as it may be the beginning of a call."""
@@ -214,7 +228,7 @@ class StartMarkers:
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{［｛"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
-        list_chars = "-+0123456789" if any_body else ""
+        list_chars = "-0123456789" if any_body else ""
         self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars, *list_chars))
         """Characters that may open a call only at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
@@ -340,7 +354,7 @@ def _text_without_markers(markers: Iterable[str], *, line_start_chars: str = "",
     lines = [
         re.escape(char) + _none_of(following[char]) + _NO_TAG[char] for char in _NO_TAG if char in line_start_chars
     ]
-    if line_start_chars and not any(following.get(char) for char in "-+*0123456789"):
+    if line_start_chars and not any(following.get(char) for char in "-*0123456789"):
         lines.append(_LIST_ITEM_WITHOUT_CALL)
     return re.compile(f"(?:{'|'.join([plain, *in_line, *non_markers, *lines])}){{0,{_MAX_PIECES}}}")
 

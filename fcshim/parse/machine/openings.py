@@ -35,8 +35,9 @@ _SPACE = re.compile(r"[ \t\r\n]{0,64}+")
 _MAX_AHEAD = 64
 _MAX_BACKTICKS = 3
 _BACKTICKS = re.compile(r"`++")
-_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}+")
-_PARTIAL_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}+[.)]?)\Z")
+_LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}[.)])[ \t]{1,4}+")
+"""A list item that may hold a call; `+` rather begins the added line of a diff."""
+_PARTIAL_LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}+[.)]?)\Z")
 _LABELS = tuple(
     f"**{word}{gap}call{end}" for word in ("tool", "function") for gap in ("", " ", "_", "-") for end in (":**", "**:")
 )

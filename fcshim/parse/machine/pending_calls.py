@@ -12,9 +12,11 @@ from collections.abc import Callable
 
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.known_markers import StartMarkers, is_last_leftover, leftover_end
+from fcshim.parse.machine.known_markers import FURTHER_TURNS, StartMarkers, is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
+from fcshim.parse.machine.quotations import QUOTING_LANGUAGES
 from fcshim.parse.machine.state import Cursor, Output, PendingCalls, State
+from fcshim.parse.markers import END_TOKENS, MarkerSet
 
 
 class CodeStates:
@@ -115,7 +117,13 @@ class CodeStates:
         """Return the end of the fence's closing line at `pos`, or 0 if it is none; waits if more text is needed."""
         buffer = self._cursor.buffer
         end = self._run_end(pos, self.fence_char)
-        line_end = self._find_closing_line_end(pos, end) if end - pos >= self.fence_length else 0
+        if end - pos < self.fence_length:
+            line_end = 0
+        elif _END_TOKENS.match(buffer, end):
+            return end  # the model ended its turn without a newline
+        else:
+            line_end = self._find_closing_line_end(pos, end)
+            self._cursor.wait |= _END_TOKENS.is_partial(buffer, end)
         if end == len(buffer) and end - pos <= self._limits.line:
             self._cursor.wait = True
         return line_end
@@ -136,6 +144,7 @@ class CodeStates:
 _SPACE = re.compile(r"\s*+")
 _SEPARATORS = re.compile(r"[\s;,]*+")
 """Between calls without markers; Llama's models join them with semicolons."""
+_END_TOKENS = MarkerSet(END_TOKENS)
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
 
 
@@ -172,7 +181,7 @@ class PendingCallStates:
         if opening is not None and begins:
             self._calls.await_document_search()
             self._calls.open_body(opening.dialect, line, State.IN_TEXT)
-        elif self._fenced_calls:
+        elif self._fenced_calls and _language(line) not in QUOTING_LANGUAGES:
             self._output.begin_pending("fence").add(line)
             self._cursor.state = State.IN_FENCE_OF_CALLS
         else:
@@ -216,20 +225,31 @@ class PendingCallStates:
         pos = self._add_space(pending, pos, _SEPARATORS if pending.kind == "bare" else _SPACE)
         if pos == len(cursor.buffer):
             return pos
+        further = self._begins_turn(pending, pos)
+        if further:
+            return self._end_reply(pos)
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
-            result = self._start_markers.result_line_at(self._calls.start_marker, cursor.buffer, pos)
-            if result:
-                return self._end_reply(pos)
-            found = None if result is None else self._openings.find_next(cursor.buffer, pos)
+            found = None if further is None else self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, self._calls.return_state)
         end = self._skip_leftover(pending, pos)
+        cursor.wait |= further is None
         return end if end > pos or cursor.wait else self._release(pos, self._calls.return_state)
 
+    def _begins_turn(self, pending: PendingCalls, pos: int) -> bool | None:
+        """Return whether a further turn or a tool's result begins at `pos`; None if more text is needed to decide."""
+        buffer = self._cursor.buffer
+        if FURTHER_TURNS.match(buffer, pos):
+            return True
+        if FURTHER_TURNS.is_partial(buffer, pos):
+            return None
+        may_follow = pending.kind in {"reasoning", "bare"}
+        return may_follow and self._start_markers.result_line_at(self._calls.start_marker, buffer, pos)
+
     def _end_reply(self, pos: int) -> int:
-        """Accept the calls and end the reply: the model goes on to invent a result."""
+        """Accept the calls and end the reply: the model goes on to invent a result, or a further turn."""
         if not self._output.accept_calls():
             return self._release(pos, self._calls.return_state)
         self._cursor.state = State.FINISHED
@@ -302,3 +322,9 @@ class PendingCallStates:
         self._output.line.reset_after_call()
         self._cursor.state = State.IN_TEXT
         return pos
+
+
+def _language(fence_line: str) -> str:
+    """Return the first word of a fence's info string, in lower case."""
+    info = fence_line.strip("`~ \t\r\n").split(maxsplit=1)
+    return info[0].lower() if info else ""

@@ -12,7 +12,9 @@ EXAMPLES = (
     *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema", "details"),
     *("document", "documents", "documentation", "docs", "instructions", "description", "prompt", "context"),
     *("conversation", "history", "transcript", "log", "logs", "quote", "blockquote", "quotation", "cite"),
-    *("code", "pre", "samp", "xmp", "kbd"),
+    *("code", "pre", "samp", "xmp", "kbd", "td", "th", "snippet", "file", "note", "notes"),
+    *("test", "tests", "test_case", "testcase", "expected", "good", "bad", "wrong", "incorrect", "correct"),
+    *("user", "system", "tool_result", "tool_results"),
 )
 """Elements whose content is shown."""
 THOUGHTS = (*("thought", "thoughts", "thinking", "reasoning", "reflection", "scratchpad", "scratch_pad"),)
@@ -22,6 +24,8 @@ QUOTATION_STARTS = frozenset(
     (*_COMMENT, *(f"<{spell(name)}" for name in _NAMES for spell in (str.lower, str.title, str.upper)))
 )
 """What is searched in text."""
+QUOTING_LANGUAGES = frozenset(("diff", "patch", "udiff", "log", "logs", "output", "stdout", "transcript"))
+"""Info strings of code fences whose content is shown, whatever it holds: changes of a file, what a program printed."""
 _WORD = r"(?:[a-z0-9]{1,24}[-_.]){0,3}(?:examples?|samples?)(?:[-_.\d][\w.-]{0,32})?"
 """A name of several words: `good_example`, `example-1`."""
 _NAME = rf"(?:{'|'.join(_NAMES)}|{_WORD})"

@@ -66,6 +66,8 @@ BYTE_ORDER_MARK = "\ufeff"
 _HEAD_SIZE = 16
 """Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
 _MAX_LINES = 64
+_HEAD_AFTER_CALL = "    ."
+"""Stands for the line before a call: indented, so that a list goes on after the call."""
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _UNINDENTED_LINE = re.compile(r"^ {0,3}(?:([-+*]|\d{1,9}[.)])(?=\s)|\S)", re.MULTILINE)
 """The beginning of a line that is not indented code, with the marker of a list item."""
@@ -160,9 +162,13 @@ class LineContext:
         self._read_lines()
         return self.head.startswith(("    ", "\t")) and self._after_blank_line and self._after_paragraph
 
-    def is_block_quote(self) -> bool:
-        """Return whether the current line is a Markdown block quote."""
-        return self.head.lstrip().startswith(">")
+    def shows_calls(self) -> bool:
+        """Return whether a call in the current line is only shown: in a Markdown block quote or table."""
+        return self.head.lstrip().startswith((">", "|"))
+
+    def holds_only_calls(self) -> bool:
+        """Return whether the current line has nothing but white space and calls so far."""
+        return not self.head.removeprefix(_HEAD_AFTER_CALL).strip()
 
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
@@ -173,7 +179,7 @@ class LineContext:
 
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
-        self.head = "    ."  # indented, so that a list goes on after the call
+        self.head = _HEAD_AFTER_CALL
         self.last_char = "."
         self.open_backticks.clear()
 

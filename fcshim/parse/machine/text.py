@@ -12,7 +12,13 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.known_markers import PARTIAL_LIST_ITEM, REASONING_TAGS, Opening, StartMarkers
+from fcshim.parse.machine.known_markers import (
+    CHAT_TURN_MARKERS,
+    PARTIAL_LIST_ITEM,
+    REASONING_TAGS,
+    Opening,
+    StartMarkers,
+)
 from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
 from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
 from fcshim.parse.machine.quotations import QUOTATION_STARTS, read_quotation
@@ -220,6 +226,9 @@ class TextStates:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
+        if marker in CHAT_TURN_MARKERS and self._output.sink.accepted_count and self._output.line.holds_only_calls():
+            self._cursor.state = State.FINISHED
+            return len(self._cursor.buffer)
         if marker in self._start_markers.markup:
             self._cursor.state = State.BEFORE_ANSWER
         else:
@@ -232,7 +241,7 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
-        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.is_block_quote()):
+        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.shows_calls()):
             self._output.emit_text(marker)
             return end
         opening, marker = found
