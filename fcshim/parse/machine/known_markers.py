@@ -30,6 +30,10 @@ ROLE_MARKERS = (
     "<|assistant|>",
     "<｜User｜>",
     "<｜Assistant｜>",
+    "<|system|>",
+    "<|tool|>",
+    "<|tool_response|>",
+    "<|tool_result|>",
     # Plain-text turn markers, as models trained on transcripts write them.
     "\nUser:",
     "\nHuman:",
@@ -49,6 +53,7 @@ REASONING_TAGS = (
     ("<|content_thinking|>", "<|end_message|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|thought_start|>", "<|thought_end|>"),
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
     ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`

@@ -113,6 +113,21 @@ class CodeStates:
             self._cursor.state = State.IN_TEXT
         return line_end or end
 
+    def opening_line_end(self, pos: int) -> int:
+        """Return the end of the line at `pos` that opens a fence, or 0 if it is none; waits if more text is needed."""
+        buffer = self._cursor.buffer
+        end = self._run_end(pos, buffer[pos])
+        if buffer[pos] not in "`~" or end - pos > self._limits.line:
+            return 0
+        if end == len(buffer):
+            self._cursor.wait = True
+            return 0
+        return self._find_fence_line_end(pos, end) if end - pos >= 3 else 0
+
+    def enter(self, line: str) -> None:
+        """Record the fence that `line` opens."""
+        self.fence_char, self.fence_length = line[0], len(line) - len(line.lstrip(line[0]))
+
     def closing_line_end(self, pos: int) -> int:
         """Return the end of the fence's closing line at `pos`, or 0 if it is none; waits if more text is needed."""
         buffer = self._cursor.buffer
@@ -236,7 +251,20 @@ class PendingCallStates:
                 return self._calls.open(*found, pos, self._calls.return_state)
         end = self._skip_leftover(pending, pos)
         cursor.wait |= further is None
-        return end if end > pos or cursor.wait else self._release(pos, self._calls.return_state)
+        return end if end > pos or cursor.wait else self._open_next_fence(pending, pos)
+
+    def _open_next_fence(self, pending: PendingCalls, pos: int) -> int:
+        """Enter a further fence, if its line stands at `pos`: its calls count together with those before it."""
+        end = self._code.opening_line_end(pos) if pending.kind == "fence" else 0
+        if self._cursor.wait:
+            return pos
+        line = self._cursor.buffer[pos:end]
+        if not end or _language(line) in QUOTING_LANGUAGES:
+            return self._release(pos, self._calls.return_state)
+        pending.add(line)
+        self._code.enter(line)
+        self._cursor.state = State.IN_FENCE_OF_CALLS
+        return end
 
     def _begins_turn(self, pending: PendingCalls, pos: int) -> bool | None:
         """Return whether a further turn or a tool's result begins at `pos`; None if more text is needed to decide."""

@@ -14,7 +14,7 @@ EXAMPLES = (
     *("conversation", "history", "transcript", "log", "logs", "quote", "blockquote", "quotation", "cite"),
     *("code", "pre", "samp", "xmp", "kbd", "td", "th", "snippet", "file", "note", "notes"),
     *("test", "tests", "test_case", "testcase", "expected", "good", "bad", "wrong", "incorrect", "correct"),
-    *("user", "system", "tool_result", "tool_results"),
+    *("user", "human", "assistant", "model", "system", "turn", "dialog", "dialogue", "tool_result", "tool_results"),
 )
 """Elements whose content is shown."""
 THOUGHTS = (*("thought", "thoughts", "thinking", "reasoning", "reflection", "scratchpad", "scratch_pad"),)
