@@ -13,7 +13,7 @@ END_TOKENS = (
     *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
     *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|role_end|>"),
     *("<|message_sep|>", "<|endofassistant|>", "<|end_of_sentence|>", "<|END_OF_TURN_TOKEN|>"),
-    *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
+    *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[|endofturn|]", "[e~["),
 )
 """Tokens with which a model ends its turn; a server that does not know them passes them as text."""
 _MAX_END_OF_TURN = 128

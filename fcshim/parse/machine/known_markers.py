@@ -34,6 +34,13 @@ ROLE_MARKERS = (
     "<|tool|>",
     "<|tool_response|>",
     "<|tool_result|>",
+    "<|start_of_role|>",
+    "<|START_OF_TURN_TOKEN|>",
+    "<|im_user|>",
+    "<|im_system|>",
+    "[|user|]",
+    "[|system|]",
+    "[|assistant|]",
     # Plain-text turn markers, as models trained on transcripts write them.
     "\nUser:",
     "\nHuman:",
