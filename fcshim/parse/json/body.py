@@ -236,7 +236,7 @@ class JsonBody(BodyReader):
             self._end_markers,
             self._limits,
             self._calls.lacks_parameter,
-            calls_follow=calls_follow,
+            name_keys=frozenset(self._shape.name_keys) if calls_follow else frozenset(),
             semicolons=self._shape.semicolons,
         )
         self._state = self._in_trailer

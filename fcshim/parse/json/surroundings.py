@@ -79,6 +79,13 @@ def intro_line_end(text: str, pos: int) -> int | None:
     return None if _PARTIAL_INTRO.match(text, pos) else pos
 
 
+def _named_object_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
+    """Return whether an object whose first key is one of `keys` begins at `pos`; None if more text is needed."""
+    if text[pos : pos + 1] in {"[", "［", "`"}:
+        return False
+    return _keyed_json_begins(text, pos, keys)
+
+
 @functools.lru_cache(maxsize=32)
 def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
     names = "|".join(map(re.escape, sorted(keys)))
@@ -121,12 +128,13 @@ class JsonTrailer:
         limits: Limits,
         lacks_parameter: Callable[[str], bool],
         *,
-        calls_follow: bool,
+        name_keys: frozenset[str],
         semicolons: bool,
     ) -> None:
-        """Read after a call; another may follow after white space (`calls_follow`) or a semicolon (`semicolons`).
+        """Read after a call; another may follow after a semicolon (`semicolons`), or inside the end marker.
 
-        `lacks_parameter` says whether the call lacks an argument with this name.
+        There, white space may separate them, or a comma if the next one begins with one of `name_keys`; without
+        `name_keys` none may follow. `lacks_parameter` says whether the call lacks an argument with this name.
         """
         self.wait = False
         self.ended = False
@@ -146,7 +154,7 @@ class JsonTrailer:
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
         self._limits = limits
-        self._calls_follow = calls_follow
+        self._name_keys = name_keys
         self._semicolons = semicolons
         self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
         """Text after the call, including white space."""
@@ -164,14 +172,30 @@ class JsonTrailer:
         if self._trailing_text.size > self._limits.mend:
             self._end_as_text()
         elif pos < len(text):
+            comma_end = self._comma_end(text, pos)
+            if comma_end != pos:
+                self.wait, self.next_call = comma_end is None, comma_end is not None
+                return comma_end or pos
             end = self._end_markers.end_of_marker(text, pos)
             self.wait = end is None
             self.ended = end is not None and end > pos
-            self.next_call = end == pos and text[pos] == "{" and self._calls_follow
+            self.next_call = end == pos and text[pos] == "{" and bool(self._name_keys)
             self.in_text = end == pos and not self.next_call
             self.has_surplus_bracket = text[pos] in "}]"
             return end or pos
         return pos
+
+    def _comma_end(self, text: str, pos: int) -> int | None:
+        """Return where the next call begins after a comma at `pos`; `pos` if none does, None if that is not known yet.
+
+        Any other object after a comma, or one whose key the call lacks, may be the rest of its arguments.
+        """
+        if text[pos] not in ",，" or not self._name_keys:
+            return pos
+        start = skip_space(text, pos + 1)
+        begins = _named_object_begins(text, start, self._name_keys)
+        self._has_member = bool(begins) and any(map(self._lacks_parameter, self._name_keys))
+        return None if begins is None else start if begins and not self._has_member else pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
         self.has_surplus_bracket = self.has_surplus_bracket or text[pos : pos + 1] in {"}", "]"}

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
@@ -158,7 +159,7 @@ class UntypedValue:
             strict = read_untyped_text(self._expected, text)
             if self._is_leaf and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
-            if self._is_json and strict[0] == '"' and text.strip(_SPACE)[:1] != '"':
+            if self._is_json and strict[0] == '"' and not self._is_listed_string(text.strip(_SPACE)):
                 raise NotStrictError
             self._writer.write_literal(strict, text, self._path, self._expected)
             return
@@ -167,6 +168,16 @@ class UntypedValue:
             raise AmbiguousValueError  # an element, or all of them
         items = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
         self._writer.write(f"[{', '.join(items)}]")
+
+    def _is_listed_string(self, text: str) -> bool:
+        """Return whether `text` is a string although the format types it as JSON.
+
+        Either it has quotes, or the schema names strings, and the text is neither damaged JSON nor a boolean.
+        """
+        if text[:1] == '"' or self._expected is ANY:
+            return text[:1] == '"'
+        may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
+        return not (may_be_boolean or _may_be_json(text or "[") or is_damaged_word(text))
 
     def _begin_text(self) -> None:
         self._mode = "text"
