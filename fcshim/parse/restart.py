@@ -9,13 +9,13 @@ Rule: at most `Limits.mend` characters are held, each of them once; a body that 
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import MarkerSet, marker_set
+from fcshim.parse.markers import TagPairs
 from fcshim.parse.sink import CallSink
 
 _SMALL = 64
@@ -63,19 +63,18 @@ class RestartWatch:
     """Holds the text of one body from a restart on; offsets are relative to the text that the body has not read."""
 
     __slots__ = (
-        "_balance",
         "_found",
         "_is_confirmed",
         "_limit",
         "_marker",
         "_markers",
-        "_scanned",
+        "_offset",
+        "_pairs",
         "_search",
         "_searched",
         "_sink",
         "_skip",
         "_start",
-        "_tags",
         "_text",
         "reading",
     )
@@ -97,10 +96,9 @@ class RestartWatch:
         self._start = -1
         """The newline before the start marker from which on the text is held, or -1."""
         self._marker = ""
-        self._tags: MarkerSet = marker_set(())
-        self._scanned = 0
-        self._balance = 0
-        """Start markers less end markers in the held text."""
+        self._pairs = TagPairs((), ())
+        """The tags of the held text, which begins at the offset `_offset` of them."""
+        self._offset = 0
         self._is_confirmed = False
         """True once a call begins with the start marker."""
 
@@ -132,7 +130,7 @@ class RestartWatch:
                 return pos
             if not body.is_unfinished(text[pos:start]):
                 self._skip = start + 1 - pos
-            elif not self._begin(pos, start) or self._hold_on(body, text, pos):
+            elif not self._begin(text, pos, start) or self._hold_on(body, text, pos):
                 return pos
         return self._advance(pos, body.feed(text, pos))
 
@@ -150,13 +148,22 @@ class RestartWatch:
         self._skip = max(0, self._skip - (end - start))
         return end
 
-    def _begin(self, pos: int, start: int) -> bool:
+    def _begin(self, text: str, pos: int, start: int) -> bool:
         """Hold the text from the marker at `start` on, with what is unread; return False for a part of a marker."""
         if self._marker:
-            self._start = self._scanned = start - pos
-            self._balance, self._is_confirmed = 0, False
-            self._tags = marker_set(self._markers.tags_beside(self._marker))
+            self._start, self._is_confirmed = start - pos, False
+            self._take_pairs(text, start)
         return bool(self._marker)
+
+    def _take_pairs(self, text: str, start: int) -> None:
+        """Take the pairs of tags that a body before this one has read in the text, or begin to pair them."""
+        tags, known = self._markers.tags_beside(self._marker), self._sink.tag_pairs
+        pairs = known.get(tags)
+        offset = None if pairs is None else pairs.offset_of(text, start)
+        if pairs is None or offset is None:
+            pairs, offset = TagPairs(tags, self._markers.ends[self._marker]), 0
+            known[tags] = pairs
+        self._pairs, self._offset = pairs, offset
 
     def _hold_on(self, body: RestartableReader, text: str, pos: int) -> bool:
         """Look at the text that came; return whether it is still held. What is released is skipped by `_find`."""
@@ -166,24 +173,11 @@ class RestartWatch:
                 self._skip, self._start = self._start + 1, -1
                 return False
             self._is_confirmed = bool(begun)
-        if len(text) - pos - self._start <= self._limit and self._is_balanced(text, pos):
+        start = pos + self._start
+        if self._pairs.are_closed(text, start, self._offset) and len(text) - start <= self._limit:
             return True
         self._skip, self._start = len(text) - pos, -1
         return False
-
-    def _is_balanced(self, text: str, pos: int) -> bool:
-        """Count the tags that came; return whether no end marker is the body's own."""
-        for found in self._iterate_tags(text, pos):
-            self._balance += -1 if found in self._markers.ends[self._marker] else 1
-            if self._balance < 0:
-                return False
-        return True
-
-    def _iterate_tags(self, text: str, pos: int) -> Iterator[str]:
-        while (found := self._tags.search(text, pos + self._scanned)) is not None:
-            self._scanned = found.end() - pos
-            yield found[0]
-        self._scanned = max(self._scanned, len(text) - pos - self._tags.max_length + 1)
 
     def unread(self, tail: str, *, keep_newline: bool) -> str:
         """End the watch: return the text from the restart on where the reply ends with `tail`, else an empty string."""

@@ -12,6 +12,7 @@ from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChu
 from fcshim.messages import Tool
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
+from fcshim.parse.markers import TagPairs
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.limits import StepLimit, StepLimitError
@@ -69,6 +70,7 @@ class CallSink:
         "is_open",
         "restarts",
         "schema_enforced",
+        "tag_pairs",
         "unoffered_name",
     )
 
@@ -87,6 +89,8 @@ class CallSink:
         """Calls that ended without error."""
         self.restarts = 0
         """Calls that were broken off and begun again."""
+        self.tag_pairs: dict[tuple[str, ...], TagPairs] = {}
+        """The tags in text that is held because of a restart: the bodies after that one may hold the same text."""
         self._tools = tools
         self._names: OfferedNames | None = None
         """Compiled at the first name that is not exactly that of a tool."""
