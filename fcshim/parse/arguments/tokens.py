@@ -42,6 +42,8 @@ class TokenWriter:
         self._arguments = TypedArguments(self._buffer, sink, limits)
         self.flush = self._arguments.flush
         """Sends what was written."""
+        self.members_at = self._arguments.members_at
+        """Says what may stand in the open container at a depth."""
         self._in_content = False
 
     @property
@@ -114,6 +116,16 @@ class TokenWriter:
             )
             for depth, container in enumerate(self._buffer.containers)
         ]
+
+    @property
+    def depth(self) -> int:
+        """Number of open containers."""
+        return len(self._buffer.containers)
+
+    def admits_key(self, depth: int, key: str) -> bool:
+        """Return whether this key may come next in the open object at this depth in the arguments."""
+        keys = self._buffer.keys[self._buffer.containers[:depth].count("{")]
+        return key not in keys and self.members_at(depth).lists_member(key) is not False
 
     def complete(self) -> None:
         """Mark the call as complete at the sink."""

@@ -8,7 +8,7 @@ Rule: a bounded look-ahead decides, the same for every split of the text; the an
 """
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 from fcshim.parse.arguments.quoted_content import Follows
@@ -19,19 +19,48 @@ LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""
 
 _COLON = re.compile(r"\s{0,64}[:：]")
-FAST_STRING_ENDS = (
-    r"""(?P<argument>, ?(?P<name>[^\W\d]\w{0,40}+)[=:][^=])|(?P<key>, ?(?:"[\w -]{0,40}+"|'[\w -]{0,40}+') ?:)"""
-    r"""|(?P<string>, ?["'])|(?P<item>, ?(?:[\[({]|-?[0-9]|(?:True|False|None)[,)\]}]))"""
-    r"""|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?|["'][\w -]{0,40}+["']? ?)?)?\Z)"""
+_QUOTED_KEY = r"""(?:"[\w -]{0,40}+"|'[\w -]{0,40}+')"""
+_FAST_CLOSERS = r"(?P<closers>[\])}]{0,8}+)"
+_FAST_FOLLOWERS = (
+    r"""(?:(?P<argument>, ?(?P<name>[^\W\d]\w{0,40}+)[=:][^=])"""
+    rf"""|(?P<key>, ?{_QUOTED_KEY} ?:)|(?P<object>, ?\{{{_QUOTED_KEY} ?:)"""
+    r"""|(?P<string>, ?["'])|(?P<item>, ?(?:[\[(]|\{(?!(?:["'][\w -]{0,40}+(?:["'] ?)?)?\Z)|-?[0-9]"""
+    r"""|(?:True|False|None)[,)\]}]))"""
+    r"""|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?|\{?["'][\w -]{0,40}+["']? ?|\{)?)?\Z))"""
 )
-"""Fast pattern for what usually follows a string's quote.
 
-The groups: `argument`, `key`, `string` and `item` (a comma and the next one), `partial` (the text ends too early to
-tell).
-"""
+
+def fast_string_ends(markers: Iterable[str]) -> str:
+    """Return a fast pattern for what usually follows a string's quote, where these markers may end the body.
+
+    The groups: `closers` (brackets), then `argument`, `key`, `object`, `string` and `item` (a comma and the next one;
+    `object` with its first key), `partial` (the text ends too early to tell).
+    """
+    return ("(?P<closers>)" if any(marker[0] in "])}" for marker in markers) else _FAST_CLOSERS) + _FAST_FOLLOWERS
+
+
 _PARTIAL_KEY = re.compile(r""", ?["'][\w -]{0,40}+["']? ?\Z""")
 PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
 """String prefixes, in lower case."""
+
+
+class OuterBrackets:
+    """The open brackets around a string; this base class knows none, so that no fast pattern decides."""
+
+    def fast_end(self, _closers: str) -> str:
+        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
+        return ""
+
+    def admits_key(self, _closers: str, _key: str) -> bool:
+        """Return whether the bracket that stays open admits this key next."""
+        return False
+
+    def admits_object_with(self, _closers: str, _key: str) -> bool:
+        """Return whether the array that stays open admits an object with this key."""
+        return False
+
+
+_NO_BRACKETS = OuterBrackets()
 
 
 @dataclass(slots=True)
@@ -39,8 +68,9 @@ class StringContext:
     """Where a string stands.
 
     `fast_end` is the group of the fast pattern that ends it, `names` are the arguments that may come (None: any) and
-    `seen` those that came. `escaper` makes the scanner of the text after the string, in the open brackets. With
-    `may_be_key` a colon may follow. With `escaped` every quote ends its string, because inner quotes were escaped.
+    `seen` those that came. `escaper` makes the scanner of the text after the string, in the open brackets (`outer`).
+    With `may_be_key` a colon may follow. With `escaped` every quote ends its string, because inner quotes were
+    escaped.
     """
 
     fast_end: str
@@ -49,21 +79,40 @@ class StringContext:
     escaper: Callable[[str], LiteralQuoteEscaper]
     may_be_key: bool = False
     escaped: bool = False
+    outer: OuterBrackets = _NO_BRACKETS
 
     def ends_fast(self, found: re.Match[str]) -> bool:
         """Return whether the fast pattern's match shows that the quote ends the string."""
+        if found["closers"]:
+            return not self.may_be_key and self._ends_before_closers(found)
         group = found.lastgroup
-        if group == "string":
+        if group in {"string", "object"}:
             return self.fast_end == "item"
         if group != self.fast_end:
             return False
-        return group != "argument" or (
-            (self.names is None or found["name"] in self.names) and found["name"] not in self.seen
-        )
+        return group != "argument" or self.admits_argument(found["name"])
+
+    def _ends_before_closers(self, found: re.Match[str]) -> bool:
+        """Return whether what follows after closing brackets can follow in the bracket that stays open."""
+        group, closers = found.lastgroup, found["closers"]
+        fast_end = self.outer.fast_end(closers)
+        if group == "key" and fast_end == group:
+            return self.outer.admits_key(closers, found[group][1:-1].strip()[1:-1])
+        if group == "object" and fast_end == "item":
+            return self.outer.admits_object_with(closers, found[group].partition("{")[2][:-1].strip()[1:-1])
+        if group == "item":
+            return fast_end == group and "{" not in found[group]
+        return fast_end == "item" if group == "string" else group == fast_end and self.admits_argument(found["name"])
+
+    def admits_argument(self, name: str) -> bool:
+        """Return whether an argument may come."""
+        return (self.names is None or name in self.names) and name not in self.seen
 
     def may_be_next_key(self, found: re.Match[str]) -> bool:
         """Return whether the string that the fast pattern matched after the quote may be the next key of a dict."""
-        partial = self.fast_end == "key" and found.lastgroup == "string"
+        closers = found["closers"]
+        fast_end = self.outer.fast_end(closers) if closers else self.fast_end
+        partial = fast_end == "key" and found.lastgroup == "string"
         return partial and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
 
     def ends_string(self, text: str, pos: int, end_markers: EndMarkers, *, final: bool) -> bool | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.python_quotes import FAST_STRING_ENDS, StringContext
+from fcshim.parse.literals.python_quotes import StringContext, fast_string_ends
 from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
 from fcshim.parse.markers import MAX_RUNS, EndMarkers, compile_end_markers
 
@@ -54,7 +54,7 @@ class PythonStringSyntax(QuotedStringSyntax):
         """Matches content other than quotes, escapes and braces of an f-string."""
         self.match_json_content: Matcher = re.compile(strict).match
         """Matches content that needs no JSON escape."""
-        ends = f"(?:{quote}(?:{FAST_STRING_ENDS}))?" if len(quote) == 1 else ""
+        ends = f"(?:{quote}{fast_string_ends(self.following_markers.markers)})?" if len(quote) == 1 else ""
         self.match_run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
         """Matches such content, without a possible start of an end marker, and then the quote with a usual ending."""
         plain_piece = re.compile(f"[^{special}{markers.first_chars}]++")

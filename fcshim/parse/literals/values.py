@@ -39,7 +39,7 @@ from fcshim.parse.literals.call import (
     tokens_to_key,
 )
 from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
-from fcshim.parse.literals.python_quotes import StringContext
+from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 from fcshim.parse.markers import compile_end_markers
@@ -111,6 +111,38 @@ class Word:
         return word
 
 
+class OpenBrackets(OuterBrackets):
+    """The open brackets of a call, as far as all of them were written."""
+
+    def __init__(self, brackets: list[OpenBracket], call: LiteralCall) -> None:
+        self._brackets = brackets
+        self._call = call
+
+    def fast_end(self, closers: str) -> str:
+        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
+        brackets = self._brackets
+        at = len(brackets) - len(closers) - 1
+        closes = at >= 0 and brackets[-1].closing_brackets.startswith(closers)
+        return fast_end_in(brackets[at]) if closes and self._call.has_written(len(brackets)) else ""
+
+    def admits_key(self, closers: str, key: str) -> bool:
+        """Return whether the bracket that stays open admits this key next."""
+        return self._call.admits_key(len(self._brackets) - len(closers) - 1, key)
+
+    def admits_object_with(self, closers: str, key: str) -> bool:
+        """Return whether the array that stays open admits an object with this key."""
+        return self._call.admits_object_with(len(self._brackets) - len(closers) - 1, key)
+
+
+def fast_end_in(bracket: OpenBracket) -> str:
+    """Return the group of the fast pattern that ends a string in this bracket."""
+    if bracket.kind is ARGUMENTS:
+        return "argument"
+    if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
+        return "item"
+    return "key" if not bracket.expects_key and bracket.kind is DICT else ""
+
+
 class LiteralValues(ABC):
     """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
 
@@ -129,6 +161,7 @@ class LiteralValues(ABC):
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         self.brackets: list[OpenBracket] = []
         """The open brackets; empty outside a call."""
+        self._outer_brackets = OpenBrackets(self.brackets, call)
         self.string: QuotedString | None = None
         """The open string."""
         self._call = call
@@ -161,6 +194,7 @@ class LiteralValues(ABC):
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         self.brackets = [OpenBracket(ARGUMENTS, closer, enclosing)]
+        self._outer_brackets = OpenBrackets(self.brackets, self._call)
         self.string = self._argument_name = None
         names = self._call.parameter_names
         self._names = frozenset(names) if names else None
@@ -214,22 +248,15 @@ class LiteralValues(ABC):
         found = self._contexts.get(key)
         if found is None:
             found = self._contexts[key] = StringContext(
-                self._fast_end(bracket),
+                fast_end_in(bracket),
                 self._names,
                 self._seen_names,
                 self._make_escaper,
                 may_be_key=bracket.expects_key,
                 escaped=self.quotes_escaped,
+                outer=self._outer_brackets,
             )
         return found
-
-    def _fast_end(self, bracket: OpenBracket) -> str:
-        """Return the group of the fast pattern that ends a string in this bracket."""
-        if bracket.kind is ARGUMENTS:
-            return "argument"
-        if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
-            return "item"
-        return "key" if not bracket.expects_key and bracket.kind is DICT else ""
 
     @property
     def depth(self) -> int:

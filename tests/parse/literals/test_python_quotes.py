@@ -6,6 +6,8 @@ from fcshim.parse.arguments.scopes import ANYTHING, Scope
 from fcshim.parse.literals.literal_quotes import CallListMembers, LiteralQuoteEscaper
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.stream import StreamParser
+from tests.steps import steps
 
 MARKER = compile_end_markers(("<|end|>",))
 
@@ -56,3 +58,23 @@ def test_a_longer_text_does_not_change_the_answer(text: str) -> None:
 
     assert len(answers) <= 1
     assert found == sorted(found, key=lambda answer: answer is not None)
+
+
+ROWS = "<|tool_call_start|>[f(a=[{}])]<|tool_call_end|>"
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "array"}}}}}]
+
+
+def _work(row: str) -> float:
+    text = ROWS.format(", ".join([row] * 100))
+
+    def feed() -> None:
+        parser = StreamParser("lfm2", TOOLS)
+        for at in range(0, len(text), 4):
+            parser.feed(text[at : at + 4])
+
+    feed()  # compiles what is compiled once
+    return steps(feed) / len(text)
+
+
+def test_a_string_before_closing_brackets_costs_about_what_numbers_cost() -> None:
+    assert _work("{'k': ['x', 'y'], 'm': {'n': 'z'}}") < 2 * _work("{'k': [111, 222], 'm': {'n': 333}}")
