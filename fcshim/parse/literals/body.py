@@ -43,6 +43,7 @@ from fcshim.parse.sink import CallSink
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
+_READING_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError)
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 _ARGUMENT = re.compile(r"[\s,]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
@@ -78,20 +79,35 @@ class LiteralBody(BodyReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        progress = self._progress
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
+        progress = self._progress
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
             return pos
         progress.status = READING
         progress.wait = False
-        if self._escaped_text:
-            self._read_escaped_text()
-            if progress.status is not READING or self._escaped_text:
-                return pos
-        return self._read(text, pos)
+        if self._state is not None or self._escaped_text:
+            return self._read_around(text, pos)
+        # Fast path: in the arguments only their reader's states follow each other.
+        values, size = self._values, len(text)
+        try:
+            while pos < size:
+                pos = values.read_next(text, pos)
+                if progress.wait or progress.status is not READING:
+                    break
+        except _READING_ERRORS as error:
+            pos = self._recover(error)
+            return self._end_piece(pos) if progress.wait or progress.status is not READING else self._read(text, pos)
+        call = self._call
+        if call.has_unsent:
+            call.flush()
+        self.in_content = call.in_content
+        status = self.status = progress.status
+        if status is not READING and not values.brackets:
+            self._leave_call(pos)
+        return pos
 
     def is_unfinished(self, _unread: str) -> bool:
         """Return whether a call is unfinished."""
@@ -101,29 +117,45 @@ class LiteralBody(BodyReader):
         """Return whether a call begins with this start marker, which ends at `pos`."""
         return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
+    def _read_around(self, text: str, pos: int) -> int:
+        """Read what is not plain arguments: text around a call, and text that was escaped."""
+        if self._escaped_text:
+            self._read_escaped_text()
+            if self._progress.status is not READING or self._escaped_text:
+                return pos
+        return self._read(text, pos)
+
     def _read(self, text: str, pos: int) -> int:
-        progress, call, trailer, values = self._progress, self._call, self._trailer, self._values
-        trailer.start = pos
-        size = len(text)
-        while pos < size:
+        progress, values = self._progress, self._values
+        self._trailer.start = pos
+        while pos < len(text):
             try:
                 pos = (self._state or values.read_next)(text, pos)
-            except PartialMarkerError as error:
-                progress.wait, pos = True, error.pos
-            except DoubtfulQuoteError as error:
-                self._state, pos = self._hold, error.pos
-            except LiteralError as error:
-                self._fail(error)
-                pos = error.pos
+            except _READING_ERRORS as error:
+                pos = self._recover(error)
             if progress.wait or progress.status is not READING:
                 break
-        if trailer.collecting:
-            trailer.collect(text, pos)
-        if call.has_unsent:
-            call.flush()
-        self.in_content = call.in_content
-        status = self.status = progress.status
-        if status is not READING and self._in_call and not values.brackets:
+        if self._trailer.collecting:
+            self._trailer.collect(text, pos)
+        return self._end_piece(pos)
+
+    def _recover(self, error: LiteralError | PartialMarkerError | DoubtfulQuoteError) -> int:
+        """Act on what a state raised; return the position at which to continue."""
+        if isinstance(error, LiteralError):
+            self._fail(error)
+        elif isinstance(error, DoubtfulQuoteError):
+            self._state = self._hold
+        else:
+            self._progress.wait = True
+        return error.pos
+
+    def _end_piece(self, pos: int) -> int:
+        """Send what was written, publish the status, and leave a call that ended at `pos`."""
+        if self._call.has_unsent:
+            self._call.flush()
+        self.in_content = self._call.in_content
+        self.status = self._progress.status
+        if self.status is not READING and self._in_call and not self._values.brackets:
             self._leave_call(pos)
         return pos
 

@@ -12,9 +12,11 @@ Rule: a Python literal has its Python value; every tolerance beyond Python is na
 import re
 
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
-from fcshim.parse.literals.call import ATOM, KEY
+from fcshim.parse.literals.call import ATOM, BEGIN, CONTENT, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
@@ -41,6 +43,10 @@ class PythonValues(LiteralValues):
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
     _fast_literals = _LITERALS
 
+    def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
+        super().__init__(call, dialect, limits)
+        self._plain_syntaxes = {quote: python_string_syntax("", quote, self._end_markers) for quote in "\"'"}
+
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)
@@ -50,7 +56,7 @@ class PythonValues(LiteralValues):
 
     def skip_space(self, text: str, pos: int) -> int:
         """Skip white space and comments; an end marker, too, ends a comment."""
-        if text[pos] > "#" and not self._in_comment:
+        if not self._in_comment and ((char := text[pos]) > "#" or char == '"'):
             return pos
         while True:
             if self._in_comment:
@@ -89,7 +95,8 @@ class PythonValues(LiteralValues):
         """Read the start of a value, a key or an argument."""
         char = text[pos]
         if char in "\"'":
-            return self._open_string(text, pos, "")
+            plain = pos + 1 < len(text) and text[pos + 1] != char
+            return self._open_plain_string(char, pos) if plain else self._open_string(text, pos, "")
         if char in "[(":
             return self._open_bracket(ARRAY if char == "[" else PAREN, "]" if char == "[" else ")", pos)
         if char == "{":
@@ -206,6 +213,18 @@ class PythonValues(LiteralValues):
 
     # Strings.
 
+    def _open_plain_string(self, quote: str, pos: int) -> int:
+        """Begin a string with one quote and no prefix."""
+        bracket = self.brackets[-1]
+        string = PythonString(self._plain_syntaxes[quote], self._string_context(bracket), self._limits)
+        if bracket.kind is not ARRAY:
+            self._put_item_start(pos)
+        self._put(BEGIN, '"')
+        self.string = string
+        self._call.in_content = False
+        self.read_next = self._in_string
+        return pos + 1
+
     def _open_string(self, text: str, pos: int, prefix: str) -> int:
         """Begin a string with one quote or three."""
         string, end = self._make_string(text, pos, prefix)
@@ -245,6 +264,40 @@ class PythonValues(LiteralValues):
         bracket = self.brackets[-1]
         syntax = python_string_syntax(prefix, quotes, self._end_markers)
         return PythonString(syntax, self._string_context(bracket), self._limits)
+
+    def _in_string(self, text: str, pos: int) -> int:
+        """Read plain content, and the quote after it where a fast pattern says whether that ends the string."""
+        string, call = self.string, self._call
+        assert isinstance(string, PythonString)
+        if string.doubtful or not string.streams:
+            return super()._in_string(text, pos)
+        found = string.syntax.match_run(text, pos)
+        assert found is not None
+        end, group = found.end(1), found.lastgroup
+        if end > pos:
+            if call.in_content:
+                call.send_content(found[1])
+            else:
+                self._put(CONTENT, found[1])
+        if group == "run":
+            if end < len(text):
+                return super()._in_string(text, end)
+            call.in_content = call.in_content or call.streams_string
+        elif group != "partial" and string.context.ends_fast(found):
+            return self._end_fast(string, end)
+        elif self._progress.final or not (group == "partial" or string.context.may_be_next_key(found)):
+            return super()._in_string(text, end)
+        else:
+            self._progress.wait = True
+        return end
+
+    def _end_fast(self, string: PythonString, pos: int) -> int:
+        """End the string at the quote at `pos`."""
+        call = self._call
+        call.in_content = False
+        if string.has_backslash:
+            call.escapes_doubtful = True
+        return super()._end_string("", pos + 1)
 
     def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":
