@@ -2,6 +2,7 @@
 
 import pytest
 
+from fcshim.events import ToolCallEnd
 from fcshim.parse.arguments.scopes import ANYTHING, Scope
 from fcshim.parse.literals.literal_quotes import CallListMembers, LiteralQuoteEscaper
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
@@ -78,3 +79,18 @@ def _work(row: str) -> float:
 
 def test_a_string_before_closing_brackets_costs_about_what_numbers_cost() -> None:
     assert _work("{'k': ['x', 'y'], 'm': {'n': 'z'}}") < 2 * _work("{'k': [111, 222], 'm': {'n': 333}}")
+
+
+def test_an_object_whose_key_the_schema_does_not_list_is_judged_with_its_key() -> None:
+    """Before the key is known, the quote after `k` seems to end its string."""
+    items = {"type": "object", "properties": {"k": {}, "m": {}}}
+    parameters = {"properties": {"r": {"type": "array", "items": items}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+    text = """<|tool_call_start|>[f(r=[[{'m': '], k'}], {'z': [['], k'], {'k': 'it's'}]}])]<|tool_call_end|>"""
+    read = set()
+    for size in (1, 2, 1000):
+        parser = StreamParser("lfm2", tools, new_id=lambda: "id")
+        events = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
+        read.add(repr([event for event in events + parser.close() if isinstance(event, ToolCallEnd)]))
+
+    assert len(read) == 1
