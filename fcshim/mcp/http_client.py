@@ -4,6 +4,7 @@ Rule: a request that was never sent is distinguished from one that the server ma
 refused: a small one can decompress to gigabytes (CVE-2026-84382).
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -12,7 +13,8 @@ import httpx2
 from mcp.types import INTERNAL_ERROR
 
 from fcshim.events import JSON
-from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
+from fcshim.mcp.flood_limits import MAX_VALUES, RateLimit, ValueCounter
+from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT, TOO_MANY_VALUES
 
 UNREACHABLE = "fcshim: unreachable"
 """The data of errors that are made here, not by the server."""
@@ -20,6 +22,12 @@ _TIMEOUT = httpx2.Timeout(30.0, read=None)
 """Seconds to connect and write. Reading has no limit: a call has its own timeout, and a stream may be silent."""
 _SESSION_HEADER = "mcp-session-id"
 _UNCOMPRESSED = ("", "identity")
+_LINE_RATE = (200_000, 5_000)
+"""Lines of an event stream that are read at once, then each second: an endless row of comments takes the SDK's time."""
+_PIECE_SIZE = 4_096
+_BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
+"""What ends an event."""
+_MAX_BLANK_LINE = 3
 
 
 class SendStatus:
@@ -98,8 +106,9 @@ class McpHttpClient(httpx2.AsyncClient):
             return _error_response(request, "the answer is packed, which was not asked for")
         if response.status_code == 404 and _SESSION_HEADER in request.headers:
             self._on_session_lost()  # reconnect; hosts that ignore this 404 stay disconnected (claude-code #94273)
-        if not response.is_stream_consumed and not _is_event_stream(response):
-            response.stream = _SizeLimitedStream(response.stream)
+        if not response.is_stream_consumed:
+            limited = _LimitedEventStream if _is_event_stream(response) else _SizeLimitedStream
+            response.stream = limited(response.stream)
         return response
 
 
@@ -112,18 +121,46 @@ class _SizeLimitedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
+        values = ValueCounter()
         async for data in self._stream:
             size += len(data)
             if size > DEFAULT_LINE_LIMIT:
                 raise httpx2.StreamError(f"the answer is longer than {DEFAULT_LINE_LIMIT} bytes")
+            if values.feed(data) > MAX_VALUES:
+                raise httpx2.StreamError(f"the answer is {TOO_MANY_VALUES}")
             yield data
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
+class _LimitedEventStream(_SizeLimitedStream):
+    """An event stream, which may last for days: what is limited is the values of each event, and the lines in a time.
+
+    The SDK limits the bytes of an event.
+    """
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        lines, values, before = RateLimit(*_LINE_RATE), ValueCounter(), b""
+        async for data in self._stream:
+            for piece in _pieces(data):
+                await asyncio.sleep(lines.delay(piece.count(b"\n"), asyncio.get_running_loop().time()))
+                end = max((before + piece).rfind(blank) + len(blank) for blank in _BLANK_LINES) - len(before)
+                if end > 0:
+                    values = ValueCounter()
+                if values.feed(piece[max(end, 0) :]) > MAX_VALUES:
+                    raise httpx2.StreamError(f"the answer is {TOO_MANY_VALUES}")
+                before = piece[-_MAX_BLANK_LINE + 1 :]
+                yield piece
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of some kilobytes at a time, so that other tasks run between them."""
+    for start in range(0, len(data), _PIECE_SIZE):
+        yield data[start : start + _PIECE_SIZE]
+
+
 def _is_event_stream(response: httpx2.Response) -> bool:
-    """Return whether the body is an event stream: the SDK limits each event, and their number has no limit."""
     return bool(response.headers.get("content-type", "").lower().startswith("text/event-stream"))
 
 

@@ -1,9 +1,12 @@
 """Splits bytes into lines: the framing of MCP over standard output.
 
-Rule: linear in the input; a line beyond the limit is discarded to its end, and reported by its first and last bytes.
+Rule: linear in the input; a line beyond a limit is discarded to its end, and reported by its first and last bytes.
+Blank lines are dropped.
 """
 
 import msgspec
+
+from fcshim.mcp.flood_limits import MAX_VALUES, ValueCounter
 
 DEFAULT_LINE_LIMIT = 16 * 2**20
 """Bytes of one message: enough for a screenshot (asyncio's 64 KiB are not), and an end for an endless line."""
@@ -11,11 +14,15 @@ _EXCERPT_BYTES = 256
 """Bytes kept of both ends of an oversized line: enough to find the `id` of the request that it answers."""
 
 
+TOO_MANY_VALUES = f"too large: it has more than {MAX_VALUES // 5} values"
+
+
 class OversizedLine(msgspec.Struct, frozen=True):
-    """The ends of a line that was too long."""
+    """The ends of a line that was too long, or holds too many values; `reason` says which."""
 
     head: bytes
     tail: bytes
+    reason: str
 
 
 class BoundedLineSplitter:
@@ -25,31 +32,34 @@ class BoundedLineSplitter:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._oversized: tuple[bytes, bytes] | None = None
+        self._oversized: OversizedLine | None = None
+        self._values = ValueCounter()
 
     def feed(self, data: bytes) -> list[bytes | OversizedLine]:
         """Take more bytes; return the lines that they complete, without line feeds."""
         *whole, rest = data.split(b"\n")
-        lines = [self._finish_line(piece) for piece in whole]
+        lines = [self._finish_line(piece) for piece in whole if piece or self._size]
         self._buffer(rest)
         return lines
 
     def _finish_line(self, piece: bytes) -> bytes | OversizedLine:
         self._buffer(piece)
-        if self._oversized is not None:
-            line: bytes | OversizedLine = OversizedLine(*self._oversized)
-        else:
-            line = b"".join(self._parts)
-        self._parts, self._size, self._oversized = [], 0, None
+        line = self._oversized or b"".join(self._parts)
+        self._parts, self._size, self._oversized, self._values = [], 0, None, ValueCounter()
         return line
 
     def _buffer(self, piece: bytes) -> None:
         if self._oversized is not None:
-            head, tail = self._oversized
-            self._oversized = head, (tail + piece[-_EXCERPT_BYTES:])[-_EXCERPT_BYTES:]
+            tail = (self._oversized.tail + piece[-_EXCERPT_BYTES:])[-_EXCERPT_BYTES:]
+            self._oversized = msgspec.structs.replace(self._oversized, tail=tail)
             return
         self._parts.append(piece)
         self._size += len(piece)
         if self._size > self._limit:
-            text = b"".join(self._parts)
-            self._parts, self._oversized = [], (text[:_EXCERPT_BYTES], text[-_EXCERPT_BYTES:])
+            self._discard(f"longer than {self._limit} bytes")
+        elif self._values.feed(piece) > MAX_VALUES:
+            self._discard(TOO_MANY_VALUES)
+
+    def _discard(self, reason: str) -> None:
+        text = b"".join(self._parts)
+        self._parts, self._oversized = [], OversizedLine(text[:_EXCERPT_BYTES], text[-_EXCERPT_BYTES:], reason)

@@ -5,15 +5,17 @@ not executed, so that it can be sent again.
 """
 
 import contextlib
+import logging
 import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import msgspec
 from mcp import MCPError, StdioServerParameters
@@ -21,13 +23,15 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCResponse
+from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.mcp.definitions import repair_tool_list
+from fcshim.mcp.flood_limits import RateLimit
 from fcshim.mcp.http_client import McpHttpClient, PostOutcomes, SendStatus
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
+from fcshim.mcp.server_secrets import mask_message, secrets_mask
 from fcshim.mcp.settings import (
     HttpTransport,
     InProcessTransport,
@@ -46,9 +50,15 @@ if TYPE_CHECKING:
 
     from fcshim.mcp.logins import OAuthLogins
 
+logger = logging.getLogger(__name__)
+
 _NPX_ARGS = ("--yes", "--")
 _NO_POST = (400, 404, 405, 406, 415, 501)
 """Statuses after which MCP says to try the older transport."""
+_MAX_ITEMS = 2_000
+"""Entries of a list in an answer, such as blocks of content: the SDK takes up to 0.02 ms to validate one."""
+_RATES = {True: (10_000, 1_000), False: (1_000, 200)}
+"""Answers (`True`) and other messages that are handled at once, then each second."""
 _STDERR_EXCERPT = 500
 """Characters of a program's standard error in a message: the last lines of a traceback."""
 
@@ -78,6 +88,9 @@ class Link:
         self._not_sent_token = secrets.token_hex(8)
         self._session_lost = False
         self._process: ServerProcess | None = None
+        self._rates = {answers: RateLimit(*rate) for answers, rate in _RATES.items()}
+        self._warned = False
+        self._mask = secrets_mask(server)
 
     @property
     def target(self) -> JSON:
@@ -112,10 +125,11 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def _open_streams(self) -> AsyncIterator["TransportStreams"]:
+        _silence_sdk()
         async with self._open_transport() as (read, write):
             self.opened = True
             self._on_open()
-            yield _ObservedStream(read, self._repair, self.lost.set), write
+            yield _ObservedStream(read, self._admit, self.lost.set), write
 
     def _open_transport(self) -> "Transport":
         match self._transport_config:
@@ -183,11 +197,26 @@ class Link:
             return None
         return logins.auth(self._server, self._transport_config.url)
 
-    def _repair(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
-        """Repair a list of tools that the SDK would reject as a whole."""
-        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+    async def _admit(self, item: SessionMessage | Exception) -> SessionMessage | Exception | None:
+        """Return a message without credentials, with a list of tools that the SDK accepts; None drops it."""
+        if not isinstance(item, SessionMessage):
+            return item
+        if not self._is_within_rate(item):
+            return None
+        if isinstance(item.message, JSONRPCResponse):
+            item = _without_long_lists(item.message)
+        if isinstance(item.message, JSONRPCResponse):
             repair_tool_list(item.message.result, self.left_out)
+        await mask_message(item.message, self._mask)
         return item
+
+    def _is_within_rate(self, item: SessionMessage) -> bool:
+        is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
+        admitted = self._rates[is_answer].admits(anyio.current_time())
+        if not admitted and not self._warned:
+            self._warned = True
+            logger.warning("%s: it sends too many messages; some are dropped", self._server.name)
+        return admitted
 
     def _on_session_lost(self) -> None:
         self._session_lost = True
@@ -198,6 +227,22 @@ def _with_sse(transport: ServerTransport) -> ServerTransport:
     return msgspec.structs.replace(transport, sse=True) if isinstance(transport, HttpTransport) else transport
 
 
+def _silence_sdk() -> None:
+    """Keep the SDK from logging each message that it cannot read, with its text; the call's error says it once."""
+    for name in ("mcp.client.streamable_http", "mcp.client.sse"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _without_long_lists(answer: JSONRPCResponse) -> SessionMessage:
+    """Return an answer, or the error that one of its lists is too long."""
+    for name, value in answer.result.items():
+        if isinstance(value, list) and len(value) > _MAX_ITEMS:
+            message = f"the answer has {len(value)} entries in {name[:50]!r}; at most {_MAX_ITEMS} are read"
+            error = ErrorData(code=INTERNAL_ERROR, message=message)
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=answer.id, error=error))
+    return SessionMessage(answer)
+
+
 def _status_text(status: int) -> str:
     if status in (401, 403):
         return f"it answered {status}: it needs a login (fcshim tools login) or a key in its headers"
@@ -205,16 +250,16 @@ def _status_text(status: int) -> str:
 
 
 class _ObservedStream:
-    """A stream of messages that are repaired; it reports its end."""
+    """A stream of the messages that `admit` returns; it reports its end."""
 
     def __init__(
         self,
         stream: "ReadStream[SessionMessage | Exception]",
-        repair: Callable[[SessionMessage | Exception], SessionMessage | Exception],
+        admit: Callable[[SessionMessage | Exception], Awaitable[SessionMessage | Exception | None]],
         on_end: Callable[[], None],
     ) -> None:
         self._stream = stream
-        self._repair = repair
+        self._admit = admit
         self._on_end = on_end
 
     @property
@@ -224,10 +269,14 @@ class _ObservedStream:
 
     async def receive(self) -> SessionMessage | Exception:
         try:
-            return self._repair(await self._stream.receive())
+            item = None
+            while item is None:
+                item = await self._admit(await self._stream.receive())
+                await anyio.lowlevel.checkpoint()  # a flood that is dropped must not keep other tasks from running
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._on_end()
             raise
+        return item
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -237,10 +286,9 @@ class _ObservedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return self._repair(await self._stream.__anext__())
-        except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._on_end()
-            raise
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()

@@ -19,6 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
+from fcshim.mcp.flood_limits import RateLimit
 from fcshim.mcp.line_splitter import BoundedLineSplitter, OversizedLine
 from fcshim.tools.child_process import ChildProcess, start_child
 from fcshim.tools.process_guard import ProcessGuard, end_group, mark_environment
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 GRACE = 3.0
 """Seconds for a server to end: two thirds after its input closed, one third after SIGTERM."""
-_READ_SIZE = 256 * 1024
+_READ_SIZE = 64 * 1024
+_LINE_RATE = (200_000, 20_000)
+"""Lines that are read at once, then each second: a server that only writes log lines must not fill the event loop."""
 _PASSED_ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 """Variables that a program gets besides the SDK's. No more: the rest of our environment holds secrets."""
 _STDERR_LIMIT = 2_000
@@ -128,10 +131,13 @@ async def _start_process(
 async def _read_stdout(
     process: ServerProcess, incoming: "MemoryObjectSendStream[SessionMessage | Exception]", line_limit: int
 ) -> None:
+    lines = RateLimit(*_LINE_RATE)
     async with incoming:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             async for line in _output_lines(process, line_limit):
-                message = _parse_line(line, line_limit)
+                message = _parse_line(line)
+                # Even if all these lines were read at once, the event loop's other tasks run between them.
+                await asyncio.sleep(lines.delay(1, asyncio.get_running_loop().time()))
                 if message is not None:
                     await incoming.send(message)
 
@@ -145,10 +151,10 @@ async def _output_lines(process: ServerProcess, line_limit: int) -> AsyncIterato
             yield line
 
 
-def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
+def _parse_line(line: bytes | OversizedLine) -> SessionMessage | None:
     """Parse a line; return None if it is not a message, such as the output of a stray `print`."""
     if isinstance(line, OversizedLine):
-        return _answer_error(line.head, line.tail, f"the answer is longer than {limit} bytes")
+        return _answer_error(line.head, line.tail, f"the answer is {line.reason}")
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)) if line.strip() else None
     except ValueError:

@@ -5,6 +5,7 @@ of a result is lost: text, images and audio keep their types, any other content 
 """
 
 import fnmatch
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,11 +20,12 @@ from fcshim.events import JSON
 from fcshim.mcp.connection import Connection
 from fcshim.mcp.content import to_parts
 from fcshim.mcp.definitions import define_tool
-from fcshim.mcp.server_secrets import mask_result
 from fcshim.messages import Content, MediaPart, Part, TextPart, Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.result import ToolResult, failed
 
+_MAX_COMPARED = 1_000_000
+"""Characters of a text that is compared with the structured content: reading more takes too long for other streams."""
 _NO_MESSAGE = "The tool failed and did not say why."
 
 
@@ -39,7 +41,7 @@ def to_tool_result(result: CallToolResult) -> ToolResult:
 
 def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
     """Return whether the text repeats the value, as MCP asks of servers: twice would waste the model's context."""
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    texts = _texts(parts)
     return any(_text_equals(text, value) for text in (*texts, "\n".join(texts)))
 
 
@@ -48,6 +50,8 @@ def _text_equals(text: str, value: JSON) -> bool:
     unwrapped = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
     if text == unwrapped:
         return True
+    if len(text) > _MAX_COMPARED:
+        return False
     try:
         return json.loads(text) in (value, unwrapped)
     except (ValueError, RecursionError):
@@ -60,12 +64,16 @@ def _json(value: JSON) -> str:
 
 def _join_texts(parts: Iterable[Part]) -> Content:
     joined: list[Part] = []
-    for part in parts:
-        if isinstance(part, TextPart) and joined and isinstance(joined[-1], TextPart):
-            joined[-1] = TextPart(f"{joined[-1].text}\n{part.text}")
+    for kind, group in itertools.groupby(parts, type):
+        if kind is TextPart:
+            joined.append(TextPart("\n".join(_texts(group))))
         else:
-            joined.append(part)
+            joined.extend(group)
     return tuple(joined)
+
+
+def _texts(parts: Iterable[Part]) -> list[str]:
+    return [part.text for part in parts if isinstance(part, TextPart)]
 
 
 def _hint_warnings(hints: ToolAnnotations | None) -> tuple[str, ...]:
@@ -124,9 +132,6 @@ class McpTool:
         return result
 
     async def _call_server(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
-        return mask_result(await self._request_call(arguments, context), self._connection.mask)
-
-    async def _request_call(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         try:
             return to_tool_result(await self._connection.call(self.name, arguments, report=context.report))
         except ToolError as error:

@@ -41,6 +41,27 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(manner):
     assert ConnectionState.READY is status.state
 
 
+@pytest.mark.parametrize(
+    ("manner", "said"),
+    [("many-values", "it has more than 40000 values"), ("many-blocks", "the answer has 2001 entries in 'content'")],
+)
+async def test_an_answer_that_takes_long_to_validate_fails_its_call_alone(manner, said):
+    result, _, status = await outcome(manner)
+
+    assert result.is_error
+    assert said in result.text
+    assert ConnectionState.READY is status.state
+
+
+async def test_of_a_flood_of_notifications_the_excess_is_dropped(caplog):
+    result, after, status = await outcome("flood")
+
+    assert not result.is_error
+    assert not after.is_error
+    assert ConnectionState.READY is status.state
+    assert 1 == caplog.text.count("it sends too many messages")
+
+
 async def test_an_answer_that_is_nested_too_deeply_fails_its_call_alone():
     result, _, status = await outcome("deep-line")
 

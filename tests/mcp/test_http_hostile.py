@@ -53,6 +53,17 @@ class MisbehavingServer:
         send(writer, 200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode())
 
     async def misbehave(self, writer, number):
+        many = {"content": [], "structuredContent": {"v": [1] * 250_000}}
+        many_values = json.dumps({"jsonrpc": "2.0", "id": number, "result": many}).encode()
+        bodies = {
+            "values": (many_values, "application/json"),
+            "values-in-event": (b"data: " + many_values + b"\n\n", "text/event-stream"),
+            "html": (b"<html>", "text/html"),
+        }
+        if self.manner in bodies:
+            body, kind = bodies[self.manner]
+            send(writer, 200, body, kind=kind)
+            return
         text = {"content": [{"type": "text", "text": "x" * 50}]}
         match self.manner:
             case "endless":
@@ -64,8 +75,6 @@ class MisbehavingServer:
             case "packed":
                 body = gzip.compress(json.dumps({"jsonrpc": "2.0", "id": number, "result": text}).encode())
                 send(writer, 200, body, "Content-Encoding: gzip\r\n")
-            case "html":
-                send(writer, 200, b"<html>", "", "text/html")
             case "broken":
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
             case "reset":
@@ -100,6 +109,8 @@ async def bad(manner):
     ("manner", "said"),
     [
         ("endless", "longer than 16777216 bytes"),
+        ("values", "it has more than 40000 values"),
+        ("values-in-event", "was lost during the call"),
         ("packed", "the answer is packed"),
         ("html", "Unexpected content type"),
         ("broken", ""),

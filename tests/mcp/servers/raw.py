@@ -12,7 +12,12 @@ import time
 from pathlib import Path
 
 MANNER = sys.argv[1] if len(sys.argv) > 1 else "good"
-TOOL = {"name": "work", "description": "Work.", "inputSchema": {"type": "object", "properties": {}}}
+TOKEN = os.environ.get("TOKEN")
+TOOL = {
+    "name": "work",
+    "description": f"Uses {TOKEN}." if MANNER == "tells-tool" else "Work.",
+    "inputSchema": {"type": "object", "properties": {}},
+}
 
 
 def write(**message) -> None:
@@ -67,7 +72,7 @@ def call(request: dict) -> None:
     number, said = request["id"], text(str(os.getpid()))
     if MANNER in SPEECHES:
         SPEECHES[MANNER](number)
-    if MANNER in ("never", "long-line", "too-long-line", "too-long-tail", "deep-line"):
+    if MANNER in ("never", "long-line", "too-long-line", "too-long-tail", "deep-line", "many-values", "many-blocks"):
         return
     answers = {
         "not-a-result": {"result": {"content": 5}},
@@ -97,8 +102,20 @@ SPEECHES = {
     "deep-line": lambda number: say(
         f'{{"id": 1, "level": "info"}}\n{{"jsonrpc": "2.0", "id": {number}, "result": {"[" * 20_000}{"]" * 20_000}}}\n'
     ),
+    "many-values": lambda number: write(id=number, result={"content": [], "structuredContent": {"v": [1] * 250_000}}),
+    "many-blocks": lambda number: write(id=number, result={"content": [{"type": "text", "text": ""}] * 2_001}),
+    "flood": lambda _: say('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n' * 5_000),
     "endless-line": lambda _: say("x" * 40_000_000),
     "noisy": lambda _: sys.stderr.write("noise\n" * 200_000),
+}
+
+
+OFFERS = {
+    "resources/list": {"resources": [{"uri": "a://b", "name": "b", "description": f"of {TOKEN}"}]},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": [{"uri": "a://b", "text": f"{TOKEN}: fine"}]},
+    "prompts/list": {"prompts": [{"name": "p", "description": TOKEN}]},
+    "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": f"use {TOKEN}"}}]},
 }
 
 
@@ -106,12 +123,16 @@ def answer(request: dict) -> None:
     """Answer a request; notifications get no answer."""
     if "id" not in request:
         return
+    if MANNER == "tells-resource" and request["method"] in OFFERS:
+        write(id=request["id"], result=OFFERS[request["method"]])
+        return
     match request["method"]:
         case "initialize" | "server/discover" if MANNER == "tells-end":
             sys.exit(f"no such account: {os.environ.get('TOKEN')}")
         case "initialize":
             version, info = request["params"]["protocolVersion"], {"name": "raw", "version": "1"}
-            able = {"tools": {}, "resources": {}} if MANNER == "silent-resources" else {"tools": {}}
+            kinds = {"silent-resources": ["resources"], "tells-resource": ["resources", "prompts"]}.get(MANNER, [])
+            able = {kind: {} for kind in ["tools", *kinds]}
             result = {"protocolVersion": version, "capabilities": able, "serverInfo": info}
             write(id=request["id"], result=result)
         case "tools/list":
