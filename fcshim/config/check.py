@@ -3,6 +3,7 @@
 Rule: every setting is loaded alone, by the code that loads the file, so that both always agree.
 """
 
+import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,9 @@ from fcshim.config.values import Config
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 
+_MAX_MISTAKES = 100
+_MAX_LOCATED = 50_000
+"""Characters of a file whose mistakes get their line: finding it is quadratic."""
 _Key = tuple[str, ...]
 """The keys from the document's root to a setting."""
 
@@ -27,11 +31,12 @@ def check_file(file: Path, env: Mapping[str, str]) -> list[str]:
         document = parse_toml(text, file)
     except ConfigError as error:
         return [error.message]
-    mistakes = [(key, message) for key, part in _parts(document) if (message := _mistake(key, part, env))]
+    found = ((key, _mistake(key, part, env)) for key, part in _parts(document))
+    mistakes = list(itertools.islice(((key, message) for key, message in found if message), _MAX_MISTAKES))
     if not mistakes:
         message = _mistake((), document, env)
         return [f"{file}: {message}"] if message else []
-    lines = _lines(text)
+    lines = _lines(text) if len(text) <= _MAX_LOCATED else {}
     return [f"{file}:{lines.get(key, 1)}: {message}" for key, message in mistakes]
 
 

@@ -36,6 +36,10 @@ _OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY", "FCSHIM_SEARCH_KEY"})
 _OF_ONE_UPSTREAM = frozenset({"upstream", "upstream_api", "upstream_key"})
 """Settings that each section of several upstreams has for itself."""
 
+_MAX_FILE = 2**20
+"""Bytes of a file; a section for each of hundreds of models takes some ten thousand."""
+_MAX_BITS = 64
+
 logger = logging.getLogger("fcshim.config")
 
 FlagValue: TypeAlias = str | bool | list[str]
@@ -94,7 +98,11 @@ def _merge(values: dict[str, JSON], later: dict[str, JSON]) -> dict[str, JSON]:
 def read_file(file: Path) -> str:
     """Read a TOML file. Raises `ConfigError`."""
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_FILE + 1)
+        if len(data) > _MAX_FILE:
+            raise ConfigError(f"{file}: expected at most {_MAX_FILE} bytes of TOML")
+        return data.decode()
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -104,9 +112,24 @@ def read_file(file: Path) -> str:
 def parse_toml(text: str, file: Path) -> dict[str, JSON]:
     """Parse the text of a file. Raises `ConfigError`."""
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError
         raise ConfigError(f"{file} is not TOML: {error}") from error
+    if _has_large_number(document):
+        raise ConfigError(f"{file} is not TOML: expected whole numbers of 64 bits")
+    return document
+
+
+def _has_large_number(value: JSON) -> bool:
+    """Return whether a whole number needs more than 64 bits; Python cannot even show one of thousands of digits."""
+    match value:
+        case int():
+            return value.bit_length() > _MAX_BITS
+        case dict():
+            return any(map(_has_large_number, value.values()))
+        case list():
+            return any(map(_has_large_number, value))
+    return False
 
 
 def _from_document(document: Mapping[str, JSON], where: str, env: Mapping[str, str]) -> dict[str, JSON]:

@@ -89,12 +89,23 @@ def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerCon
     if len(data) > _SIZE_LIMIT:
         raise ConfigError(f"{path}: larger than {_SIZE_LIMIT} bytes; expected a JSON file of MCP servers")
     try:
-        document = json.loads(data.decode("utf-8-sig"))  # editors on Windows may write a byte order mark
+        document = json.loads(
+            data.decode("utf-8-sig"), object_pairs_hook=_unique_members
+        )  # editors on Windows may write a byte order mark
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     return read_servers(document, env, str(path))
+
+
+def _unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Return the members of an object. Raises `ValueError` for a name that comes twice: one would be lost unseen."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position]))
+        raise ValueError(f"{twice[:100]!r} comes twice in one object")
+    return members
 
 
 def read_servers(document: JSON, env: Mapping[str, str], where: str = "mcpServers") -> tuple[McpServerConfig, ...]:

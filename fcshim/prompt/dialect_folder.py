@@ -72,7 +72,7 @@ def _load(folder: Path) -> Dialect:
         table = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise ConfigError(f"{path}: not TOML: {error}") from error
     body = _body(table, folder, path)
     own = {"name": folder.name, "summary": "", "open": "", "close": "", **table}

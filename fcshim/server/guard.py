@@ -20,6 +20,7 @@ _OPEN_PATHS = frozenset({"/health"})
 """Paths that need neither a key nor a known host name: orchestrators ask by address. They reveal nothing."""
 LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
 """Paths about the process, beside `/health`; on a loopback address they need no key either."""
+_FOREIGN_SITES = frozenset({b"cross-site", b"same-site"})
 _PROBED_METHODS = frozenset({"GET", "HEAD"})
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
@@ -52,6 +53,7 @@ class RequestGuard:
         self._check_address(connection)
         self._check_host(connection)
         self._check_origin(connection)
+        self._check_fetch_site(connection)
         self._check_upgrade(connection)
         self._check_content_type(connection)
 
@@ -128,6 +130,17 @@ class RequestGuard:
             raise RequestError(
                 f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"
             )
+
+    def _check_fetch_site(self, connection: ClientConnection) -> None:
+        """Reject what another site's page loads without an origin, as an image or a script.
+
+        The page cannot read it, but each load costs a request upstream or one of the inspector's streams. A link that
+        the user follows is served.
+        """
+        site, mode = connection.header(b"sec-fetch-site"), connection.header(b"sec-fetch-mode")
+        is_foreign = site in _FOREIGN_SITES and mode != b"navigate" and not connection.header(b"origin")
+        if is_foreign and connection.path not in _OPEN_PATHS:
+            raise RequestError("a page of another site may not load this", status=403, kind="forbidden")
 
     def _check_upgrade(self, connection: ClientConnection) -> None:
         """Reject WebSockets, whose clients cannot continue without them; other offers to upgrade are ignored."""

@@ -1,5 +1,7 @@
 """Finding all mistakes in a file of settings."""
 
+from pathlib import Path
+
 import pytest
 
 from fcshim.config import check_file
@@ -98,3 +100,32 @@ def test_secrets_are_not_shown(tmp_path):
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="cannot read"):
         check_file(tmp_path / "missing.toml", {})
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("number", ["9" * 5_000, "0x" + "f" * 50_000, str(2**64), "[1, {a = 0x" + "f" * 50_000 + "}]"])
+def test_a_number_beyond_64_bits_is_a_mistake(tmp_path, number):
+    (found,) = check_file(write(tmp_path, f"max_retries = {number}\n"), {})
+
+    assert "is not TOML: " in found
+
+
+@pytest.mark.security
+def test_a_file_without_end_is_an_error():
+    with pytest.raises(ConfigError) as caught:
+        check_file(Path("/dev/zero"), {})
+
+    assert "expected at most 1048576 bytes" in caught.value.message
+
+
+@pytest.mark.security
+def test_of_very_many_mistakes_the_first_hundred_are_listed(tmp_path):
+    file = write(tmp_path, "".join(f"a{number:05} = 1\n" for number in range(5_000)))
+
+    assert 100 == len(check_file(file, {}))
+
+
+def write(folder, text):
+    file = folder / "large.toml"
+    file.write_text(text)
+    return file

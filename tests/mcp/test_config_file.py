@@ -148,7 +148,13 @@ def test_a_server_must_be_an_object():
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [(b"{", r"servers.json:1:2: not JSON"), (b"\xff", "not JSON"), (b"[" * 100_000, "not JSON"), (b" " * 2**21, "lar")],
+    [
+        (b"{", r"servers.json:1:2: not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b" " * 2**21, "lar"),
+        (b'{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "'a' comes twice"),
+    ],
 )
 def test_a_file_that_is_not_json_is_named(tmp_path, data, expected):
     file = tmp_path / "servers.json"

@@ -52,6 +52,40 @@ async def test_a_foreign_host_or_origin_is_forbidden(headers):
     assert not upstream.requests
 
 
+@pytest.mark.parametrize("path", ["/v1/models", "/fcshim/models", "/fcshim/api/events", "/metrics"])
+async def test_a_page_of_another_site_cannot_load_anything_without_an_origin(path):
+    """An image needs no origin; sixteen of them would take all event streams of the inspector."""
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, inspect=True, metrics=True) as url,
+        http_client(url) as client,
+    ):
+        answers = [
+            await client.get(path, headers=foreign),
+            await client.get(path, headers={**foreign, "Sec-Fetch-Site": "same-site"}),
+        ]
+
+    assert [403, 403] == [answer.status_code for answer in answers]
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"},
+        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+        {},
+    ],
+)
+async def test_a_link_and_the_own_page_are_served(headers):
+    async with running_proxy("http://127.0.0.1:9", inspect=True) as url, http_client(url) as client:
+        answer = await client.get("/fcshim/", headers=headers)
+
+    assert 200 == answer.status_code
+
+
 async def test_a_request_without_a_host_is_forbidden():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         answer = await send_raw(url, b"GET /v1/models HTTP/1.0\r\n\r\n")
