@@ -16,6 +16,8 @@ from fcshim.parse.response_template.template import decode_template
 from fcshim.prompt.dialect_check import check_dialect
 
 FILE = "tokenizer_config.json"
+_MAX_FILE = 16 * 2**20
+"""Bytes of the file; with the tokens that some models list in it, it has more than 1 MB."""
 _KEY = "response_template"
 _OLD_KEY = "response_schema"
 
@@ -24,7 +26,11 @@ _OLD_KEY = "response_schema"
 def load_template_file(path: Path) -> Dialect:
     """Load the dialect of a file (cached). Raises `ConfigError` with the file."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE + 1)
+        if len(data) > _MAX_FILE:
+            raise ConfigError(f"{path}: expected at most {_MAX_FILE} bytes of JSON")
+        config = json.loads(data.decode())
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

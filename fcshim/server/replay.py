@@ -209,7 +209,9 @@ def resent_events(record: Record, url: str) -> list[Event]:
     import httpx  # noqa: PLC0415 - only where a request is sent
 
     recorded = record.request
-    codec = CODECS[recorded.api]
+    codec = CODECS.get(recorded.api)
+    if codec is None or not recorded.path.startswith("/"):
+        raise ConfigError(f"the record names no API and path of it: {recorded.api!r:.80}, {recorded.path!r:.80}")
     headers = {name: value for name, value in recorded.headers if name in _SENT_HEADERS}
     target = url.rstrip("/").removesuffix("/v1") + recorded.path
     try:
@@ -220,7 +222,7 @@ def resent_events(record: Record, url: str) -> list[Event]:
             headers=headers,
             timeout=_TIMEOUT,
         )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeEncodeError) as error:
         raise UpstreamError(f"{target}: {error}") from error
     if response.status_code != 200:
         raise codec.decode_error(response.status_code, {}, response.content)

@@ -53,6 +53,34 @@ def test_a_template_whose_calls_cannot_be_asked_for_is_rejected(tmp_path: Path, 
         find_dialect(str(write(tmp_path / name, TEMPLATES[name])))
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (CALL | {"open": [f"<{number}>" for number in range(101)]}, "fields.calls: open: expected at most 100 texts"),
+        (CALL | {"close": ["</call>"] * 101}, "fields.calls: close: expected at most 100 texts"),
+        ({"open_pattern": "a" * 10_001, "close": "b", "content": "json"}, "at most 10000 characters"),
+        (CALL | {"open": "<\ud800>"}, "surrogates not allowed"),
+    ],
+)
+def test_a_template_that_takes_long_or_is_not_text_is_rejected(tmp_path: Path, field: Any, said: str) -> None:
+    template = {"start_anchor": "x", "fields": {"calls": field}}
+    with pytest.raises(ConfigError) as caught:
+        load_dialect(write(tmp_path / "hostile", template))
+
+    assert said in caught.value.message
+
+
+@pytest.mark.security
+def test_a_file_without_end_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer_config.json"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(ConfigError) as caught:
+        load_dialect(tmp_path)
+
+    assert "expected at most 16777216 bytes" in caught.value.message
+
+
 @pytest.mark.parametrize("name", STREAMED)
 def test_json_streams_and_is_constrained(name: str) -> None:
     dialect = template_dialect(name, decode_template(TEMPLATES[name]))

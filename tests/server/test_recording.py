@@ -71,6 +71,21 @@ async def test_a_request_is_sent_again_to_another_server(tmp_path):
     assert [0, 1] == [same, changed]
 
 
+@pytest.mark.security
+async def test_a_hostile_record_reaches_only_the_server_that_is_named(tmp_path, capsys):
+    """`http://127.0.0.1:1` and `@host/` together name another host."""
+    file = await recorded(tmp_path, stream_texts("Hi."))
+    async with raw_upstream(stream_texts("Hi.")) as other:
+        lines = file.read_text().splitlines()
+        first = json.loads(lines[0]) | {"path": "@" + other.url.removeprefix("http://") + "/v1/chat/completions"}
+        file.write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n")
+        code = await asyncio.to_thread(main, ["replay", str(file), "--against", "http://127.0.0.1:1"])
+
+    assert 1 == code
+    assert not other.requests
+    assert "names no API and path" in capsys.readouterr().out
+
+
 async def test_the_command_notices_that_the_events_changed(tmp_path):
     file = await recorded(tmp_path, (CALL,))
     before, _, after = file.read_text().rpartition('\\"b\\": 2')

@@ -22,6 +22,9 @@ from fcshim.parse.response_template.pattern import (
 )
 
 ContentParser = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
+_MAX_TEXTS = 100
+_MAX_PATTERN = 10_000
+"""Characters of a regular expression: the time to read one grows with them; real ones have a hundred."""
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
 
 
@@ -69,8 +72,9 @@ class ResponseTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def decode_template(raw: JSON) -> ResponseTemplate:
     """Decode and check a template. Raises `ConfigError`."""
     try:
+        msgspec.json.encode(raw)
         template = msgspec.convert(raw, ResponseTemplate)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a surrogate pair is not text
         raise ConfigError(f"response_template: {error}") from error
     _check_literals("start_anchor", template.start_anchor, template.start_anchor_pattern)
     if template.start_anchor is None and template.start_anchor_pattern is None:
@@ -101,12 +105,16 @@ def _check_literals(location: str, literal: str | list[str] | None, pattern: str
     texts = [literal] if isinstance(literal, str) else literal
     if texts is not None and pattern is not None:
         raise ConfigError(f"response_template: {location}: expected a text or a pattern, not both")
+    if len(texts or ()) > _MAX_TEXTS:
+        raise ConfigError(f"response_template: {location}: expected at most {_MAX_TEXTS} texts")
     if texts is not None and not (texts and all(texts)):
         raise ConfigError(f"response_template: {location}: expected texts that are not empty")
 
 
 def read_pattern(name: str, text: str) -> PatternNode:
     """Parse a field's regular expression. Raises `ConfigError`."""
+    if len(text) > _MAX_PATTERN:
+        raise ConfigError(f"response_template: fields.{name}: expected a pattern of at most {_MAX_PATTERN} characters")
     try:
         node = parse_pattern(text)
         compile_pattern(node)
