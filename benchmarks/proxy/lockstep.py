@@ -6,9 +6,11 @@ callgrind, without those of the kernel; the time of memory accesses shows only i
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.proxy.load import encode_request
-from benchmarks.proxy.processes import cpu_seconds, free_port
+from benchmarks.proxy.processes import cpu_seconds
 from benchmarks.proxy.upstream import CALL, CALL_END, CALL_START, FILLER, HEAD, encode_event, http_chunk
 
 _SHORT, _LONG = 100, 1_000
@@ -72,12 +74,18 @@ class _LockStepUpstream(asyncio.Protocol):
 class LockStepProxies:
     """Several configurations of the proxy in one process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ports: Mapping[str, int], folder: Path) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        ports: Mapping[str, int],
+        folder: Path,
+        received: asyncio.Semaphore,
+    ) -> None:
         self._process = process
         self._ports = ports
         self._folder = folder
+        self._received = received
         self._dumps = 0
-        self.received = asyncio.Semaphore(0)
 
     async def count_instructions(self, name: str, kind: str) -> float:
         """Return the instructions for a chunk; callgrind must run."""
@@ -97,12 +105,12 @@ class LockStepProxies:
             await self._read_stream(name, kind, _LONG)
 
     async def wait_until_ready(self) -> None:
-        """Wait until every configuration listens. Raises `RuntimeError` if the process ends, `TimeoutError`."""
+        """Wait until every configuration serves. Raises `RuntimeError` if the process ends, `TimeoutError`."""
         async with asyncio.timeout(_MAX_WAIT):
             for port in self._ports.values():
-                while not await _listens(port):
+                while not await _serves(port):
                     if self._process.returncode is not None:
-                        raise RuntimeError(f"the proxies ended with code {self._process.returncode}: is a port in use?")
+                        raise RuntimeError(f"the proxies ended with code {self._process.returncode}")
                     await asyncio.sleep(0.2)
 
     async def _measure(self, name: str, kind: str, count: int) -> float:
@@ -140,7 +148,7 @@ class LockStepProxies:
                 text = text[stamps[-1].end() :] if stamps else text
                 found += len(stamps)
                 for _ in stamps:
-                    self.received.release()
+                    self._received.release()
         finally:
             writer.close()
 
@@ -150,20 +158,23 @@ async def lockstep_proxies(
     variants: Mapping[str, Mapping[str, str | bool]], *, counted: bool = False, hash_seed: int = 0
 ) -> AsyncIterator[LockStepProxies]:
     """Run `fcshim` once with several configurations, each on a port of its own; `counted`: under callgrind."""
-    upstream, ports = free_port(), {name: free_port() for name in variants}
-    common = {"upstream": f"http://127.0.0.1:{upstream}", "log_level": "error"}
-    flags = [{**common, "port": str(ports[name]), **each} for name, each in variants.items()]
-    with tempfile.TemporaryDirectory() as folder:
+    received = asyncio.Semaphore(0)
+    server = await asyncio.get_running_loop().create_server(lambda: _LockStepUpstream(received), "127.0.0.1", 0)
+    upstream = server.sockets[0].getsockname()[1]
+    flags = [{"upstream": f"http://127.0.0.1:{upstream}", "log_level": "error", **each} for each in variants.values()]
+    # The process inherits its listeners: between the choice of a free port and its use, another program may take it.
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in flags]
+        files = [listener.fileno() for listener in listeners]
         process = await asyncio.create_subprocess_exec(
-            *_command(flags, Path(folder), counted=counted),
+            *_command(flags, files, Path(folder), counted=counted),
             # An export may come at any time.
             env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "OTEL_BSP_SCHEDULE_DELAY": "3600000"},
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            pass_fds=files,
         )
-        proxies = LockStepProxies(process, ports, Path(folder))
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _LockStepUpstream(proxies.received), "127.0.0.1", upstream)
+        ports = {name: listener.getsockname()[1] for name, listener in zip(variants, listeners, strict=True)}
+        proxies = LockStepProxies(process, ports, Path(folder), received)
         try:
             await proxies.wait_until_ready()
             yield proxies
@@ -174,17 +185,20 @@ async def lockstep_proxies(
             await process.wait()
 
 
-def _command(flags: Sequence[Mapping[str, str | bool]], folder: Path, *, counted: bool) -> list[str]:
-    command = [sys.executable, "-m", "benchmarks.proxy.variants"]
+def _command(
+    flags: Sequence[Mapping[str, str | bool]], files: Sequence[int], folder: Path, *, counted: bool
+) -> list[str]:
+    command, settings = [sys.executable, "-m", "benchmarks.proxy.variants"], [json.dumps(flags), json.dumps(files)]
     if not counted:
-        return [*command, json.dumps(flags)]
+        return [*command, *settings]
     return [
         "valgrind",
+        "--quiet",
         "--tool=callgrind",
         f"--callgrind-out-file={folder}/callgrind",
         *command,
         "--still",
-        json.dumps(flags),
+        *settings,
     ]
 
 
@@ -194,10 +208,13 @@ def seconds_of_a_chunk(found: Sequence[tuple[float, float]]) -> float:
     return (long - short) / (_LONG - _SHORT)
 
 
-async def _listens(port: int) -> bool:
+async def _serves(port: int) -> bool:
+    """Return whether requests are answered: connections are accepted before."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
+        return b"200" in await asyncio.wait_for(reader.readline(), 5)
+    except (TimeoutError, OSError):
         return False
-    writer.close()
-    return True
+    finally:
+        writer.close()
