@@ -21,11 +21,11 @@ CHUNK_BYTES = 300
 
 
 _PIECES: dict[type[Event], tuple[str, str]] = {
-    Text: ("text", "__class__"),
+    Text: ("text", ""),
     Reasoning: ("text", "signature"),
     ToolCallChunk: ("tool_call_arguments_chunk", "tool_call_id"),
 }
-"""The content of a piece, and what the pieces of one whole have in common."""
+"""The content of a piece, and what the pieces of one whole have in common, if they need anything in common."""
 _NOTHING = Chunks(b"", ())
 
 
@@ -124,11 +124,17 @@ def _joined_pieces(events: Iterable[Event]) -> list[Event]:
             result += group
             continue
         content, whole = _PIECES[kind]
-        for _, pieces in itertools.groupby(group, operator.attrgetter(whole)):
-            run = list(pieces)
+        for run in _wholes(list(group), whole):
             joined = "".join(map(operator.attrgetter(content), run))
             result.append(msgspec.structs.replace(run[0], **{content: joined}))
     return result
+
+
+def _wholes(pieces: list[Event], whole: str) -> Iterable[list[Event]]:
+    """Split pieces where the value of the field `whole` changes; nearly always they belong to one."""
+    if not whole or len(set(map(operator.attrgetter(whole), pieces))) == 1:
+        return [pieces]
+    return [list(group) for _, group in itertools.groupby(pieces, operator.attrgetter(whole))]
 
 
 def _as_batch(events: Event | Batch) -> Batch:

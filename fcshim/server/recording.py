@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk
 from fcshim.server.kept_replies import KEPT_BYTES, ChunkLog, KeptReplies
 from fcshim.server.observation import Reads
 from fcshim.server.observed_request import ObservedAttempt, ObservedRequest
+from fcshim.server.reply_strings import reply_strings
 from fcshim.server.request_log import config_secrets
 
 logger = logging.getLogger("fcshim.server")
@@ -173,12 +174,18 @@ def _why_withheld(recording: Recording, mask: CredentialMask) -> str:
         return "the request has too many different credentials"
     if not mask.is_needed:
         return ""
-    seen = recording.seen
-    texts = [recording.relayed.data.decode("utf-8", "replace")]
-    texts += [attempt.exchange.reading.text for attempt in seen.attempts]
-    texts += [joined_text(log.first_choice()) for log in recording.replies]
-    repeats = seen.is_relayed or any(mask.mask_text(text) != text for text in texts)
+    try:
+        repeats = recording.seen.is_relayed or any(mask.mask_text(text) != text for text in _texts(recording))
+    except RecursionError:
+        return "the reply is nested too deep to be searched for credentials"
     return "the reply may repeat a credential of the request" if repeats else ""
+
+
+def _texts(recording: Recording) -> Iterator[str]:
+    """Yield what the replies say, without the borders of chunks. The events may have what the model wrote escaped."""
+    for log in recording.replies:
+        yield joined_text(log.first_choice())
+        yield from reply_strings(log.data)
 
 
 def joined_text(events: Iterable[Event]) -> str:

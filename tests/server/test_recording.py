@@ -10,7 +10,15 @@ from fcshim.cli.entry import main
 from fcshim.config import Secret
 from fcshim.server.replay import read_record, recorded_events, replayed_events, summary
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
-from tests.server.raw_upstream import fixed_reply, raw_upstream, stream_texts
+from tests.server.raw_upstream import (
+    ROLE,
+    end_chunks,
+    fixed_reply,
+    raw_upstream,
+    stream_chunks,
+    stream_texts,
+    text_chunk,
+)
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": NUMBERS}}]
@@ -147,6 +155,52 @@ async def test_no_credential_is_recorded_even_if_the_model_repeats_it(reply, too
     assert CANARY.encode().hex() not in text
     assert "canary" not in "".join(text.split('","'))
     assert '"path":"/v1/chat/completions"' in text
+
+
+COMMENT = CALL.replace('"b"', f'/* {CANARY} */ "b"')
+"""A repaired call: its comment is neither in the events nor in the arguments."""
+
+
+def chunk(choice):
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {}} | choice]}).encode() + b"\n\n"
+
+
+def second_choice(piece):
+    first = {"index": 0, "delta": {"content": "no"}}
+    return b"data: " + json.dumps({"choices": [first, {"index": 1, "delta": {"content": piece}}]}).encode() + b"\n\n"
+
+
+def in_pieces(make):
+    """Return the handler of a stream that has the credential in a field, letter by letter."""
+    return stream_chunks(ROLE, text_chunk("It is "), *map(make, CANARY), end_chunks())
+
+
+@pytest.mark.parametrize(
+    ("reply", "settings"),
+    [
+        (("Well. ", *COMMENT), {"max_retries": 0}),
+        (("so " * 30_000, "\n", *COMMENT), {}),
+        (in_pieces(lambda piece: chunk({"delta": {"reasoning_details": [{"index": 0, "text": piece}]}})), {}),
+        (in_pieces(lambda piece: chunk({"delta": {"content": "a"}, "logprobs": {"content": [{"token": piece}]}})), {}),
+        (in_pieces(second_choice), {}),
+        (in_pieces(lambda piece: chunk({"delta": {"content": piece}}).replace(b", ", b",\r\ndata: ")), {}),
+    ],
+    ids=["without retries", "after much text", "unknown field", "logprobs", "second choice", "lines"],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_no_pieces_of_a_credential_are_recorded_wherever_they_stand(reply, settings, stream, tmp_path):
+    headers = {"X-Api-Key": CANARY}
+    file = await recorded(tmp_path, reply, settings=settings, headers=headers, stream=stream, n=2)
+    request, *attempts, _ = map(json.loads, file.read_text().splitlines())
+
+    assert "the reply may repeat a credential of the request" == request["withheld"]
+    assert [] == [attempt["reply"] for attempt in attempts if "reply" in attempt]
+
+
+async def test_a_reply_without_the_credential_is_recorded(tmp_path):
+    file = await recorded(tmp_path, ("Some ", "text.", COMMENT.replace(CANARY, "twice")), headers={"X-Api-Key": CANARY})
+
+    assert "" == read_record(file).why_not_replayed()
 
 
 async def test_the_keys_of_the_settings_are_not_recorded_where_an_upstream_quotes_them(tmp_path):
