@@ -12,9 +12,20 @@ from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 
 CallOutcome = Literal[
-    "clean", "repaired", "coerced", "rescued", "mended", "not_offered", "malformed", "truncated", "invalid", "limit"
+    "clean",
+    "repaired",
+    "coerced",
+    "rescued",
+    "mended",
+    "relayed",
+    "not_offered",
+    "malformed",
+    "truncated",
+    "invalid",
+    "limit",
 ]
-"""Of the calls that may run: `rescued` was written in another dialect, `mended` came in a retry. The others may not."""
+"""First the calls that may run: `rescued` was written in another dialect, `mended` came in a retry, `relayed` passed
+unread. The others may not."""
 
 _OF_DEFECTS: dict[str, CallOutcome] = {"unoffered": "not_offered", "unreadable": "malformed"}
 """Defects without a reported call; every other defect is reported at the call's end."""

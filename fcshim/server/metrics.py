@@ -140,7 +140,7 @@ class Metrics:
             self._first.labels(*served).observe(seen.first_event_at - seen.started_at)
         if seen.attempts:
             self._overhead.labels(seen.api).observe(seen.own_seconds)
-            self._count_reply(seen, served[1], upstream)
+        self._count_reply(seen, served[1], upstream)
         if seen.usage is not None:
             self._count_tokens(seen.usage, served[1], upstream)
         if seen.upstream_errors:

@@ -14,6 +14,7 @@ from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_de
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
+from fcshim.server.relayed_calls import RelayedCalls
 from fcshim.server.relayed_usage import RelayedUsage
 
 NO_DIALECT = "native"
@@ -68,6 +69,7 @@ class ObservedRequest(RequestObserver):
         self.stop_reason = ""
         self.is_relayed = False
         self._relayed_usage = RelayedUsage()
+        self._relayed_calls = RelayedCalls(self.codec.name)
         self.upstream_errors = 0
         self.status = 0
         self.error = ""
@@ -128,6 +130,7 @@ class ObservedRequest(RequestObserver):
         self.is_relayed = True
         self.first_event_at = self.first_event_at or reads.times[0]
         self._relayed_usage.add([reads.read.data])
+        self._relayed_calls.add(reads.read.data)
 
     def take_run(self, run: ObservedRun) -> None:
         """Record a call that ran in this proxy."""
@@ -140,6 +143,7 @@ class ObservedRequest(RequestObserver):
         self.status, self.error = status, error
         if self.is_relayed and self.request is not None and status == 200:
             self.usage = self._relayed_usage.read(self.codec.decoder())
+            self.calls = [ObservedCall("", NO_DIALECT, "relayed")] * len(self._relayed_calls)
 
     def _take_event(self, event: Event) -> None:
         match event:
