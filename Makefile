@@ -13,7 +13,7 @@ COVERAGE = 96
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp test-xgrammar \
+.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
 	record-response-templates chat-screens coverage check docs bench fuzz wheel clean
 
 help:
@@ -79,6 +79,10 @@ chat-screens: test-chat
 test-mcp: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.registry.environments
 	$(BIN)/python -m pytest tests/registry $(ARGS)
+
+# Two of the servers, for which `make test-engine` then runs the tests, too.
+mcp-servers: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.registry.environments time everything
 
 test-xgrammar: $(VENV)-xgrammar/stamp
 	$(VENV)-xgrammar/bin/python -m pytest tests/constrain/test_xgrammar.py $(ARGS)

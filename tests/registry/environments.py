@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 CACHE = Path(__file__).parents[2] / ".cache" / "mcp-servers"
@@ -27,9 +28,9 @@ PYTHON_PACKAGES = {
 """`sdk-` ones run `tests/registry/old_server.py` on an old version of the SDK."""
 
 
-def main() -> None:
-    """Create the missing environments."""
-    for name in (*PYTHON_PACKAGES, *NODE_PACKAGES):
+def main(names: Sequence[str]) -> None:
+    """Create the missing environments of these servers, or of all."""
+    for name in names or (*PYTHON_PACKAGES, *NODE_PACKAGES):
         if missing(name):
             sys.stdout.write(f"{name}\n")
             _make(name)
@@ -82,4 +83,4 @@ def _make(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
