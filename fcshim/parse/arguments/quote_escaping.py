@@ -87,6 +87,8 @@ class QuoteEscaper(QuotedContentChecks):
         """The end of the last comment with quotes that was skipped after a quote; negative if there is none."""
         self._after_string = True
         """True after a string and closing brackets, where a comment may be content of the string."""
+        self._delimiters = {'"'}
+        """The quotes around strings and keys; those of what was sent are double ones."""
 
     def escape(self, quote: str = "", *, at_string_start: bool = False, before: str = "") -> str:
         """Return the text with its strings' inner quotes escaped.
@@ -125,7 +127,8 @@ class QuoteEscaper(QuotedContentChecks):
         """
         if not self._has_quotes:
             return
-        if _LITERAL_COMMA.search(escaped) is not None:
+        commas = _LITERAL_COMMA.finditer(escaped)
+        if any((found[1] or found[2]) in self._delimiters for found in commas):
             raise AmbiguousQuotesError("a comma between two strings, or in a string with unescaped quotes")
         if self._has_end_marker or not self._root.holds_calls:
             return
@@ -241,6 +244,7 @@ class QuoteEscaper(QuotedContentChecks):
         return quote
 
     def _read_key(self, scope: Scope, quote: str, start: int) -> int:
+        self._delimiters.add(quote[0])
         end = next(self._quotes(_QUOTES[quote], start), None)
         if end is None:
             raise AmbiguousQuotesError("a key is not closed", unclosed=True)
@@ -259,6 +263,7 @@ class QuoteEscaper(QuotedContentChecks):
     def _read_string(self, quote: str, start: int) -> int:
         """Read a string from after its opening quote, write it, and return the position after its end."""
         closing = _QUOTES[quote]
+        self._delimiters.add(closing[0])
         inner, end = self._find_end(closing, start)
         if inner:
             self._check_content(closing, start, end, inner)
@@ -287,6 +292,8 @@ class QuoteEscaper(QuotedContentChecks):
             return [], first
         if follows is Follows.WRONG_KEY:
             self._has_wrong_key = True
+            if (self._before + self._text[start:first]).count(quote) % 2:
+                raise AmbiguousQuotesError("a string with an unpaired quote before a key that the tool does not have")
             return [], first
         return self._find_later_end(quote, [first, *quotes])
 
@@ -302,15 +309,16 @@ class QuoteEscaper(QuotedContentChecks):
         is_array = len(quote) == 1 and bool(self._scopes) and not self._scopes[-1].keyed
         candidates = _EndCandidates(is_triple=len(quote) == 3, is_array=is_array)
         comment_end = -1
+        outside = set(self._outside_triples(quotes))
         for number, at in enumerate(quotes):
             follows = self.follows(at + len(quote))
             if follows in ENDS and at < comment_end:
                 raise AmbiguousQuotesError("a string with unescaped quotes may end in a comment")
             if follows is Follows.END_AFTER_COMMENT:
                 comment_end, follows = self._comment_end, Follows.NEXT
-            candidates.add(number, follows)
+            candidates.add(number, follows, in_triple=at not in outside)
             if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
-                candidates.unpaired = not candidates.unpaired
+                candidates.count(in_triple=at not in outside)
         end = candidates.choose()
         if candidates.has_both_kinds and not self._are_quotations(quotes[: end + 1]):
             raise AmbiguousQuotesError(_TWO_PLACES)
@@ -413,31 +421,41 @@ class _EndCandidates:
         self._is_array = is_array
         self.has_both_kinds = False
         """True in an array where quotes may end the string of which an even and an odd number precede."""
-        self.unpaired = False
-        """True after an odd number of quotes."""
+        self._unpaired = self._unpaired_outside = False
+        """True after an odd number of quotes; and of those that are not a part of three, a docstring's sign."""
         self._end = -1
-        self._end_unpaired = False
+        self._end_unpaired = self._end_unpaired_outside = False
         self._end_follows = Follows.NOTHING_FITTING
         self._has_wrong_key = self._has_unpaired_wrong_key = self._has_comment = False
 
-    def add(self, number: int, follows: Follows) -> None:
+    def count(self, *, in_triple: bool) -> None:
+        """Count a quote that was added."""
+        self._unpaired = not self._unpaired
+        self._unpaired_outside ^= not in_triple
+
+    def add(self, number: int, follows: Follows, *, in_triple: bool) -> None:
         """Add the quote with this number; raises `AmbiguousQuotesError` if both of two may end the string."""
         if follows in ENDS:
             if self._end < 0:
-                self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
-            elif self.unpaired is not self._end_unpaired:
+                self._choose(number, follows)
+            elif self._unpaired is not self._end_unpaired:
                 if not self._is_array:
                     raise AmbiguousQuotesError(_TWO_PLACES)
                 self.has_both_kinds = True
                 if self._end_unpaired:
-                    self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
+                    self._choose(number, follows)
         elif self._end >= 0:
             return
         elif follows is Follows.COMMENT:
             self._has_comment = True
         elif follows is not Follows.NOTHING_FITTING:
-            self._has_wrong_key = self._has_wrong_key or not self.unpaired
-            self._has_unpaired_wrong_key = self._has_unpaired_wrong_key or self.unpaired
+            unpaired = self._unpaired if in_triple else self._unpaired_outside
+            self._has_wrong_key = self._has_wrong_key or not unpaired
+            self._has_unpaired_wrong_key = self._has_unpaired_wrong_key or unpaired
+
+    def _choose(self, number: int, follows: Follows) -> None:
+        self._end, self._end_follows = number, follows
+        self._end_unpaired, self._end_unpaired_outside = self._unpaired, self._unpaired_outside
 
     def choose(self) -> int:
         """Return the number of the quote that ends the string. Raises `AmbiguousQuotesError`."""
@@ -445,7 +463,7 @@ class _EndCandidates:
             raise AmbiguousQuotesError("a string is not closed", unclosed=True)
         if self._is_triple and self._end_unpaired:
             raise AmbiguousQuotesError("a string in triple quotes that contains them")
-        if self._has_wrong_key or (self._has_unpaired_wrong_key and self._end_unpaired):
+        if self._has_wrong_key or (self._has_unpaired_wrong_key and self._end_unpaired_outside):
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes may end before a key that the tool does not have"
             )

@@ -68,6 +68,8 @@ _BEFORE_VALUE = re.compile(
 _OPENS_LITERAL = re.compile(r"[({\[,](?>(?:\s|\\[nrt]){0,64})\Z")
 """The text before a quote that opens a literal in code, but ends no key."""
 _COLON = re.compile(r"\s{0,64}[:：]")
+_MAX_KEY = 128
+_LINE_BREAK = re.compile(r"[\n\r]|\\[nr]")
 _NEXT_MEMBER = re.compile(r"[\s\]})]{0,64}[,，]\s{0,64}(?:[\"']|[\w$][\w$.-]{0,127}(?:[\"']|[\"']?\s{0,64}[:：=]))")
 _BEFORE_PARAMETER = re.compile(
     r"[\s\]})]{0,64}+(?:\w(?=[,，]))?[,，]?\s{0,64}+[^\s\w\"']?\s{0,64}+\w?\s{0,64}+"
@@ -96,6 +98,9 @@ _STRUCTURE = re.compile(
     r"|,\s{0,64}[^\"'\\]{1,128},\s{0,64}|,\s{0,64}\w{1,64}\s{1,64}|,\s{0,64}\w{1,2}|\s{0,64}"
 )
 """What stands between two strings of a container where one character of it is missing or wrong."""
+_ODD_SIGN = re.compile(r"\A\s*+[{\[(]|[^\w\s,:=\[\](){}.+-]|(?<=[^\W\d])[.+-]|[.+-](?=[^\W\d])")
+"""A sign that structure does not have, or not there."""
+_CLOSERS_ONLY = "}]) \t\r\n"
 _OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.DOTALL)
 """The text before a string that is the value of a key without quotes, or that stands in a bracket."""
 _AFTER_OTHER_QUOTE = re.compile(r"'\s{0,64}[,，]\s{0,64}\"([\w$][\w$.-]{0,127})\"\s{0,64}[:：]")
@@ -165,10 +170,7 @@ class QuotedContentChecks(ABC):
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes runs past the end of a line that may end the body"
             )
-        begins_with_colon = _COLON.match(text, inner[0] + len(quote)) and not _OPENS_LITERAL.search(
-            self._before + text[start : inner[0]]
-        )
-        if begins_with_colon or self._precedes_parameter(inner[0] + len(quote)):
+        if self._begins_with_key(quote, start, inner[0]) or self._precedes_parameter(inner[0] + len(quote)):
             raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
         if len(quote) == 1:
             self._check_quotes_of_string(quote, content, start, end)
@@ -180,6 +182,12 @@ class QuotedContentChecks(ABC):
             self._check_own_brace(content, start, end + len(quote))
         elif inner:
             self._check_pairs(quote, content, start, end, inner)
+
+    def _begins_with_key(self, quote: str, start: int, end: int) -> bool:
+        """Return whether the string may be a key and its value, whose bracket is missing."""
+        key = self._before[-MAX_BEFORE:] + self._text[start:end]
+        is_line = len(key) <= _MAX_KEY and _LINE_BREAK.search(key) is None
+        return is_line and bool(_COLON.match(self._text, end + len(quote))) and not _OPENS_LITERAL.search(key)
 
     def _check_own_brace(self, content: str, start: int, end: int) -> None:
         """Raise `AmbiguousQuotesError` if the braces that are open in a string may be those of the body."""
@@ -217,11 +225,18 @@ class QuotedContentChecks(ABC):
             raise AmbiguousQuotesError("a string of quotes, or an empty one with its own quotes doubled")
         if any(self._lacks_member(found[1]) for found in _AFTER_OTHER_QUOTE.finditer(content)):
             raise AmbiguousQuotesError("a string may end with a quote of another kind")
-        if _CURLY_END.search(content) or (quote == "'" and STRAIGHT_END.search(content)):
+        if _CURLY_END.search(content) or (quote == "'" and self._may_end_straight(start, end)):
             raise AmbiguousQuotesError("a string may end with a quote of another kind")
         is_doubled = not self._is_continued_string and _DOUBLED.fullmatch(self._text, start, end) is not None
         if is_doubled or _DOUBLED_AFTER_WORD.search(content) or _BEGINS_TWICE.match(content):
             raise AmbiguousQuotesError("a string in doubled quotes, or one with quotes around it")
+
+    def _may_end_straight(self, start: int, end: int) -> bool:
+        """Return whether a string in single quotes may end with a double one."""
+        return any(
+            self.follows(found.start() + 1) is not Follows.NOTHING_FITTING
+            for found in STRAIGHT_END.finditer(self._text, start, end)
+        )
 
     def _lacks_member(self, key: str) -> bool:
         """Return whether a key of an open bracket is still missing."""
@@ -234,15 +249,16 @@ class QuotedContentChecks(ABC):
         scope = self._scopes[-1] if self._scopes else None
         if scope is not None and scope.keyed and self._names_parameter(strings[0], gaps[0]):
             return True
-        if scope is None or not all(len(gap) <= _MAX_GAP and _STRUCTURE.fullmatch(gap) for gap in gaps):
+        if scope is None or not all(map(_may_be_structure, gaps)):
             return False
         if not scope.keyed:
             return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
-        if _OPENS_VALUE.search(gaps[0]):
+        if gaps[0].strip(_CLOSERS_ONLY) and _OPENS_VALUE.search(gaps[0]):
             return True
         if not _is_balanced("".join(gaps)):
             # After a bracket in the place of another one comes a key, and never code.
-            return _is_balanced(gaps[0]) or _KEY_LIKE.fullmatch(strings[1].strip()) is not None
+            is_item = _is_balanced(gaps[0]) and not scope.inner_members().admits_only_strings
+            return is_item or _KEY_LIKE.fullmatch(strings[1].strip()) is not None
         is_separated = gaps[0].strip() == "," if len(gaps) == 1 else any(map(str.strip, gaps))
         return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
 
@@ -338,6 +354,11 @@ class QuotedContentChecks(ABC):
 def written_key(key: re.Match[str]) -> str:
     """Return the key that `KEY` matched."""
     return next(text for text in key.groups() if text is not None)
+
+
+def _may_be_structure(gap: str) -> bool:
+    """Return whether this may stand between two strings of a container, with one mistake."""
+    return len(gap) <= _MAX_GAP and _STRUCTURE.fullmatch(gap) is not None and len(_ODD_SIGN.findall(gap)) < 2
 
 
 def _is_balanced(text: str) -> bool:
