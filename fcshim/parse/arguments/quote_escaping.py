@@ -19,7 +19,9 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from fcshim.parse.arguments.quoted_content import (
+    APOSTROPHE,
     CLOSERS,
+    ENDS,
     KEY,
     MAX_BEFORE,
     STRAIGHT_END,
@@ -36,7 +38,6 @@ FULL_WIDTH = {"，": ",", "：": ":", "｛": "{", "｝": "}", "［": "[", "］":
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
 _CLOSING = frozenset(CLOSERS.values())
 _QUOTES = {'"': '"', "'": "'", "“": "”", "”": "”", '"""': '"""', "'''": "'''"}
-ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
 _SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*")
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
@@ -49,7 +50,6 @@ ARRAY_VALUE = re.compile(
 _SURPLUS = re.compile(r"[\s}\])｝］）`,;.]*+")
 _FENCE_AT_END = re.compile(r"`{3,8}\s*\Z")
 _TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“”])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
-_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _LITERAL_COMMA = re.compile(
     r"(?<!\\)([\"'])(?:(?<=[\s(\[{<>=:,;!&|+*/%\"'-][\"'])|(?<=\W[rRbBfFuU][\"']))\s{0,16}+,\s{0,16}+\1(?=[.)\]}+,:;%*\[=!|&\\])|(?<!\\)([\"']),\2(?=[\s<>?'\"-])"
 )
@@ -317,7 +317,7 @@ class QuoteEscaper(QuotedContentChecks):
             if follows is Follows.END_AFTER_COMMENT:
                 comment_end, follows = self._comment_end, Follows.NEXT
             candidates.add(number, follows, in_triple=at not in outside)
-            if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
+            if quote != "'" or APOSTROPHE.match(self._text, at) is None:
                 candidates.count(in_triple=at not in outside)
         end = candidates.choose()
         if candidates.has_both_kinds and not self._are_quotations(quotes[: end + 1]):

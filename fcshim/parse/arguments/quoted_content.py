@@ -49,6 +49,9 @@ class Follows(enum.Enum):
     """Another string of an array on the same line, without a comma."""
 
 
+ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
+APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)")
+"""An apostrophe inside a word; after an escape or a prefix the quote begins a literal."""
 KEY = re.compile(
     r"""(?:(?:[A-Za-z]\w{0,20}\s{1,16}){1,4}(?=["']))?"""
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'\\]|\\[\s\S]){0,128})'"""
@@ -174,6 +177,8 @@ class QuotedContentChecks(ABC):
             raise AmbiguousQuotesError("a key without its bracket, or a string with unescaped quotes")
         if len(quote) == 1:
             self._check_quotes_of_string(quote, content, start, end)
+        if quote == "'":
+            inner = [at for at in inner if APOSTROPHE.match(text, at) is None]
         if len(inner) % 2 and len(quote) == 1 and content.strip(quote):
             outside = self._outside_triples(inner)
             inner = inner if len(outside) % 2 else outside
@@ -233,10 +238,7 @@ class QuotedContentChecks(ABC):
 
     def _may_end_straight(self, start: int, end: int) -> bool:
         """Return whether a string in single quotes may end with a double one."""
-        return any(
-            self.follows(found.start() + 1) is not Follows.NOTHING_FITTING
-            for found in STRAIGHT_END.finditer(self._text, start, end)
-        )
+        return any(self.follows(found.start() + 1) in ENDS for found in STRAIGHT_END.finditer(self._text, start, end))
 
     def _lacks_member(self, key: str) -> bool:
         """Return whether a key of an open bracket is still missing."""
