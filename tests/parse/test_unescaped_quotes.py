@@ -115,3 +115,37 @@ def test_code_with_quotes_is_read_whole(careless: set[str]) -> None:
 
     assert [arguments] == _accepted("hermes", f"<tool_call>\n{body}\n</tool_call>", random.Random(1))
     assert [arguments] == _accepted("pythonic", in_python(arguments, careless), random.Random(1))
+
+
+WITH_ONE_READING = (
+    "say(\"hi\") or ', '.join(names)",
+    'a header of one line\nplus ": " if a name was given',
+    'item = make(f"{key!r}:", value, set)\nadd(item)',
+    'if char in ")]}":\n    stack.pop()',
+    'if char == ";":\n    end()\nelif char == "]":\n    close()',
+    'pack(side="top", fill="both")\n"""The rest',
+)
+
+
+@pytest.mark.parametrize("content", WITH_ONE_READING)
+def test_code_with_one_reading_is_read(content: str) -> None:
+    arguments = {"path": "a.py", "content": content}
+    body = in_json(arguments, {"quotes"})
+
+    assert [arguments] == _accepted("hermes", f"<tool_call>\n{body}\n</tool_call>", random.Random(1))
+    assert [arguments] == _accepted("pythonic", in_python(arguments, {"quotes"}), random.Random(1))
+
+
+@pytest.mark.parametrize(
+    "content", ['show("two", "words")', "don't: re.sub(r'=a', f'b')", 'show("two", fill=1) # it\'s']
+)
+def test_code_in_single_quotes_is_read(content: str) -> None:
+    arguments = {"path": "a.py", "content": content, "mode": "it's"}
+
+    assert [arguments] == _accepted("pythonic", in_python(arguments, {"quotes", "single"}), random.Random(1))
+
+
+def test_an_invented_argument_after_an_escaped_quote_is_refused() -> None:
+    body = r"""[f(path="a", content="x(bg=\"white", width=0)\n pack(fill="both\", side='left')")]"""
+
+    assert [] == _accepted("pythonic", body, random.Random(1))

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from fcshim.parse.arguments.quoted_content import (
-    APOSTROPHE,
     CLOSERS,
     ENDS,
     KEY,
@@ -317,7 +316,7 @@ class QuoteEscaper(QuotedContentChecks):
             if follows is Follows.END_AFTER_COMMENT:
                 comment_end, follows = self._comment_end, Follows.NEXT
             candidates.add(number, follows, in_triple=at not in outside)
-            if quote != "'" or APOSTROPHE.match(self._text, at) is None:
+            if quote != "'" or not self._is_apostrophe(at):
                 candidates.count(in_triple=at not in outside)
         end = candidates.choose()
         if candidates.has_both_kinds and not self._are_quotations(quotes[: end + 1]):

@@ -50,8 +50,10 @@ class Follows(enum.Enum):
 
 
 ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
-APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)")
-"""An apostrophe inside a word; after an escape or a prefix the quote begins a literal."""
+_LONGEST_PREFIX = 3
+"""Characters before a quote that say what it is: a prefix, and what precedes it."""
+_APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)(?![rRbBfFuU]{1,2}[\"'])")
+"""An apostrophe inside a word, not the quote of a literal after an escape, or after or before a prefix."""
 KEY = re.compile(
     r"""(?:(?:[A-Za-z]\w{0,20}\s{1,16}){1,4}(?=["']))?"""
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'\\]|\\[\s\S]){0,128})'"""
@@ -178,7 +180,7 @@ class QuotedContentChecks(ABC):
         if len(quote) == 1:
             self._check_quotes_of_string(quote, content, start, end)
         if quote == "'":
-            inner = [at for at in inner if APOSTROPHE.match(text, at) is None]
+            inner = [at for at in inner if not self._is_apostrophe(at)]
         if len(inner) % 2 and len(quote) == 1 and content.strip(quote):
             outside = self._outside_triples(inner)
             inner = inner if len(outside) % 2 else outside
@@ -187,6 +189,12 @@ class QuotedContentChecks(ABC):
             self._check_own_brace(content, start, end + len(quote))
         elif inner:
             self._check_pairs(quote, content, start, end, inner)
+
+    def _is_apostrophe(self, at: int) -> bool:
+        """Return whether the quote at `at` is an apostrophe inside a word."""
+        before = (self._before[-_LONGEST_PREFIX:] + self._text[max(0, at - _LONGEST_PREFIX) : at])[-_LONGEST_PREFIX:]
+        word = before + self._text[at : at + 1 + _LONGEST_PREFIX]
+        return _APOSTROPHE.match(word, len(before)) is not None
 
     def _begins_with_key(self, quote: str, start: int, end: int) -> bool:
         """Return whether the string may be a key and its value, whose bracket is missing."""

@@ -514,6 +514,7 @@ class JsonEnvelope(ValueHandler):
                 self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else self._members_at(at, root),
                 keyed=container == "{",
                 keys=set(next(keys)) if container == "{" else set(),
+                key=self._calls.arguments.key_at(at - depth) if 0 <= depth <= at else "",
             )
             for at, container in enumerate(self._containers)
         ]
