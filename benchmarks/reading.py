@@ -1,16 +1,18 @@
 """How replies with mistakes are read: every mutation of `tests/reading`, in every dialect.
 
-Rule: a wrong call (delivered without an error, and not what was meant) misses the bar in every row.
+Rule: a wrong call (delivered without an error, and not what was meant) misses the bar in every row. So does a row of
+snippets of the standard library with unescaped quotes, of which less than 97 % are exact.
 
 Run `python -m benchmarks.reading`; it takes some minutes. Peers that are
 installed (see `tests/conformance/readers.py`) read the mutants of the dialect hermes.
 """
 
+import itertools
 import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report import Report, arguments
@@ -20,15 +22,22 @@ from fcshim.parse.dialects import DIALECTS, HERMES
 from tests.conformance.readers import installed
 from tests.conformance.suite import ConformanceCase, ReaderResult
 from tests.reading.mutations import MUTATIONS, Mutant
-from tests.reading.seeds import make_seed
+from tests.reading.seeds import Seed, make_seed
+from tests.reading.snippets import snippet_seed, snippets
 from tests.reading.verdict import Delivered, Verdict, cuts, judge_mutant, read
 
+UNESCAPED_QUOTES = MUTATIONS["unescaped quotes"]
 SEEDS, QUICK_SEEDS = 200, 8
 SHARE_OF_DIALECTS = 4
 """Each seed is used in every fourth dialect, another quarter each time."""
 VERDICTS: tuple[Verdict, ...] = ("exact", "two readings", "error", "lost", "wrong")
+SNIPPETS, QUICK_SNIPPETS = 1_500, 60
+MAX_NOT_EXACT = 3.0
+"""Per cent of the snippets."""
 EVERY_SPLIT_SHARE = 0.02
 """The share of mutants that is read with every split into two pieces, beside the three cuts."""
+EVERY_SPLIT_SHARE_OF_SNIPPETS = 0.002
+"""A snippet is ten times as long, so that it takes a hundred times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,10 @@ def main() -> int:
     """Measure, report and return the exit status: 1 if a bar was missed."""
     parser = arguments("Count what is read of replies with mistakes.")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="random tools and calls of each mutation")
+    parser.add_argument("--snippets", type=int, default=SNIPPETS, help="contents whose quotes are not escaped")
     options = parser.parse_args()
     report = Report("reading")
+    _report_snippets(report, QUICK_SNIPPETS if options.quick else options.snippets)
     seeds = QUICK_SEEDS if options.quick else options.seeds
     rows = {}
     for mutation in MUTATIONS:
@@ -69,6 +80,45 @@ def main() -> int:
     return report.finish(options.json)
 
 
+def _report_snippets(report: Report, count: int) -> None:
+    """Read calls that write snippets of the standard library, each in one dialect of each syntax."""
+    rows = {syntax: _count_snippets(count, dialects) for syntax, dialects in _dialects_by_syntax().items()}
+    report.table(
+        f"unescaped quotes in {count} snippets of the standard library",
+        ["arguments", "replies", *VERDICTS, "differ by split"],
+        [_row(syntax, *counts) for syntax, counts in rows.items()],
+    )
+    for syntax, (verdicts, differing) in rows.items():
+        not_exact = 100 * (1 - verdicts["exact"] / max(1, verdicts.total()))
+        report.bar(f"snippets, {syntax}: wrong calls", verdicts["wrong"], 0)
+        report.bar(f"snippets, {syntax}: calls that are not exact", not_exact, MAX_NOT_EXACT, "%")
+        report.bar(f"snippets, {syntax}: replies whose calls depend on the split", differing, 0)
+
+
+def _dialects_by_syntax() -> dict[str, list[Dialect]]:
+    """Return the dialects whose strings stand in quotes, by the syntax of their arguments."""
+    found: dict[str, list[Dialect]] = {"JSON": [], "Python": []}
+    rng = random.Random(0)
+    seed = snippet_seed('print("x")', rng)
+    for dialect in DIALECTS.values():
+        mutant = UNESCAPED_QUOTES(seed, dialect, rng)
+        if mutant is not None:
+            found["JSON" if '"content": ' in mutant.text else "Python"].append(dialect)
+    return found
+
+
+def _count_snippets(count: int, dialects: Sequence[Dialect]) -> tuple[Counter[Verdict], int]:
+    rng = random.Random(0)
+    chosen = itertools.islice(snippets(rng), count)
+    seeds = ((snippet_seed(snippet, rng), dialects[at % len(dialects)]) for at, snippet in enumerate(chosen))
+    return _judge_all((_unescaped(seed, dialect, rng) for seed, dialect in seeds), EVERY_SPLIT_SHARE_OF_SNIPPETS)
+
+
+def _unescaped(seed: Seed, dialect: Dialect, rng: random.Random) -> tuple[Sample, random.Random] | None:
+    mutant = UNESCAPED_QUOTES(seed, dialect, rng)
+    return None if mutant is None else (Sample(seed.tools, dialect, mutant), rng)
+
+
 def _row(mutation: str, verdicts: Counter[Verdict], differing: int) -> list[str | int | float]:
     total = max(1, verdicts.total())
     shares = [f"{100 * verdicts[verdict] / total:.1f} %" for verdict in VERDICTS[:-1]]
@@ -77,11 +127,17 @@ def _row(mutation: str, verdicts: Counter[Verdict], differing: int) -> list[str 
 
 def _count(mutation: str, seeds: int) -> tuple[Counter[Verdict], int]:
     """Return the verdicts on a mutation, and for how many mutants the calls depend on the split."""
+    return _judge_all(_samples(mutation, seeds, DIALECTS.values()), EVERY_SPLIT_SHARE)
+
+
+def _judge_all(
+    samples: Iterable[tuple[Sample, random.Random] | None], every_split_share: float
+) -> tuple[Counter[Verdict], int]:
     verdicts, differing = Counter[Verdict](), 0
-    for sample, rng in _samples(mutation, seeds, DIALECTS.values()):
+    for sample, rng in filter(None, samples):
         text = sample.mutant.text
         results = [read(sample.tools, sample.dialect, sample.mutant, pieces) for pieces in cuts(text, rng)]
-        if rng.random() < EVERY_SPLIT_SHARE:
+        if rng.random() < every_split_share:
             results += [
                 read(sample.tools, sample.dialect, sample.mutant, [text[:at], text[at:]]) for at in range(len(text))
             ]
