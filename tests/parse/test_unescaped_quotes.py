@@ -149,3 +149,10 @@ def test_an_invented_argument_after_an_escaped_quote_is_refused() -> None:
     body = r"""[f(path="a", content="x(bg=\"white", width=0)\n pack(fill="both\", side='left')")]"""
 
     assert [] == _accepted("pythonic", body, random.Random(1))
+
+
+@pytest.mark.parametrize("separator", [", ", "; ", " | "])
+def test_two_values_are_not_one_string(separator: str) -> None:
+    body = f'{{"name": "f", "arguments": {{"path": "50 %"{separator}" padded ", "content": "x"}}}}'
+
+    assert [] == _accepted("hermes", f"<tool_call>{body}</tool_call>", random.Random(1))

@@ -105,6 +105,9 @@ _STRUCTURE = re.compile(
 """What stands between two strings of a container where one character of it is missing or wrong."""
 _ODD_SIGN = re.compile(r"\A\s*+[{\[(]|[^\w\s,:=\[\](){}.+-]|(?<=[^\W\d])[.+-]|[.+-](?=[^\W\d])")
 """A sign that structure does not have, or not there."""
+_SEPARATOR_ALONE = re.compile(r"\s{0,64}[,;|/&]\s{0,64}")
+_NO_CODE = re.compile(r"\s(?!\s*[^\w\s\"'\\])|\w")
+"""What follows a literal neither in an expression nor in a call: a value beside the first one may begin so."""
 _CLOSERS_ONLY = "}]) \t\r\n"
 _OPENS_VALUE = re.compile(r"[,;\]})].*[^\w\s\"'\\,]\s*\Z|,\s*\w{1,64}\s+\Z", re.DOTALL)
 """The text before a string that is the value of a key without quotes, or that stands in a bracket."""
@@ -263,7 +266,8 @@ class QuotedContentChecks(ABC):
             return False
         if not scope.keyed:
             return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
-        if gaps[0].strip(_CLOSERS_ONLY) and _OPENS_VALUE.search(gaps[0]):
+        opens_value = gaps[0].strip(_CLOSERS_ONLY) and _OPENS_VALUE.search(gaps[0])
+        if opens_value or _are_two_values(strings, gaps):
             return True
         if not _is_balanced("".join(gaps)):
             # After a bracket in the place of another one comes a key, and never code.
@@ -369,6 +373,12 @@ def written_key(key: re.Match[str]) -> str:
 def _may_be_structure(gap: str) -> bool:
     """Return whether this may stand between two strings of a container, with one mistake."""
     return len(gap) <= _MAX_GAP and _STRUCTURE.fullmatch(gap) is not None and len(_ODD_SIGN.findall(gap)) < 2
+
+
+def _are_two_values(strings: Sequence[str], gaps: Sequence[str]) -> bool:
+    """Return whether these may be two values of one key, with a separator between them."""
+    is_separator = len(gaps) == 1 and _SEPARATOR_ALONE.fullmatch(gaps[0]) is not None
+    return is_separator and _NO_CODE.match(strings[1]) is not None
 
 
 def _is_balanced(text: str) -> bool:
