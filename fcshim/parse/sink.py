@@ -4,11 +4,12 @@ Rule: `start chunk* end` per call, ids from one source, and chunks that add up t
 """
 
 import json
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Literal
 
-from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.events import JSON, CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
@@ -31,6 +32,15 @@ _VALIDATION_STEPS = 2 * MAX_VALIDATION_STEPS
 """Steps of the validation of all calls in one reply."""
 EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
+
+
+_ELLIPSES = frozenset(("...", "…", "etc", "etc."))
+_NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name", "action")
+_ARGUMENT_KEYS = frozenset(
+    ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
+)
+_CALL_KEYS = frozenset(("function", "tool_call", "function_call"))
+_ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(sorted(_ARGUMENT_KEYS))})"\s*:')
 
 
 class CallSink:
@@ -72,6 +82,7 @@ class CallSink:
         "schema_enforced",
         "tag_pairs",
         "unoffered_name",
+        "wrapper_tool",
     )
 
     def __init__(
@@ -107,6 +118,8 @@ class CallSink:
         self._on_defect = on_defect
         self.unoffered_name = ""
         """The last name that `resolve` was given, if it is not an offered tool."""
+        self.wrapper_tool = ""
+        """The tool that the tag around the next calls names."""
         self._id = ""
         self._name = ""
         self._parts: list[str] = []
@@ -132,18 +145,22 @@ class CallSink:
 
     def resolve(self, name: str) -> str | None:
         """Return the offered tool that this name means (`OfferedNames`), or None."""
-        found = self._find_tool(name)
+        found = self.find_tool(name)
         self.unoffered_name = "" if found is not None else name.strip()
         return found
 
     def offers(self, name: str) -> bool:
         """Return whether this name means an offered tool."""
-        return self._find_tool(name) is not None
+        return self.find_tool(name) is not None
 
     def has_parameter(self, name: str, parameter: str) -> bool:
         """Return whether the offered tool that `name` means has this parameter; True if the tools are not known."""
-        tool = self._find_tool(name)
+        tool = self.find_tool(name)
         return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
+
+    def has_any_parameter(self, parameter: str) -> bool:
+        """Return whether any offered tool has this parameter; True if the tools are not known."""
+        return self._tools is None or any(parameter in self.parameter_names(name) for name in self._tools)
 
     def may_begin_call(self, prefix: str) -> bool:
         """Return whether `print` or the name of an offered tool, in the same spelling, begins like this."""
@@ -158,7 +175,8 @@ class CallSink:
         """Return whether this is the name of an offered tool, in the same spelling."""
         return self._tools is None or any(name.removeprefix(namespace) in self._tools for namespace in NAMESPACES)
 
-    def _find_tool(self, name: str) -> str | None:
+    def find_tool(self, name: str) -> str | None:
+        """Return the offered tool that this name means, or None."""
         if self._tools is None:
             return name.strip() or None
         if name in self._tools:
@@ -202,6 +220,27 @@ class CallSink:
     def add_coercions(self, coercions: Sequence[Coercion]) -> None:
         """Record what the schema coercion changed in the open call."""
         self._coerced.extend(coercions)
+
+    def misplaces(self, words: Set[str]) -> bool:
+        """Return whether one of the open call's `words` without quotes stands where the schema admits no string.
+
+        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out.
+        """
+        if not words:
+            return False
+        wrapped = (change.from_ for change in self._coerced if isinstance(change.to, list))
+        if not words.isdisjoint(_ELLIPSES) or any(isinstance(old, str) and old in words for old in wrapped):
+            return True
+        todo: list[tuple[JSON, Expectation]] = [(json.loads(self.arguments()), self.expectation)]
+        while todo:
+            value, expected = todo.pop()
+            if isinstance(value, dict):
+                todo.extend((member, expected.member(key)) for key, member in value.items())
+            elif isinstance(value, list):
+                todo.extend((item, expected.item(index)) for index, item in enumerate(value))
+            elif isinstance(value, str) and value in words and not expected.admits("string", value):
+                return True
+        return False
 
     def reject(self, reason: str) -> None:
         """Let the open call end with the error `invalid`: one of its values cannot be read with certainty."""
@@ -302,6 +341,9 @@ class CallSink:
         if self._repeats_schema(arguments):
             self.fail("malformed", "the arguments are a schema, not values", arguments)
             return
+        if self._is_named_otherwise() or self._holds_call(arguments):
+            self.fail("malformed", "the call names two tools, or holds another call", arguments)
+            return
         try:
             fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
         except StepLimitError:
@@ -355,7 +397,7 @@ class CallSink:
 
     def takes_text_by(self, name: str) -> bool:
         """Return whether the offered tool that `name` means is a custom one."""
-        tool = self._find_tool(name)
+        tool = self.find_tool(name)
         return tool is not None and self.takes_text(tool)
 
     def text_arguments(self, name: str, text: str) -> str:
@@ -389,6 +431,23 @@ class CallSink:
             return False
         value = json.loads(arguments)
         return value.get("type") == "object" and isinstance(value.get("properties"), dict)
+
+    def _is_named_otherwise(self) -> bool:
+        """Return whether the tag around the call names another tool."""
+        return self._tools is not None and self.wrapper_tool not in {"", self._name}
+
+    def _holds_call(self, arguments: str) -> bool:
+        """Return whether the arguments are a call, with a name and arguments, that the tool has no parameters for."""
+        if self._tools is None or _ARGUMENTS_KEY.search(arguments) is None:
+            return False
+        value = json.loads(arguments)
+        unlisted = {key: member for key, member in value.items() if self.expectation.lists_member(key) is False}
+        inner = [member for key, member in unlisted.items() if key in _CALL_KEYS and isinstance(member, dict)]
+        return any(map(self._is_call, (unlisted, *inner)))
+
+    def _is_call(self, value: dict[str, JSON]) -> bool:
+        names = [value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)]
+        return not _ARGUMENT_KEYS.isdisjoint(value) and any(map(self.offers, names))
 
     def _is_strict(self, name: str) -> bool:
         return self._tools is not None and name in self._tools and self._tools[name].strict

@@ -34,6 +34,29 @@ QUOTATIONS: dict[str, Callable[[str], str]] = {
     "indented code": lambda call: f"For example:\n\n{textwrap.indent(call, '    ')}\n\nThat is all.",
     "fence": lambda call: f"For example:\n\n~~~\n{call}\n~~~\n\nThat is all.",
     "block quote": lambda call: f"You wrote:\n{textwrap.indent(call, '> ')}\n\nWhy?",
+    "BBCode": lambda call: f"[code=xml]\n{call}\n[/code]\nOk?",
+    "BBCode inside a line": lambda call: f"See [CODE]{call}[/CODE].",
+    "LaTeX": lambda call: f"In LaTeX:\n\\begin{{lstlisting}}[language=XML]\n{call}\n\\end{{lstlisting}}\nOk.",
+    "LaTeX inside a line": lambda call: f"Write \\verb+{call}+ here.",
+    "Org": lambda call: f"#+begin_src xml\n{call}\n#+end_src\nOk.",
+    "CDATA": lambda call: f"<![CDATA[\n{call}\n]]>\nOk.",
+    "three quotes": lambda call: f'The text:\n"""\n{call}\n"""',
+    "comment of C": lambda call: f"/*\n{call}\n*/\nOk.",
+    "wiki code": lambda call: f"{{{{{{\n{call}\n}}}}}}\nOk.",
+    "struck out": lambda call: f"~~{call}~~ is not needed.",
+    "quotation marks of TeX": lambda call: f"You wrote ``{call}'' there.",
+    "announced example": lambda call: f"Example:\n{call}\nThis would read the file.",
+    "heading of an example": lambda call: f"### Example 1: find a file\n\n{call}\n\n### Notes\nNone.",
+    "line of an example": lambda call: f"--- BEGIN EXAMPLE ---\n{call}\n--- END EXAMPLE ---",
+    "end of a sentence": lambda call: f"You can call the tool, for example:\n\n{call}\n\nThat is how.",
+    "example of it": lambda call: f"Here's an example of a tool call:\n{call}\nShall I run it?",
+    "announced format": lambda call: f"The format is:\n{call}\nReplace a.txt by your path.",
+    "announced in German": lambda call: f"Zum Beispiel:\n{call}\nSo geht es.",
+    "announced in Chinese": lambda call: f"例如：\n{call}\n就这样。",
+    "announced inside a line": lambda call: f"Write a call (e.g. {call}) to read it.",
+    "marked as wrong": lambda call: f"❌ {call}\nThe path is missing.",
+    "directive": lambda call: f".. code-block:: text\n\n{textwrap.indent(call, '   ')}\n\nDone.",
+    "turn of the user": lambda call: f"Sure.\n### User:\nFind it\n### Assistant:\n{call}",
     "quotation marks": lambda call: f'You wrote "{call}" there.',
 }
 
@@ -48,6 +71,28 @@ def test_a_quoted_call_is_text_in_every_dialect(quotation: str) -> None:
     ]
 
     assert ran == []
+
+
+ANNOUNCED: dict[str, Callable[[str], str]] = {
+    "the end of the reply": lambda call: f"Example:\n{call}",
+    "a line that announces a call": lambda call: f"I will call the tool:\n{call}\nPlease wait.",
+    "a sentence": lambda call: f"For example, I can look.\n{call}\nPlease wait.",
+    "an example file": lambda call: f"Let me look at the example file:\n{call}\nPlease wait.",
+    "the format": lambda call: f"I will use the following format:\n{call}\nPlease wait.",
+    "text after an example": lambda call: f"Example:\nfoo\n\nNow I call:\n{call}\nPlease wait.",
+    "the end of a text in quotes": lambda call: f'x = """\nfoo\n"""\n{call}\nPlease wait.',
+    "tags inside a line": lambda call: f"The [code] tag is odd, so is \\begin{{x}}.\n{call}\nPlease wait.",
+    "rules": lambda call: f"---\n{call}\n---\nPlease wait.",
+}
+"""What makes no example of a call."""
+
+
+@pytest.mark.parametrize("context", ANNOUNCED)
+def test_a_call_that_nothing_shows_runs_in_every_dialect(context: str) -> None:
+    replies = {dialect.name: ANNOUNCED[context](_render(dialect)) for dialect in DIALECTS.values()}
+    lost = [dialect for dialect, reply in replies.items() if _runs(reply, dialect) != 1]
+
+    assert lost == []
 
 
 def test_a_call_after_a_quoted_one_runs_in_every_dialect() -> None:

@@ -102,7 +102,8 @@ FUNCTIONARY_V31 = Dialect(
     open="<function=",
     close="</function>",
     body=HeaderShape(
-        rf"{_NAME}(?:>\s{{0,8}}(?=[{{｛]|</function>)|(?=[{{｛]))",
+        # Without `>` in the name: otherwise the tags inside an element were one, up to its end tag.
+        r"(?P<name>[^\n>]{1,160}?)(?:>\s{0,8}(?=[{｛]|</function>)|(?=[{｛]))",
         ends=("{", "｛", "</function>"),
         lines=4,
         never=rf"[^\n>]{{1,160}}>\s{{0,8}}(?:[^\s<{{｛]|<[^/])|{_BROKEN_OFF}<function=",

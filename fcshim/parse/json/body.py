@@ -7,6 +7,7 @@ sends them. At a deviation from strict JSON, `repair` reads the remainder.
     _before_body           after the start marker                        a bracket; anything else is not a body
     None                   JSON, while it is strict (`StrictJsonReader`) its last bracket; a deviation
     _in_lenient            JSON that is not strict                       the end of the body
+    _after_repaired        after a call without its brackets     what follows the end marker
     _in_trailer            after a call                                  the end of the body; the next call
     _skip_to_end_marker    the remainder of an unreadable body           the end of the body
 
@@ -25,7 +26,14 @@ from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, di
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope, JsonKeys
 from fcshim.parse.json.repairing import JsonRepair
-from fcshim.parse.json.surroundings import JsonTrailer, fence_end, intro_line_end, json_begins, skip_space
+from fcshim.parse.json.surroundings import (
+    JsonTrailer,
+    continues_in_next_body,
+    fence_end,
+    intro_line_end,
+    json_begins,
+    skip_space,
+)
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, compile_end_markers
 from fcshim.parse.restart import RestartWatch, restart_markers
@@ -205,7 +213,22 @@ class JsonBody(BodyReader):
         self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
         if not self._calls.end_pending:
             self.unread = unread
-            self._end_body()
+            if self._calls.lacks_brackets and self._sink.is_complete and not unread:
+                self._state = self._after_repaired
+                self._reader.stop = False
+            else:
+                self._end_body()
+
+    def _after_repaired(self, text: str, pos: int) -> int:
+        """Look at what follows the end marker of a call without its brackets: its rest may stand in another body."""
+        continued = continues_in_next_body(text, pos, self._dialect.body_openers())
+        if continued is None:
+            self._reader.stop = True
+            return pos
+        if continued and self._sink.is_open:
+            self._sink.fail("malformed", "the call goes on after its end marker")
+        self._end_body()
+        return pos
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
         self._calls.abandon_at_limit(error)
@@ -338,6 +361,9 @@ class JsonBody(BodyReader):
             self._close_trailer(tail, natural=natural)
         elif self._state == self._in_lenient:
             self._close_lenient(tail, natural=natural)
+        elif self._state == self._after_repaired:
+            self.unread = tail
+            self._sink.finish()
         elif self._buffer.paused and natural and not self._calls.discarding:
             self._close_paused(tail)
         else:

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from fcshim.events import JSON, CallErrorKind
+from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
 from fcshim.parse.arguments.repair import RepairError, repair
@@ -21,7 +21,7 @@ from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
-from fcshim.schema.expect import ANY, Expectation
+from fcshim.schema.expect import ANY
 
 
 class JsonCalls:
@@ -42,6 +42,8 @@ class JsonCalls:
         self._sink = sink
         self._grammar = grammar
         self._limits = limits
+        self._role_parts: list[str] = []
+        """The role of the message around the calls."""
         self.begin_next()
 
     def begin_next(self) -> None:
@@ -113,6 +115,20 @@ class JsonCalls:
         """Read the text of a message: its string begins."""
         self._buffer.target = self._message_text
 
+    def begin_role(self) -> None:
+        """Read the role of a message: its string begins."""
+        self.unknown_members.pop("role", None)
+        self._buffer.target = self._role_parts = []
+
+    def may_be_parameter(self, key: str) -> bool:
+        """Return whether the tool, or any tool where none is known yet, has this parameter."""
+        return self._sink.has_any_parameter(key) if self.name is None else key in self._sink.parameter_names(self.name)
+
+    def _is_of_others(self) -> bool:
+        """Return whether the message is one of the user, of the system or of a tool: it repeats a conversation."""
+        role = "".join(self._role_parts).strip('"').lower()
+        return role in _OTHER_ROLES
+
     def end_string(self) -> None:
         """Take the name or the encoded arguments, if one of them has ended."""
         target = self._buffer.target
@@ -132,7 +148,9 @@ class JsonCalls:
             self._check_second_name(name)
             return
         self.name = self._sink.resolve(name)
-        if self.name is None:
+        if self._is_of_others():
+            self.discard()
+        elif self.name is None:
             self.check_previous(name)
             self.discard()
         elif self._early_arguments:
@@ -225,6 +243,9 @@ class JsonCalls:
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
         assert self.name is not None
+        if self._is_of_others():
+            self.abandon("malformed", "the call is a message of another role")
+            return
         if not self._settle_members():
             self.abandon("malformed", "arguments stand under no known key")
             return
@@ -242,7 +263,7 @@ class JsonCalls:
         if self.lacks_brackets and self._may_lack_inner_bracket():
             self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
             return
-        if (self.has_surplus_brace and self.has_unlisted_argument()) or (self.words and self._holds_wrong_word()):
+        if (self.has_surplus_brace and self.has_unlisted_argument()) or self._sink.misplaces(self.words):
             self._sink.fail("malformed", "a bracket too many, or a word that the schema does not admit")
             return
         self._sink.mark_complete()
@@ -251,19 +272,6 @@ class JsonCalls:
         """Reject the call that is complete if a brace too many may have ended one of its objects too early."""
         if self._sink.is_complete and self.has_unlisted_argument():
             self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
-
-    def _holds_wrong_word(self) -> bool:
-        """Return whether a word without quotes stands where the schema admits no string."""
-        todo: list[tuple[JSON, Expectation]] = [(json.loads(self._sink.arguments()), self._sink.expectation)]
-        while todo:
-            value, expected = todo.pop()
-            if isinstance(value, dict):
-                todo.extend((member, expected.member(key)) for key, member in value.items())
-            elif isinstance(value, list):
-                todo.extend((item, expected.item(index)) for index, item in enumerate(value))
-            elif isinstance(value, str) and value in self.words and not expected.admits("string", value):
-                return True
-        return False
 
     def _take_named_member(self) -> bool:
         """Take the only member as the call if its key is the name of a tool, and its value an object."""
@@ -381,6 +389,7 @@ def _read_object(text: str, limits: Limits) -> str | None:
 
 
 _OPENINGS = frozenset('"{[')
+_OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
 _MAX_UNKNOWN_KEYS = 64
 """Keys that are compared with the parameters of the tool: more than most tools have."""
 _AFTER_STRING = re.compile(r"(?:[}\]\s,`]|\\[nrt])\Z")
@@ -590,10 +599,21 @@ class JsonEnvelope(ValueHandler):
             calls.abandon("malformed", f"the call has a second part {key[:40]!r}", first)
         elif key in keys.other_keys and first in "{[":
             calls.add_unknown_key(key)
-        elif self._is_message and key == "content":
+        else:
+            self._on_other_member(key, first)
+
+    def _on_other_member(self, key: str, first: str) -> None:
+        """Handle a member that is not a part of a call."""
+        if self._is_message and key == "content":
             self._on_content(first)
-        elif key in calls.unknown_members and not self._known_keys_only:
-            calls.begin_unknown_member(key, first)
+        elif self._is_role(key, first):
+            self._calls.begin_role()
+        elif key in self._calls.unknown_members and not self._known_keys_only:
+            self._calls.begin_unknown_member(key, first)
+
+    def _is_role(self, key: str, first: str) -> bool:
+        """Return whether a member is the role of a message, not an argument beside the name."""
+        return key == "role" and first == '"' and (self._is_message or not self._calls.may_be_parameter(key))
 
     def _on_content(self, first: str) -> None:
         """Handle the text of a message; a message that has any is not a call."""

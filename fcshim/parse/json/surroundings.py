@@ -7,7 +7,7 @@ emitted as text.
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
@@ -116,6 +116,23 @@ _PARTIAL_SURPLUS_MEMBER = re.compile(
 )
 _BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
+_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
+_PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
+_GAP_BEFORE_BODY = re.compile(_SPACE)
+
+
+def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool | None:
+    """Return whether a start marker and then the rest of a call follow at `pos`; None if more text is needed."""
+    found = _GAP_BEFORE_BODY.match(text, pos)
+    assert found is not None
+    at = found.end()
+    opener = next((opener for opener in openers if text.startswith(opener, at)), "")
+    if not opener:
+        return None if any(each.startswith(text[at:]) for each in openers) else False
+    at += len(opener)
+    if _REST_OF_CALL.match(text, at):
+        return True
+    return None if _PARTIAL_REST_OF_CALL.match(text, at) else False
 
 
 class JsonTrailer:

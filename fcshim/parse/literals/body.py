@@ -46,7 +46,7 @@ ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValue
 _READING_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError)
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
-_ARGUMENT = re.compile(r"[\s,]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
+_ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 

@@ -85,6 +85,8 @@ class LiteralCall:
         """True where an argument of the current call has no name."""
         self.has_wrapper = False
         """True where an argument has a name that models invent for all arguments."""
+        self.words: set[str] = set()
+        """Strings of the current call that stood without quotes."""
         self._name: str | None = None
         self._sink = sink
         self._writer = TokenWriter(sink, limits)
@@ -97,6 +99,7 @@ class LiteralCall:
         self.progress.begin_call()
         self.is_certain, self.is_text = False, self.progress.refused
         self.escapes_doubtful = self.lacks_brackets = self.is_positional = self.has_wrapper = False
+        self.words.clear()
         if self.progress.refused:
             return
         self._name = self._sink.resolve(name)
@@ -233,6 +236,8 @@ class LiteralCall:
             self.flush()
             self._check_brackets()
             self._check_whole()
+            if not self.progress.discarding and self._sink.misplaces(self.words):
+                self.abandon("malformed", "words without quotes where the schema admits no string")
         if not self.progress.discarding:
             if self.escapes_doubtful:
                 self._sink.doubt_escapes()

@@ -136,5 +136,6 @@ class GemmaValues(LiteralValues):
         if atom is not None:
             self._put(ATOM, atom)
         else:
+            self._call.words.add(word)
             self._call.put_string(json_escape(word))
         self.read_next = self._after_item

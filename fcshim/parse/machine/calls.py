@@ -17,7 +17,6 @@ from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.known_markers import (
-    QUOTE_PAIRS,
     Opening,
     end_of_doubled,
     is_last_leftover,
@@ -117,20 +116,36 @@ class CallStates:
     def begin(self, opening: Opening, marker: str, start: int) -> int:
         """Open the call or section at `start` in text, pending if it may be quoted or must come last in the reply."""
         line = self._output.line
-        closing_quote = QUOTE_PAIRS.get(line.last_char, "")
+        closing_quote = line.closing_quote()
         if closing_quote or line.open_backticks:
             if opening.must_be_last or opening.end_markers:
                 self._output.emit_text(marker)
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
-        elif opening.must_be_last or (line.at_line_start() and line.is_indented_code()):
+        elif opening.must_be_last or self._may_be_example():
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers
         elif opening.dialect.bare or not self._openings.knows(marker):
             self.await_document_search()
         return self.open(opening, marker, start, State.IN_TEXT)
+
+    def _may_be_example(self) -> bool:
+        """Return whether the context shows a call, unless nothing but calls follow."""
+        line = self._output.line
+        return (line.at_line_start() and line.is_indented_code()) or line.announces_example()
+
+    def begin_fenced(self, dialect: Dialect, line: str) -> None:
+        """Open the call that a fence line opens in the primary dialect, pending if it may be quoted."""
+        closing_quote = self._output.line.closing_quote()
+        if closing_quote:
+            self._output.begin_pending("span").closing_quote = closing_quote
+        elif self._may_be_example():
+            self._output.begin_pending("bare")
+        else:
+            self.await_document_search()
+        self.open_body(dialect, line, State.IN_TEXT)
 
     def await_document_search(self) -> None:
         """Keep a call pending if a document may hold it: without tags, or with tags that no document escapes."""
@@ -160,6 +175,7 @@ class CallStates:
         self._buffer_or_flush(marker)
         # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
         self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open
+        self._sink.wrapper_tool = self._openings.tool_of(self._section_marker()) or self._openings.tool_of(marker)
         self.body = dialect.body.reader(dialect, marker, self._sink, self._limits)
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
@@ -177,6 +193,9 @@ class CallStates:
         self._consumed_text = "keep"
         self.return_state = return_state
         self._cursor.state = State.IN_CALL
+
+    def _section_marker(self) -> str:
+        return "" if self._section is None else self._section.dialect.section_open
 
     def _buffer_or_flush(self, marker: str) -> None:
         if self._output.pending is None:

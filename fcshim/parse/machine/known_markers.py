@@ -45,6 +45,11 @@ ROLE_MARKERS = (
     "\nUser:",
     "\nHuman:",
     "\nAssistant:",
+    *(
+        f"\n{role}"
+        for name in ("User", "Human")
+        for role in (f"**{name}:**", f"**{name}**:", f"## {name}", f"### {name}")
+    ),
 )
 
 REASONING_TAGS = (
@@ -68,8 +73,6 @@ REASONING_TAGS = (
 
 CHAT_TURN_MARKERS = frozenset(marker for marker in ROLE_MARKERS if marker[0] != "\n")
 """Role markers that stand in no ordinary text: after a call they end the reply."""
-
-QUOTE_PAIRS = {"(": ")", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 
 def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) -> str:

@@ -22,6 +22,7 @@ from fcshim.parse.body_selection import (
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.json.header import NAME_ATTRIBUTE
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
 from fcshim.parse.sink import CallSink
@@ -58,6 +59,13 @@ class OpeningFinder:
     def knows(self, marker: str) -> bool:
         """Return whether a dialect has this marker: the prompt escapes those, not an element named like a tool."""
         return marker in self._start_markers.openings
+
+    def tool_of(self, marker: str) -> str:
+        """Return the offered tool that a tag around a call names, in an attribute or as an element; else ""."""
+        attribute = NAME_ATTRIBUTE.search(marker)
+        if attribute is None and (marker[:1] != "<" or self.knows(marker)):
+            return ""
+        return self._sink.find_tool(marker.strip("<> ") if attribute is None else attribute["name"]) or ""
 
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""

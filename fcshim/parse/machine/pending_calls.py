@@ -157,6 +157,7 @@ class CodeStates:
 
 
 _SPACE = re.compile(r"\s*+")
+_SHORT_SPACE = re.compile(r"\s{0,4}")
 _SEPARATORS = re.compile(r"[\s;,]*+")
 """Between calls without markers; Llama's models join them with semicolons."""
 _END_TOKENS = MarkerSet(END_TOKENS)
@@ -194,8 +195,7 @@ class PendingCallStates:
         if begins is None:
             return self._cursor.wait_from(pos - len(line))
         if opening is not None and begins:
-            self._calls.await_document_search()
-            self._calls.open_body(opening.dialect, line, State.IN_TEXT)
+            self._calls.begin_fenced(opening.dialect, line)
         elif self._fenced_calls and _language(line) not in QUOTING_LANGUAGES:
             self._output.begin_pending("fence").add(line)
             self._cursor.state = State.IN_FENCE_OF_CALLS
@@ -286,8 +286,16 @@ class PendingCallStates:
     def after_call_in_span(self, pos: int) -> int:
         """Search the end of the open code span or quotation that a call stands in: if it closes, the call is quoted."""
         pending, buffer = self._output.get_pending(), self._cursor.buffer
-        if pending.closing_quote and buffer[pos] == pending.closing_quote:
+        closes = _is_next(pending.closing_quote, buffer, pos)
+        if closes is None:
+            return self._cursor.wait_from(pos)
+        if closes:
             return self._release(pos, State.IN_TEXT)
+        return self._find_span_end(pending, pos)
+
+    def _find_span_end(self, pending: PendingCalls, pos: int) -> int:
+        """Search the backticks that close the open code span after a call."""
+        buffer = self._cursor.buffer
         open_backticks = self._output.line.open_backticks
         if not open_backticks:
             return self._accept(pos)
@@ -356,3 +364,14 @@ def _language(fence_line: str) -> str:
     """Return the first word of a fence's info string, in lower case."""
     info = fence_line.strip("`~ \t\r\n").split(maxsplit=1)
     return info[0].lower() if info else ""
+
+
+def _is_next(mark: str, text: str, pos: int) -> bool | None:
+    """Return whether a mark stands at `pos`, or after white space; None if more text is needed to decide."""
+    found = _SHORT_SPACE.match(text, pos)
+    if not mark or found is None:
+        return False
+    ahead = text[found.end() : found.end() + len(mark)]
+    if ahead == mark:
+        return True
+    return None if mark.startswith(ahead) else False

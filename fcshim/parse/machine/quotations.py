@@ -1,27 +1,44 @@
-"""What shows calls instead of making them: comments of HTML, and elements such as `<example>`, `<pre>` and `<thought>`.
+"""What shows calls instead of making them: elements such as `<example>`, `<pre>` and `[code]`, comments, announcements.
 
 Rule: all between the tags of such an element is text, and so is the remainder of the reply if it is not closed: a lost
 call is asked for again, a wrong one runs. A tag counts at the start of a line or directly before a call, because prose
-mentions tags too ("add a <code> block").
+mentions tags too ("add a <code> block"). A line that only announces an example makes the call after it one, if text
+follows the call: before a call that ends the reply, models write such lines too.
 """
 
 import re
 
-_COMMENT = {"<!--": "-->"}
+_COMMENTS = {"<!--": "-->", "<![CDATA[": "]]>"}
 EXAMPLES = (
     *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema", "details"),
     *("document", "documents", "documentation", "docs", "instructions", "description", "prompt", "context"),
     *("conversation", "history", "transcript", "log", "logs", "quote", "blockquote", "quotation", "cite"),
-    *("code", "pre", "samp", "xmp", "kbd", "td", "th", "snippet", "file", "note", "notes"),
-    *("test", "tests", "test_case", "testcase", "expected", "good", "bad", "wrong", "incorrect", "correct"),
-    *("user", "human", "assistant", "model", "system", "turn", "dialog", "dialogue", "tool_result", "tool_results"),
+    *("code", "pre", "samp", "xmp", "kbd", "td", "th", "snippet", "listing", "file", "note", "notes"),
+    *("textarea", "script", "del", "strike"),
+    *("test", "tests", "test_case", "testcase", "expected", "expected_output"),
+    *("good", "bad", "wrong", "incorrect", "correct"),
+    *("user", "user_message", "human", "assistant", "model", "system", "system_prompt"),
+    *("turn", "dialog", "dialogue", "tool_result", "tool_results"),
 )
 """Elements whose content is shown."""
-THOUGHTS = (*("thought", "thoughts", "thinking", "reasoning", "reflection", "scratchpad", "scratch_pad"),)
+THOUGHTS = (
+    *("thought", "thoughts", "thought_process", "thinking", "thinking_process", "reasoning", "reflection"),
+    *("scratchpad", "scratch_pad", "plan", "planning", "draft", "monologue", "inner_monologue"),
+)
 """Elements in which a model plans, and that are not reasoning tags of its template, or stand behind its answer."""
 _NAMES = (*EXAMPLES, *THOUGHTS)
+_LATEX = ("\\begin{", "\\verb", "\\lstinline")
+_ORG = ("#+BEGIN_", "#+begin_")
+_BB_NAMES = ("code", "quote", "pre", "example", "noparse")
+_BB_CODE = tuple(f"[{spell(name)}" for name in _BB_NAMES for spell in (str.lower, str.title, str.upper))
 QUOTATION_STARTS = frozenset(
-    (*_COMMENT, *(f"<{spell(name)}" for name in _NAMES for spell in (str.lower, str.title, str.upper)))
+    (
+        *_COMMENTS,
+        *_LATEX,
+        *_ORG,
+        *_BB_CODE,
+        *(f"<{spell(name)}" for name in _NAMES for spell in (str.lower, str.title, str.upper)),
+    )
 )
 """What is searched in text."""
 QUOTING_LANGUAGES = frozenset(("diff", "patch", "udiff", "log", "logs", "output", "stdout", "transcript"))
@@ -30,7 +47,57 @@ _WORD = r"(?:[a-z0-9]{1,24}[-_.]){0,3}(?:examples?|samples?)(?:[-_.\d][\w.-]{0,3
 """A name of several words: `good_example`, `example-1`."""
 _NAME = rf"(?:{'|'.join(_NAMES)}|{_WORD})"
 _TAG = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,96}})?>", re.IGNORECASE)
+_OTHER_TAGS = (
+    (re.compile(rf"\[({'|'.join(_BB_NAMES)})(?:[= ][^\[\]\n]{{0,96}})?\]", re.IGNORECASE), "[/{}]"),
+    (re.compile(r"\\begin\{((?:verbatim|lstlisting|minted|alltt|quote|quotation|Verbatim)\*?)\}"), "\\end{{{}}}"),
+    (re.compile(r"\\(?:verb|lstinline)\*?([^\w\s*{}])"), "{}"),
+    (re.compile(r"#\+BEGIN_(EXAMPLE|SRC|QUOTE)\b"), "#+END_{}"),
+    (re.compile(r"#\+begin_(example|src|quote)\b"), "#+end_{}"),
+)
+"""Tags of BBCode, LaTeX and Org, and what ends the quotation that each begins."""
+_PARTIAL_OTHER_TAG = re.compile(
+    rf"(?:\[(?:{'|'.join(_BB_NAMES)})(?:[= ][^\[\]\n]{{0,96}})?"
+    r"|\\(?:begin\{\w{0,12}\*?|verb|lstinline)|#\+begin_\w{0,8})\Z",
+    re.IGNORECASE,
+)
 _PARTIAL_TAG = re.compile(rf"<(?:[\w.-]{{0,64}}|{_NAME}\s[^<>]{{0,96}})\Z", re.IGNORECASE)
+
+
+QUOTE_PAIRS = dict(zip("(\"'“‘«»‹›„「『~`", ")\"'”’»«›‹“」』~'", strict=True))
+"""What closes the quotation, or the text that is struck out, which a character directly before a call opens."""
+_LINE_PAIRS = {
+    **{mark: mark for mark in ('"""', "'''", '"', "{code}", "{noformat}", "{quote}")},
+    "{{{": "}}}",
+    "/*": "*/",
+    "/**": "*/",
+    "“": "”",
+    "«": "»",
+}
+"""The line that closes what the line before a call opens."""
+_QUOTED_LINE = re.compile(r"\s*(?:[>|]|(?://|--|[;%]|\d{1,4}\s?\|)\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿]))")
+"""The beginning of a line that is a block quote or a row of a table, or, before a marker, a comment or a diff."""
+_PHRASE = (
+    r"(?:for example|for instance|such as|e\.\s?g\.?|zum beispiel|z\.\s?b\.|par exemple|por ejemplo|por exemplo"
+    r"|per esempio|например|例如|比如|例えば|예를 들어)"
+)
+_KINDS = "simple|full|short|tool|function|calls?|calling|usage|use|output|input|request|response|json|xml"
+_BEFORE = (
+    rf"here(?:['’]s| is| are)|this is|below is|begin|start|an?|the|some|another|one|good|bad|wrong|correct|{_KINDS}"
+)
+_AFTER = rf"\d{{1,3}}|of|for|how|to|start|begin|an?|the|format|{_KINDS}"
+_ANNOUNCEMENT = re.compile(
+    rf"[^:]{{0,72}}?\b{_PHRASE}"
+    rf"|(?:(?:{_BEFORE})\s+){{0,5}}(?:examples?|samples?)(?:\s+(?:{_AFTER})){{0,6}}(?:\s?[:.–—-]\s.{{1,48}})?"
+    rf"|(?:(?:the|correct|proper|general|expected|required|{_KINDS})\s+){{0,4}}(?:format|syntax|template|usage)"
+    r"(?:\s+(?:is|would be|is as follows|looks like(?: this)?))?"
+    r"|\.\.\s(?:code-block|code|sourcecode|parsed-literal)(?:::.{0,32})?"
+    r"|wrong|incorrect|invalid|bad|correct|not like this"
+    r"|beispiele?|exemples?|ejemplos?|exemplos?|esempio|пример|示例|例子|例|예시|예",
+    re.IGNORECASE,
+)
+"""A line that says nothing but that an example follows, without its decoration."""
+_DECORATION = " \t\r#*=_-~[]():：,，"
+_INLINE_ANNOUNCEMENT = re.compile(rf"(?:.*\b{_PHRASE}[:,]?|\s*[❌✗✘])\s?\Z", re.IGNORECASE)
 
 
 def read_quotation(text: str, start: int) -> tuple[int, str] | None:
@@ -38,10 +105,35 @@ def read_quotation(text: str, start: int) -> tuple[int, str] | None:
 
     None if more text is needed to decide.
     """
-    for tag, end_tag in _COMMENT.items():
+    for tag, end_tag in _COMMENTS.items():
         if text.startswith(tag, start):
             return start + len(tag), end_tag
     found = _TAG.match(text, start)
     if found is not None:
         return found.end(), f"</{found[1]}>"
-    return None if _PARTIAL_TAG.match(text, start) else (start + 1, "")
+    for tag_pattern, end_tag in _OTHER_TAGS:
+        found = tag_pattern.match(text, start)
+        if found is not None:
+            return found.end(), end_tag.format(found[1])
+    is_partial = _PARTIAL_TAG.match(text, start) or _PARTIAL_OTHER_TAG.match(text, start)
+    return None if is_partial else (start + 1, "")
+
+
+def is_quoted_line(head: str) -> bool:
+    """Return whether a line that begins with `head`, before a call, shows the call."""
+    return _QUOTED_LINE.match(head) is not None
+
+
+def closing_line(line: str) -> str:
+    """Return the line that closes what this one opens, or an empty string."""
+    return _LINE_PAIRS.get(line.strip(), "")
+
+
+def announces_example(line: str) -> bool:
+    """Return whether a whole line says nothing but that an example follows."""
+    return _ANNOUNCEMENT.fullmatch(line.strip(_DECORATION)) is not None
+
+
+def introduces_example(head: str) -> bool:
+    """Return whether the words before a call in its line say that it is an example."""
+    return _INLINE_ANNOUNCEMENT.match(head) is not None

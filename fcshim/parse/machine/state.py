@@ -16,6 +16,13 @@ from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.documents import Documents
+from fcshim.parse.machine.quotations import (
+    QUOTE_PAIRS,
+    announces_example,
+    closing_line,
+    introduces_example,
+    is_quoted_line,
+)
 from fcshim.parse.sink import CallSink
 
 
@@ -63,8 +70,9 @@ class Cursor:
 
 BYTE_ORDER_MARK = "\ufeff"
 """Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
-_HEAD_SIZE = 16
-"""Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
+_HEAD_SIZE = 96
+"""Characters of the current line that are kept: enough to recognise a line that announces an example."""
+_MAX_INDENT = 16
 _MAX_LINES = 64
 _HEAD_AFTER_CALL = "    ."
 """Stands for the line before a call: indented, so that a list goes on after the call."""
@@ -105,12 +113,14 @@ def _join(found: re.Match[str]) -> str:
 class LineContext:
     """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
-    __slots__ = ("_after_blank_line", "_after_paragraph", "_lines", "head", "last_char", "open_backticks")
+    __slots__ = ("_after_blank_line", "_after_paragraph", "_last_line", "_lines", "head", "last_char", "open_backticks")
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         """The beginnings of the last lines that ended, which `_read_lines` has not read."""
         self._after_blank_line = self._after_paragraph = False
+        self._last_line = ""
+        """The last line that ended and is not blank; without its middle if it is long."""
         self.head = ""
         self.last_char = ""
         self.open_backticks: list[int] = []
@@ -141,9 +151,12 @@ class LineContext:
         self._lines.clear()
         if lines:
             last = lines[lines.rfind("\n", 0, -1) + 1 :]
-            self._after_blank_line = len(last) <= _HEAD_SIZE and last.isspace()
+            self._after_blank_line = len(last) <= _MAX_INDENT and last.isspace()
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
+        if not lines.isspace() and lines:
+            lines = lines.rstrip()
+            self._last_line = lines[lines.rfind("\n") + 1 :][:_HEAD_SIZE]
 
     def add_backticks(self, length: int) -> None:
         """Add a run of backticks: it closes the span that a run of equal length opened, or may open a span."""
@@ -154,7 +167,7 @@ class LineContext:
 
     def at_line_start(self) -> bool:
         """Return whether the current line has only white space so far."""
-        return len(self.head) < _HEAD_SIZE and not self.head.strip()
+        return len(self.head) < _MAX_INDENT and not self.head.strip()
 
     def is_indented_code(self) -> bool:
         """Return whether the current line, of which only the blanks are read, is Markdown code by indentation."""
@@ -162,19 +175,34 @@ class LineContext:
         self._read_lines()
         return self.head.startswith(("    ", "\t")) and self._after_blank_line and self._after_paragraph
 
-    def shows_calls(self) -> bool:
-        """Return whether a call in the current line is only shown: in a Markdown block quote or table."""
-        return self.head.lstrip().startswith((">", "|"))
-
     def holds_only_calls(self) -> bool:
         """Return whether the current line has nothing but white space and calls so far."""
         return not self.head.removeprefix(_HEAD_AFTER_CALL).strip()
+
+    def is_quoted(self) -> bool:
+        """Return whether a call in the current line is shown: in a block quote, a comment, a table."""
+        return is_quoted_line(self.head)
+
+    def closing_quote(self) -> str:
+        """Return what closes the quotation that is open directly before a call, or an empty string."""
+        if not self.at_line_start():
+            return QUOTE_PAIRS.get(self.last_char, "*/" if self.head.endswith("/* ") else "")
+        self._read_lines()
+        return closing_line(self._last_line)
+
+    def announces_example(self) -> bool:
+        """Return whether the words before a call, or the line before it, say that it is an example."""
+        if not self.at_line_start():
+            return len(self.head) < _HEAD_SIZE and introduces_example(self.head)
+        self._read_lines()
+        return len(self._last_line) < _HEAD_SIZE and announces_example(self._last_line)
 
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
         self.head = self.last_char = ""
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = False
+        self._last_line = ""
         self.open_backticks.clear()
 
     def reset_after_call(self) -> None:

@@ -241,7 +241,7 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
-        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.shows_calls()):
+        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.is_quoted()):
             self._output.emit_text(marker)
             return end
         opening, marker = found
@@ -286,8 +286,8 @@ class TextStates:
         quotes = bool(end_tag) and (at_line_start or self._call_follows(tag_end))
         if quotes is None:
             return self._cursor.wait_from(start)
-        if not quotes and marker == "<":
-            return self._read_start_marker(marker, start, end)
+        if not quotes and (marker == "<" or marker[0] in "[\\"):
+            return self._read_start_marker(marker[0], start, start + 1)
         if not quotes:
             self._output.emit_text(marker)
             return end
