@@ -17,7 +17,7 @@ UNKNOWN = ("nope", "erase_disk", "ff")
 WORDS = (
     "the", "weather", "in", "Paris", "is", "fine", "42", "a<b", "x>y", "naïve", "東京", "🙂", "don't", '"quoted"', "{",
     "}", "[1]", "<b>bold</b>", "<", "</", "<function", "<function_cal", "< function_call>", "f(x)", "a:b",
-    "C:\\dir", "—", "\t", "<thi", "think", "&lt;", "#", "//", "\\", "'", "<function_call", "<br/>", "null",
+    "C:\\dir", "—", "\t", "<thi", "think", "&lt;", "#", "\\", "'", "<function_call", "<br/>", "null",
     "\u2028", "e\u0301",
 )  # fmt: skip
 CLOSERS = frozenset({"}", "</", "<", "\t"})

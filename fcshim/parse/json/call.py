@@ -240,6 +240,11 @@ class JsonCalls:
         if self._sink.is_complete and (self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters)):
             self._sink.fail("malformed", "arguments stand after the end of the call")
 
+    def reject_previous(self) -> None:
+        """Reject the call before a string in a list of calls: it may be the key of a member of that call."""
+        if self._sink.is_complete:
+            self._sink.fail("malformed", "a string stands after the call")
+
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
         assert self.name is not None
@@ -579,6 +584,8 @@ class JsonEnvelope(ValueHandler):
         if self.has_header:
             self._calls.begin_arguments(first)
         elif first != "{":
+            if first == '"' and not self._calls.repairing:
+                self._calls.reject_previous()
             self._calls.abandon("malformed", "expected an object with name and arguments", first)
 
     def _on_member(self, first: str) -> None:

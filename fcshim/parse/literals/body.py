@@ -47,6 +47,7 @@ _READING_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError)
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 _ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
+_EXPRESSION = re.compile(r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not)[ \t]+[^\s<]|->|[=!<>]=|[-+*/%|&.][ \t]*\w)")
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
@@ -329,9 +330,12 @@ class LiteralBody(BodyReader):
         return end
 
     def _check_trailing_text(self) -> None:
-        """Reject a call without its closing bracket that an argument follows."""
-        if self._call.lacks_brackets and self._sink.is_complete and _ARGUMENT.match(self._trailer.text):
+        """Reject a call without its closing bracket before an argument, and one that is a part of an expression."""
+        text = self._trailer.text
+        if self._sink.is_complete and self._call.lacks_brackets and _ARGUMENT.match(text):
             self._sink.fail("malformed", "an argument after the end of the call")
+        elif self._sink.is_complete and _EXPRESSION.match(text):
+            self._sink.fail("malformed", "the call is a part of an expression")
 
     def _has_trailing_text(self) -> bool:
         """Return whether unexpected text follows the last call."""

@@ -112,6 +112,8 @@ class PythonValues(LiteralValues):
         """A dict or a set; as a positional argument where no object fits, it is read as a dict of the arguments."""
         bracket = self.brackets[-1]
         if bracket.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(bracket):
+            if bracket.count and self._seen_keyword:
+                raise LiteralError("an argument without a name", pos)
             return self._open_spread(pos + 1)
         return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
 
