@@ -96,6 +96,17 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 """A line that says nothing but that an example follows, without its decoration."""
+_FIRST_WORDS = (
+    rf"{_KINDS}|good|bad|wrong|correct|incorrect|invalid|proper|general|expected|required|another|some|one|exa|sam"
+    r"|for|syn|tem|usa|begin|start"
+)
+_MAY_ANNOUNCE = re.compile(
+    rf"[\s#*=_~\[\]():❌✗✘-]*+(?:$|(?:(?:an?|the) )?(?:{_FIRST_WORDS})|(?:an?|the) $|here|this is|below is"
+    r"|not like|such as|e\.|z\.|zum|par |por |per |beisp|exem|ejem|esem|you (?:can|could|would|may|might)|write |try "
+    r"|\.\.|[^\x00-\x7f])",
+    re.IGNORECASE,
+)
+"""The beginning of a line that may announce an example, also such a beginning that is not complete."""
 _DECORATION = " \t\r#*=_-~[]():：,，"
 _INLINE_ANNOUNCEMENT = re.compile(rf"(?:.*\b{_PHRASE}[:,]?|\s*[❌✗✘])\s?\Z", re.IGNORECASE)
 
@@ -119,6 +130,11 @@ def read_quotation(text: str, start: int) -> tuple[int, str] | None:
     return None if is_partial else (start + 1, "")
 
 
+def may_announce_example(head: str) -> bool:
+    """Return whether a line whose first characters are `head` may say that an example follows."""
+    return _MAY_ANNOUNCE.match(head) is not None
+
+
 def is_quoted_line(head: str) -> bool:
     """Return whether a line that begins with `head`, before a call, shows the call."""
     return _QUOTED_LINE.match(head) is not None
@@ -131,9 +147,9 @@ def closing_line(line: str) -> str:
 
 def announces_example(line: str) -> bool:
     """Return whether a whole line says nothing but that an example follows."""
-    return _ANNOUNCEMENT.fullmatch(line.strip(_DECORATION)) is not None
+    return may_announce_example(line[:16]) and _ANNOUNCEMENT.fullmatch(line.strip(_DECORATION)) is not None
 
 
 def introduces_example(head: str) -> bool:
     """Return whether the words before a call in its line say that it is an example."""
-    return _INLINE_ANNOUNCEMENT.match(head) is not None
+    return may_announce_example(head[:16]) and _INLINE_ANNOUNCEMENT.match(head) is not None

@@ -22,6 +22,7 @@ from fcshim.parse.machine.quotations import (
     closing_line,
     introduces_example,
     is_quoted_line,
+    may_announce_example,
 )
 from fcshim.parse.sink import CallSink
 
@@ -71,8 +72,9 @@ class Cursor:
 BYTE_ORDER_MARK = "\ufeff"
 """Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
 _HEAD_SIZE = 96
-"""Characters of the current line that are kept: enough to recognise a line that announces an example."""
+"""Characters of a line that are kept if it may announce an example."""
 _MAX_INDENT = 16
+"""Characters of any other line that are kept: enough to recognise indentation, a block quote or a comment."""
 _MAX_LINES = 64
 _HEAD_AFTER_CALL = "    ."
 """Stands for the line before a call: indented, so that a list goes on after the call."""
@@ -113,7 +115,16 @@ def _join(found: re.Match[str]) -> str:
 class LineContext:
     """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
-    __slots__ = ("_after_blank_line", "_after_paragraph", "_last_line", "_lines", "head", "last_char", "open_backticks")
+    __slots__ = (
+        "_after_blank_line",
+        "_after_paragraph",
+        "_head_size",
+        "_last_line",
+        "_lines",
+        "head",
+        "last_char",
+        "open_backticks",
+    )
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -122,6 +133,8 @@ class LineContext:
         self._last_line = ""
         """The last line that ended and is not blank; without its middle if it is long."""
         self.head = ""
+        self._head_size = _MAX_INDENT
+        """Characters of the current line that are kept: more where it may announce an example."""
         self.last_char = ""
         self.open_backticks: list[int] = []
         """Lengths of the backtick runs in this paragraph that are not closed."""
@@ -141,9 +154,19 @@ class LineContext:
             if newline > _HEAD_SIZE or len(self._lines) > _MAX_LINES:
                 self._read_lines()
             self.head = text[newline + 1 : newline + 1 + _HEAD_SIZE]
-        elif len(self.head) < _HEAD_SIZE:
+            self._head_size = _MAX_INDENT
+            if len(self.head) >= _MAX_INDENT:
+                self._choose_head_size()
+        elif len(self.head) < self._head_size:
             self.head += text[:_HEAD_SIZE]
+            if len(self.head) >= self._head_size == _MAX_INDENT:
+                self._choose_head_size()
         self.last_char = text[-1]
+
+    def _choose_head_size(self) -> None:
+        """Keep more of a line only where it may matter: the concatenations would cost a tenth of the time of prose."""
+        if may_announce_example(self.head[:_MAX_INDENT]):
+            self._head_size = _HEAD_SIZE
 
     def _read_lines(self) -> None:
         """Record whether a blank line came last, and whether the last line that is not indented begins no list item."""
@@ -181,12 +204,12 @@ class LineContext:
 
     def is_quoted(self) -> bool:
         """Return whether a call in the current line is shown: in a block quote, a comment, a table."""
-        return is_quoted_line(self.head)
+        return is_quoted_line(self.head[:_MAX_INDENT])
 
     def closing_quote(self) -> str:
         """Return what closes the quotation that is open directly before a call, or an empty string."""
         if not self.at_line_start():
-            return QUOTE_PAIRS.get(self.last_char, "*/" if self.head.endswith("/* ") else "")
+            return QUOTE_PAIRS.get(self.last_char, "*/" if self.head in {"/* ", "/** "} else "")
         self._read_lines()
         return closing_line(self._last_line)
 
@@ -200,6 +223,7 @@ class LineContext:
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
         self.head = self.last_char = ""
+        self._head_size = _MAX_INDENT
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = False
         self._last_line = ""
@@ -208,6 +232,7 @@ class LineContext:
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
         self.head = _HEAD_AFTER_CALL
+        self._head_size = _MAX_INDENT
         self.last_char = "."
         self.open_backticks.clear()
 
