@@ -11,9 +11,10 @@ from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.custom_text import NAME_LINE, CustomText
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.header import NAME_ATTRIBUTE, HeaderShape
+from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.markers import named_tool
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.syntax import ElementCalls
 
@@ -145,8 +146,8 @@ def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
 
 def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> Body | bool | None:
     """Return the syntax of the arguments at `pos`, if a tool's name is an attribute of the tag before them."""
-    name = NAME_ATTRIBUTE.search(tag)
-    found = _SPACE_AND_BRACE.match(text, pos) if name is not None and sink.offers(name["name"]) else None
+    name = named_tool(tag)
+    found = _SPACE_AND_BRACE.match(text, pos) if name and sink.offers(name) else None
     if found is None:
         return False
     return _NAME_IN_TAG if found[0].endswith(("{", "｛")) else None

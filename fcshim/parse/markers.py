@@ -20,6 +20,7 @@ END_TOKENS = (
 _MAX_END_OF_TURN = 128
 """Characters at the end of a reply in which such tokens are searched."""
 _NO_MATCH = r"(?!)"
+_NAME_ATTRIBUTE = re.compile(r"""[ \t]name=(["'])(?P<name>[^"'<>]{1,128})\1""")
 
 
 class MarkerSet:
@@ -129,6 +130,12 @@ class TagPairs:
 
 
 _END_OF_TURN = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, END_TOKENS))}))+\s*\Z")
+
+
+def named_tool(tag: str) -> str:
+    """Return the tool's name in a start marker that is a tag, `<tool name="f">`, or an empty string."""
+    found = _NAME_ATTRIBUTE.search(tag)
+    return found["name"] if found else ""
 
 
 def end_of_turn(text: str) -> int:

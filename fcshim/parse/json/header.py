@@ -15,13 +15,12 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
 from fcshim.parse.json.surroundings import skip_space
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import named_tool
 from fcshim.parse.sink import CallSink
 
 _MAX_HEADER_LENGTH = 256
 """In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
-NAME_ATTRIBUTE = re.compile(r"""[ \t]name=(["'])(?P<name>[^"'<>]{1,128})\1""")
-"""The tool's name in a start marker that is a tag: `<tool name="f">`."""
 _NOT_A_NAME = re.compile(r"\s{0,8}(?:[\[{｛［]|```)")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
@@ -89,8 +88,7 @@ class HeaderBody(JsonBody):
     def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header = shape
-        attribute = NAME_ATTRIBUTE.search(start_marker)
-        self._tool_marker = start_marker.strip(" \t\r\n<>") if attribute is None else attribute["name"]
+        self._tool_marker = named_tool(start_marker) or start_marker.strip(" \t\r\n<>")
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:

@@ -22,9 +22,9 @@ from fcshim.parse.body_selection import (
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.json.header import NAME_ATTRIBUTE
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
+from fcshim.parse.markers import named_tool
 from fcshim.parse.sink import CallSink
 
 FoundOpening: TypeAlias = tuple[Opening, str] | bool | None
@@ -62,10 +62,10 @@ class OpeningFinder:
 
     def tool_of(self, marker: str) -> str:
         """Return the offered tool that a tag around a call names, in an attribute or as an element; else ""."""
-        attribute = NAME_ATTRIBUTE.search(marker)
-        if attribute is None and (marker[:1] != "<" or self.knows(marker)):
+        name = named_tool(marker)
+        if not name and (marker[:1] != "<" or self.knows(marker)):
             return ""
-        return self._sink.find_tool(marker.strip("<> ") if attribute is None else attribute["name"]) or ""
+        return self._sink.find_tool(name or marker.strip("<> ")) or ""
 
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
