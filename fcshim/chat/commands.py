@@ -152,8 +152,8 @@ class SlashCommands:
         self._view.note(f"The last turn is taken back: › {first[:_QUESTION_SIZE]}")
         if undone.edits:
             self._view.note(f"It changed {', '.join(map(str, undone.edits))}.")
-            them = "it back as it was" if len(undone.edits) == 1 else "them back as they were"
-            if await self._agree(f"put {them}?"):
+            request = "put it back as it was" if len(undone.edits) == 1 else "put them back as they were"
+            if await self._agree(f"{request}?"):
                 for line in restore(undone.edits):
                     self._view.note(line)
         if others := self._lasting_calls(undone):
@@ -193,13 +193,13 @@ class SlashCommands:
         )
 
 
-def _chosen(thing: str, number: str, count: int) -> int:
+def _chosen(noun: str, number: str, count: int) -> int:
     """Return the number of the call or result to show, by default the last one. Raises `ConfigError`."""
     wanted = int(number) if number.isdecimal() else 0 if number else count
     if not count:
-        raise ConfigError(f"there is no {thing} yet; no tool has run")
+        raise ConfigError(f"there is no {noun} yet; no tool has run")
     if not 0 < wanted <= count:
-        raise ConfigError(f"there is no {thing} {number}: expected a number from 1 to {count}")
+        raise ConfigError(f"there is no {noun} {number}: expected a number from 1 to {count}")
     return wanted
 
 

@@ -72,21 +72,21 @@ class ResumedSession:
         if self._settings.prompt is not None:
             self._say(f"without what the session's file names, as a script cannot be asked; to use it: {options}")
             return False
-        what = f"The session in the file used {options}, which can change files and start programs."
-        return _confirm(f"{what} Use them again? [y]es, [n]o: ")
+        notice = f"The session in the file used {options}, which can change files and start programs."
+        return _confirm(f"{notice} Use them again? [y]es, [n]o: ")
 
     def _confirm_address(self, url: str) -> None:
         """Ask whether the conversation, and the key, may go to an address. Raises `ConfigError`."""
         again = f"to use it, name it: fcshim chat {shlex.join([url, '--resume', *filter(None, [self._name])])}"
         if self._settings.prompt is not None:
             raise ConfigError(f"the session was with {url}; {again}")
-        what = "the conversation and the API key" if self._settings.key else "the conversation"
-        if not _confirm(f"The session was with {url}. Send {what} there? [y]es, [n]o: "):
+        contents = "the conversation and the API key" if self._settings.key else "the conversation"
+        if not _confirm(f"The session was with {url}. Send {contents} there? [y]es, [n]o: "):
             raise ConfigError(f"the session was with {url}, which was not confirmed; another one can be named")
 
-    def _say_replaced(self, what: str, old: object, new: object) -> None:
+    def _say_replaced(self, option: str, old: object, new: object) -> None:
         if old and new and old != new:
-            self._say(f"{what}: {new}, in place of the session's {old}")
+            self._say(f"{option}: {new}, in place of the session's {old}")
 
 
 _UNSET_ENDPOINT = dict.fromkeys(_ENDPOINT_OPTIONS)

@@ -33,9 +33,9 @@ _LINE_LIMIT = 200
 """Characters of one such line."""
 
 
-def count_of(count: int, thing: str) -> str:
+def count_of(count: int, noun: str) -> str:
     """Return `no tools`, `1 tool`, `2 tools`."""
-    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 _CUT_OFF = {
@@ -228,8 +228,8 @@ class TerminalView:
             self._end_line()
         if len(lines) > FOLDED_LINES or any(len(line) > _LINE_LIMIT for line in lines):
             more = len(lines) - FOLDED_LINES
-            what = count_of(more, "more line") if more > 0 else "the rest"
-            self.note(f"    … {what}: /result {len(self.results)}")
+            hidden = count_of(more, "more line") if more > 0 else "the rest"
+            self.note(f"    … {hidden}: /result {len(self.results)}")
 
     def _show_transient(self, text: str) -> None:
         """Show a line that the next output replaces; only on a terminal, so that it never ends up in a file."""

@@ -132,47 +132,47 @@ def _has_large_number(value: JSON) -> bool:
     return False
 
 
-def _from_document(document: Mapping[str, JSON], where: str, env: Mapping[str, str]) -> dict[str, JSON]:
-    """Return the settings of a document; `where` begins each message."""
+def _from_document(document: Mapping[str, JSON], location: str, env: Mapping[str, str]) -> dict[str, JSON]:
+    """Return the settings of a document; `location` begins each message."""
     rows = dict(document)
     known = {setting.name: setting for setting in settings()}
     tables = rows.pop("models", {})
     sections = rows.pop("upstreams", None)
-    _refuse_unknown(rows, [*known, *sorted(TABLES)], where.removesuffix(": "))
-    values = {name: _convert(known[name], value, where + name, strict=True) for name, value in rows.items()}
-    models = _models(tables, where)
-    upstreams = {} if sections is None else load_upstreams(sections, env, where)
+    _refuse_unknown(rows, [*known, *sorted(TABLES)], location.removesuffix(": "))
+    values = {name: _convert(known[name], value, location + name, strict=True) for name, value in rows.items()}
+    models = _models(tables, location)
+    upstreams = {} if sections is None else load_upstreams(sections, env, location)
     for pattern, row in models.items():
         names = [row.upstream] if isinstance(row.upstream, str) else row.upstream or ()
-        _check_upstream_names(names, upstreams, f'{where}[models."{pattern}"]')
+        _check_upstream_names(names, upstreams, f'{location}[models."{pattern}"]')
     return {**values, "models": models, "upstreams": upstreams}
 
 
-def _check_upstream_names(names: Iterable[str], upstreams: Mapping[str, JSON], where: str) -> None:
+def _check_upstream_names(names: Iterable[str], upstreams: Mapping[str, JSON], location: str) -> None:
     for name in names:
         if name not in upstreams:
             known = ", ".join(upstreams) or "none"
-            raise ConfigError(f"{where}: there is no section [upstreams.{name:.80}]. Known are: {known}")
+            raise ConfigError(f"{location}: there is no section [upstreams.{name:.80}]. Known are: {known}")
 
 
-def _models(tables: JSON, where: str) -> dict[str, ModelOverrides]:
+def _models(tables: JSON, location: str) -> dict[str, ModelOverrides]:
     if not isinstance(tables, dict):
-        raise ConfigError(f'{where}models: expected tables such as [models."qwen*"], got {tables!r:.80}')
-    return {pattern: _overrides(table, f'{where}[models."{pattern}"]') for pattern, table in tables.items()}
+        raise ConfigError(f'{location}models: expected tables such as [models."qwen*"], got {tables!r:.80}')
+    return {pattern: _overrides(table, f'{location}[models."{pattern}"]') for pattern, table in tables.items()}
 
 
-def _overrides(table: JSON, where: str) -> ModelOverrides:
+def _overrides(table: JSON, location: str) -> ModelOverrides:
     if not isinstance(table, dict):
-        raise ConfigError(f"{where}: expected a table, got {table!r:.80}")
-    _refuse_unknown(table, ModelOverrides.__struct_fields__, where)
+        raise ConfigError(f"{location}: expected a table, got {table!r:.80}")
+    _refuse_unknown(table, ModelOverrides.__struct_fields__, location)
     known = {setting.name: setting for setting in settings()}
     for name, value in table.items():
         if name in known and name != "upstream":  # in a row, names of sections
-            _convert(known[name], value, f"{where}: {name}", strict=True)
+            _convert(known[name], value, f"{location}: {name}", strict=True)
     try:
         return msgspec.convert(table, ModelOverrides)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(f"{location}: {error}") from error
 
 
 def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
@@ -191,23 +191,23 @@ def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
     }
 
 
-def _parse_value(setting: Setting, value: FlagValue, where: str) -> JSON:
+def _parse_value(setting: Setting, value: FlagValue, location: str) -> JSON:
     """Parse a value from a variable or flag; the text of a list is separated by commas."""
     parsed: JSON = value
     if isinstance(value, str) and setting.kind == "list":
         parsed = [part.strip() for part in value.split(",") if part.strip()]
     elif isinstance(value, str) and setting.kind == "switch":
         parsed = _SWITCHES.get(value.lower(), value)
-    return _convert(setting, parsed, where, strict=False)
+    return _convert(setting, parsed, location, strict=False)
 
 
-def _convert(setting: Setting, value: JSON, where: str, *, strict: bool) -> JSON:
+def _convert(setting: Setting, value: JSON, location: str, *, strict: bool) -> JSON:
     """Validate one value; `strict` for TOML, whose values have types."""
     try:
         return msgspec.convert(value, setting.type, strict=strict, dec_hook=_secret)
     except msgspec.ValidationError as error:
         problem = str(error) if setting.secret else f"expected {setting.expected}, got {value!r:.80}"
-        raise ConfigError(f"{where}: {problem}") from error
+        raise ConfigError(f"{location}: {problem}") from error
 
 
 def _secret(wanted: type, value: JSON) -> Secret:
@@ -251,14 +251,14 @@ def _check_known_names(row: Config | ModelOverrides) -> None:
         reasoning_end_tag(row.in_reasoning)
 
 
-def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], location: str) -> None:
     names = list(known)
     for name in given:
         if name not in names:
-            raise ConfigError(_describe_unknown(name, names, where))
+            raise ConfigError(_describe_unknown(name, names, location))
 
 
-def _describe_unknown(name: str, names: list[str], where: str) -> str:
+def _describe_unknown(name: str, names: list[str], location: str) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
-    return f"{where}{': ' if where else ''}there is no setting {name!r}{hint}"
+    return f"{location}{': ' if location else ''}there is no setting {name!r}{hint}"

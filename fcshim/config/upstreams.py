@@ -56,45 +56,45 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     forward_client_key: bool | None = None
 
 
-def load_upstreams(tables: JSON, env: Mapping[str, str], where: str) -> dict[str, UpstreamConfig]:
-    """Load the sections; `where` begins each message. Raises `ConfigError`."""
+def load_upstreams(tables: JSON, env: Mapping[str, str], location: str) -> dict[str, UpstreamConfig]:
+    """Load the sections; `location` begins each message. Raises `ConfigError`."""
     if not isinstance(tables, dict) or not tables:
-        raise ConfigError(f"{where}upstreams: expected sections such as [upstreams.local], got {tables!r:.80}")
+        raise ConfigError(f"{location}upstreams: expected sections such as [upstreams.local], got {tables!r:.80}")
     if len(tables) > MAX_UPSTREAMS:
-        raise ConfigError(f"{where}upstreams: at most {MAX_UPSTREAMS} sections are allowed, got {len(tables)}")
-    return {name: _load_one(name, table, env, f"{where}[upstreams.{name}]") for name, table in tables.items()}
+        raise ConfigError(f"{location}upstreams: at most {MAX_UPSTREAMS} sections are allowed, got {len(tables)}")
+    return {name: _load_one(name, table, env, f"{location}[upstreams.{name}]") for name, table in tables.items()}
 
 
-def check_name(name: str, where: str) -> None:
+def check_name(name: str, location: str) -> None:
     """Raise `ConfigError` unless `name` can name a section."""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{where}: expected a name of letters, digits, '.', '_' and '-', at most 64 characters")
+        raise ConfigError(f"{location}: expected a name of letters, digits, '.', '_' and '-', at most 64 characters")
 
 
-def _load_one(name: str, table: JSON, env: Mapping[str, str], where: str) -> UpstreamConfig:
-    check_name(name, where)
+def _load_one(name: str, table: JSON, env: Mapping[str, str], location: str) -> UpstreamConfig:
+    check_name(name, location)
     if not isinstance(table, dict):
-        raise ConfigError(f"{where}: expected a table with the key url, got {type(table).__name__}")
-    filled = {key: _from_env(value, env, f"{where}: {key}") for key, value in table.items()}
+        raise ConfigError(f"{location}: expected a table with the key url, got {type(table).__name__}")
+    filled = {key: _from_env(value, env, f"{location}: {key}") for key, value in table.items()}
     if isinstance(table.get("headers"), dict):
         filled["headers"] = {
-            key: _from_env(value, env, f"{where}: headers: {key}") for key, value in table["headers"].items()
+            key: _from_env(value, env, f"{location}: headers: {key}") for key, value in table["headers"].items()
         }
     try:
         upstream = msgspec.convert(filled, UpstreamConfig, dec_hook=_secret)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}") from None
-    _check_headers(upstream, where)
+        raise ConfigError(f"{location}: {error}") from None
+    _check_headers(upstream, location)
     return upstream
 
 
-def _from_env(value: JSON, env: Mapping[str, str], where: str) -> JSON:
+def _from_env(value: JSON, env: Mapping[str, str], location: str) -> JSON:
     """Return the value of the variable that `value` names, or `value` if it names none."""
     if not isinstance(value, str) or not value.startswith(_ENV):
         return value
     variable = value.removeprefix(_ENV)
     if not env.get(variable):
-        raise ConfigError(f"{where}: expected the environment variable {variable!r:.80} to be set")
+        raise ConfigError(f"{location}: expected the environment variable {variable!r:.80} to be set")
     return env[variable]
 
 
@@ -106,7 +106,7 @@ def _secret(wanted: type, value: JSON) -> Secret:
     return Secret(value)
 
 
-def _check_headers(upstream: UpstreamConfig, where: str) -> None:
+def _check_headers(upstream: UpstreamConfig, location: str) -> None:
     for name in upstream.headers:
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
-            raise ConfigError(f"{where}: headers: {name!r:.100} cannot be set; expected the name of another header")
+            raise ConfigError(f"{location}: headers: {name!r:.100} cannot be set; expected the name of another header")

@@ -378,15 +378,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return (found,) if isinstance(found, str) else tuple(found)
 
 
-def check_address(text: str, where: str) -> None:
-    """Raise `ConfigError` for an invalid address of an endpoint; `where` names the setting.
+def check_address(text: str, location: str) -> None:
+    """Raise `ConfigError` for an invalid address of an endpoint; `location` names the setting.
 
     An address that may contain a key is invalid, too, since logs and messages show addresses.
     """
     if any(character in text for character in "@?#"):
-        raise ConfigError(f"{where}: expected a URL without user, query and fragment; a key has its own setting")
+        raise ConfigError(f"{location}: expected a URL without user, query and fragment; a key has its own setting")
     if not _is_usable(text):
-        raise ConfigError(f"{where}: expected a URL such as http://127.0.0.1:8080, got {text!r:.80}")
+        raise ConfigError(f"{location}: expected a URL such as http://127.0.0.1:8080, got {text!r:.80}")
 
 
 def _is_usable(text: str) -> bool:

@@ -74,24 +74,24 @@ def _longest_texts(grammar: Grammar, limits: GrammarLimits, fixed: Mapping[str, 
     """Estimate the longest text of every rule; `fixed` holds rules whose length does not depend on the limits."""
     known = dict(fixed)  # rules come after those that they refer to, so one pass is enough
 
-    def of(part: Expression) -> int:
+    def length_of(part: Expression) -> int:
         match part:
             case LiteralText():
                 return len(part.text) if part.text.isascii() else len(part.text.encode())
             case RuleRef():
                 return known[part.name]
             case Series():
-                return sum(map(of, part.parts))
+                return sum(map(length_of, part.parts))
             case Alternation():
-                return max(map(of, part.options))
+                return max(map(length_of, part.options))
             case Chars():
                 return len(chr(max(high for _, high in part.ranges)).encode())
             case Repeat():
                 most = repeat_limit(part, limits)
-                one = _TOKENS_PER_CHARACTER if part.counts in _CHARACTER_UNITS else of(part.part)
-                return _UNBOUNDED if most is None else min(most * one, _UNBOUNDED)
+                item = _TOKENS_PER_CHARACTER if part.counts in _CHARACTER_UNITS else length_of(part.part)
+                return _UNBOUNDED if most is None else min(most * item, _UNBOUNDED)
 
     for name, expression in grammar.rules.items():
         if name not in known:
-            known[name] = of(expression)
+            known[name] = length_of(expression)
     return known

@@ -81,8 +81,8 @@ async def run_trial(
     sampling = {**DEFAULT_SAMPLING, "max_tokens": max_tokens}
     problem = ""
     try:
-        for some in (cases[:_FIRST_BATCH], cases[_FIRST_BATCH:]):
-            await evaluate(client, some, dialect=dialect, sampling=sampling, concurrency=concurrency, on_result=note)
+        for batch in (cases[:_FIRST_BATCH], cases[_FIRST_BATCH:]):
+            await evaluate(client, batch, dialect=dialect, sampling=sampling, concurrency=concurrency, on_result=note)
             if not any(result.right for result in results) and len(results) < len(cases):
                 failed = f": {results[-1].problem}" if results[-1].problem else ""
                 problem = f"none of the first {len(results)} was right{failed}"

@@ -108,20 +108,20 @@ def _unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     return members
 
 
-def read_servers(document: JSON, env: Mapping[str, str], where: str = "mcpServers") -> tuple[McpServerConfig, ...]:
-    """Read the enabled servers from a decoded file. Raises `ConfigError` that begins with `where`."""
+def read_servers(document: JSON, env: Mapping[str, str], location: str = "mcpServers") -> tuple[McpServerConfig, ...]:
+    """Read the enabled servers from a decoded file. Raises `ConfigError` that begins with `location`."""
     listed = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(listed, dict):
-        raise ConfigError(f'{where}: expected {{"mcpServers": {{name: {{...}}}}}}, got {_excerpt(document)}')
-    read = [_ServerFields(fields, name, env, where).read_server() for name, fields in listed.items()]
+        raise ConfigError(f'{location}: expected {{"mcpServers": {{name: {{...}}}}}}, got {_excerpt(document)}')
+    read = [_ServerFields(fields, name, env, location).read_server() for name, fields in listed.items()]
     return tuple(server for server in read if server is not None)
 
 
 class _ServerFields:
     """The fields of one server, read one by one."""
 
-    def __init__(self, fields: JSON, name: str, env: Mapping[str, str], where: str) -> None:
-        self._name, self._env, self._where = name, env, where
+    def __init__(self, fields: JSON, name: str, env: Mapping[str, str], location: str) -> None:
+        self._name, self._env, self._location = name, env, location
         if not name.strip() or ":" in name:
             raise self._error(None, "a name without colon, and not empty", name)
         if not isinstance(fields, dict):
@@ -290,7 +290,7 @@ class _ServerFields:
                 raise self._error(field, f"a known field; did you mean {near[0]}?")
 
     def _error(self, field: str | None, expected: str, got: JSON = msgspec.UNSET) -> ConfigError:
-        place = f"{self._where}: mcpServers.{self._name}" + (f".{field}" if field else "")
+        place = f"{self._location}: mcpServers.{self._name}" + (f".{field}" if field else "")
         return ConfigError(f"{place}: expected {expected}" + ("" if got is msgspec.UNSET else f", got {_excerpt(got)}"))
 
 

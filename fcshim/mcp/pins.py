@@ -102,12 +102,14 @@ class Pins:
         if self._path is None or state in (None, self._file_state):
             return
         try:
-            theirs = _read_file(self._path)
+            stored = _read_file(self._path)
         except ConfigError as error:
             logger.warning("%s", error)
         else:
-            ours = self._pinned
-            self._pinned = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
+            current = self._pinned
+            self._pinned = {
+                server: {**current.get(server, {}), **stored.get(server, {})} for server in {**current, **stored}
+            }
         self._file_state = state
 
     def _write(self) -> None:

@@ -359,8 +359,8 @@ class ClientConnection:
         """
         if pings is None:
             return None
-        when = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)
-        return None if when == float("inf") else when
+        due = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)
+        return None if due == float("inf") else due
 
     def _ping_due(self, pings: PingSchedule) -> float:
         return self._last_write + (pings.interval if self.status else pings.first_interval)

@@ -204,9 +204,9 @@ def _by_msgspec(value: JSON, annotation: JSON) -> JSON:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError as error:
         # Convert "Expected `int`, got `str` - at `$.x[0]`" to ".x[0]: expected integer, got string".
-        what, _, where = str(error).partition(" - at ")
-        problem = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")
-        raise MistakesError([f"{where.strip('`').removeprefix('$')}: {_lower(problem)}"]) from error
+        message, _, location = str(error).partition(" - at ")
+        problem = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], message).replace("`", "")
+        raise MistakesError([f"{location.strip('`').removeprefix('$')}: {_lower(problem)}"]) from error
 
 
 def _path(location: Sequence[str | int]) -> str:

@@ -32,8 +32,8 @@ async def complete_model(upstream: Upstream, model: ModelInfo, name: str, *, alo
     ]
     if alone:
         pages.append(("GET", "//props", b"", read_props))
-    for told in await asyncio.gather(*(_fetch(upstream, page) for page in pages)):
-        model = model.completed_by(told)
+    for page_info in await asyncio.gather(*(_fetch(upstream, page) for page in pages)):
+        model = model.completed_by(page_info)
     return model
 
 

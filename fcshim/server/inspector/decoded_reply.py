@@ -39,14 +39,14 @@ TimedEvent = tuple[float, int, Event]
 
 def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> list[DecodedReply]:
     """Decode what was captured so far, each choice; what cannot be decoded ends the pieces."""
-    written, told = _by_choice(decoded_events(codec.decoder(), log.chunks())), _by_choice(log.events())
+    written, delivered = _by_choice(decoded_events(codec.decoder(), log.chunks())), _by_choice(log.events())
     return [
-        DecodedReply(choice, list(_pieces(written.get(choice, ()))), told.get(choice, []))
-        for choice in sorted({0, *written, *told})
+        DecodedReply(choice, list(_pieces(written.get(choice, ()))), delivered.get(choice, []))
+        for choice in sorted({0, *written, *delivered})
     ]
 
 
-def told_replies(log: ChunkLog) -> list[DecodedReply]:
+def delivered_replies(log: ChunkLog) -> list[DecodedReply]:
     """Return the events that the client got for a reply, for each choice."""
     return [DecodedReply(choice, [], events) for choice, events in sorted(_by_choice(log.events()).items())]
 

@@ -17,7 +17,7 @@ from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.inspector.capture import AttemptCapture, Capture
-from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, told_replies
+from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, delivered_replies
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
 
 MAX_SHOWN = 1_000_000
@@ -101,7 +101,7 @@ def summary_of(capture: Capture) -> RequestSummary:
 def _replies(capture: Capture) -> list[DecodedReply]:
     """Return the events that the client got, for each choice of each attempt."""
     if capture.attempts:
-        return [reply for attempt in capture.attempts for reply in told_replies(attempt.log)]
+        return [reply for attempt in capture.attempts for reply in delivered_replies(attempt.log)]
     return capture.relayed()
 
 
