@@ -16,14 +16,8 @@ from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.documents import Documents
-from fcshim.parse.machine.quotations import (
-    QUOTE_PAIRS,
-    announces_example,
-    closing_line,
-    introduces_example,
-    is_quoted_line,
-    may_announce_example,
-)
+from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
+from fcshim.parse.machine.quotations import QUOTE_PAIRS, closing_line, is_quoted_line
 from fcshim.parse.sink import CallSink
 
 
