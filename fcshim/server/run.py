@@ -66,6 +66,7 @@ class ProxyServer(uvicorn.Server):
                 proxy_headers=False,
             )
         )
+        self.servers = []  # uvicorn sets it when it starts, and a signal may come earlier
 
     def request_exit(self) -> None:
         """Exit when the running requests have finished; a second call ends them."""
