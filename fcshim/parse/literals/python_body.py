@@ -154,6 +154,7 @@ class PythonBody(LiteralBody):
         """After a list without markers: `(` shows that the list was the text of a Markdown link."""
         if text[pos] == "(":
             self._sink.fail_truncated("a link, not a call")
+        self._check_late_bracket(text[pos])
         self._progress.end_body()
         return pos
 
@@ -163,8 +164,14 @@ class PythonBody(LiteralBody):
         if pos == len(text):
             return pos
         if text[pos] in ")]":
+            self._check_late_bracket(text[pos])
             return self._trailer.skip_to(pos + 1)
         return super()._after_calls(text, pos)
+
+    def _check_late_bracket(self, char: str) -> None:
+        """Reject a call without its closing bracket if that bracket follows the list: others may be swapped, too."""
+        if char == ")" and self._call.lacks_brackets and self._sink.is_complete:
+            self._sink.fail("malformed", "a bracket at the wrong place")
 
     def _has_trailing_text(self) -> bool:
         return super()._has_trailing_text() or (self._call.call_count > 0 and self._name.size > 0)

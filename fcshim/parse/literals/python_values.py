@@ -155,6 +155,8 @@ class PythonValues(LiteralValues):
         bracket = self.brackets[-1]
         in_list = bracket.kind is ARGUMENTS and bracket.closing_brackets.startswith(")]")
         if text[pos] == "]" and in_list and not bracket.expects_value:
+            if self._call.is_positional:
+                raise LiteralError("a bracket is missing after an argument without a name", pos)
             self._call.lacks_brackets = True
             return self._close_bracket(pos) - 1
         return super()._handle_unexpected(text, pos)

@@ -43,7 +43,7 @@ def has_damaged_open(value: str, opening: str) -> bool:
     return bool(opening) and (
         opening in value.lower()
         or start.startswith(opening[0])
-        or any(start.startswith(opening[-size:]) for size in range(_SHORTEST_PIECE, len(opening)))
+        or any(start.startswith(opening[-size:]) for size in range(1, len(opening)))
         or SequenceMatcher(None, start, opening, autojunk=False).ratio() >= _MUCH_ALIKE
     )
 
@@ -91,7 +91,7 @@ def holds_damaged_tag(text: str, head: str) -> bool:
         _holds_damaged(text, token)
         or re.search(rf"{re.escape(token)}</[^<>]{{0,64}}[A-Z]", text) is not None
         or f"{token[-1]}</" in text.replace(token, "").replace(escaped_once(token), "")
-        or re.search(rf"{re.escape(token)}(?!<).?<?/?[^<>\s/]{{1,256}}>", text) is not None
+        or re.search(rf"{re.escape(token)}(?!<).?<?[^<>\s]{{1,256}}>", text) is not None
     )
 
 

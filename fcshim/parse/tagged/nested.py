@@ -26,6 +26,8 @@ _MAX_LEADING_SPACE = 256
 _MAX_TAG_LENGTH = 300
 _TAG = re.compile(r"(/?)([^<>\s/]{1,256})>")
 _PARTIAL_TAG = re.compile(r"/?[^<>\s/]{0,256}\Z")
+_LOST_CHARACTER = "\ufffd"
+"""What a decoder writes for bytes that are no text."""
 _ITEM = "item"
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -172,6 +174,8 @@ class NestedValue:
         if parent.is_leaf or self._quoted_depth:
             self._count_quoted(parent, name, 1)
             return False
+        if _LOST_CHARACTER in name:
+            self._fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
             parent.kind = _container_kind(parent.expected, name)
             parent.leading_space = ""
