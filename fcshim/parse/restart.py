@@ -15,8 +15,8 @@ from typing import Protocol
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import TagPairs
 from fcshim.parse.sink import CallSink
+from fcshim.parse.tag_pairs import TagPairs
 
 _SMALL = 64
 """Characters of a piece that is searched twice."""

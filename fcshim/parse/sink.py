@@ -13,8 +13,8 @@ from fcshim.events import JSON, CallError, CallErrorKind, Coercion, Event, ToolC
 from fcshim.messages import Tool
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
-from fcshim.parse.markers import TagPairs
 from fcshim.parse.offered_names import OfferedNames
+from fcshim.parse.tag_pairs import TagPairs
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation

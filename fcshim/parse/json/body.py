@@ -59,6 +59,10 @@ class JsonShape(JsonKeys):
         return JsonBody(self, dialect, start_marker, sink, limits)
 
 
+_IN_STRICT_JSON = None
+"""The state of a body while the strict reader reads, which has states of its own."""
+
+
 class JsonBody(BodyReader):
     """Reads one body."""
 
@@ -81,7 +85,6 @@ class JsonBody(BodyReader):
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
         self._state: State | None = self._before_body
-        """None while the strict reader reads, which has states of its own."""
         self._saw_newline = False
 
     def feed(self, text: str, pos: int) -> int:
@@ -102,7 +105,7 @@ class JsonBody(BodyReader):
                 except NotStrictError as error:
                     self._leave_strict()
                     pos = error.pos
-                if reader.is_complete and self._state is None:
+                if reader.is_complete and self._state is _IN_STRICT_JSON:
                     self._begin_trailer()
                     reader.stop = calls.status is not READING
             if arguments.output or arguments.collected:
@@ -123,7 +126,7 @@ class JsonBody(BodyReader):
 
     def is_unfinished(self, _unread: str) -> bool:
         """Return whether a call may be unfinished."""
-        return self._state in {None, self._in_lenient, self._skip_to_end_marker}
+        return self._state in {_IN_STRICT_JSON, self._in_lenient, self._skip_to_end_marker}
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Return whether a call begins with this start marker, which ends at `pos`, in an unfinished body."""
@@ -162,10 +165,10 @@ class JsonBody(BodyReader):
         if pos == len(text):
             return pos
         if text[pos] in "{｛":
-            self._state = None
+            self._state = _IN_STRICT_JSON
         elif text[pos] in "[［":
             self._envelope.begin_array()
-            self._state = None
+            self._state = _IN_STRICT_JSON
         elif text[pos] == "`":
             return self._skip_prefix(fence_end(text, pos), pos)
         elif self._start_marker and text.startswith(self._start_marker, pos):
@@ -274,7 +277,7 @@ class JsonBody(BodyReader):
         if trailer.next_call:
             self._envelope.begin_next_call()
             self._reader.begin_value()
-            self._state = None
+            self._state = _IN_STRICT_JSON
         elif trailer.ended:
             self.unread = trailer.unread
             self._check_trailing_text(trailer)
