@@ -1,4 +1,4 @@
-"""The number of calls in a reply that is relayed, from what only the start of a call has in the client's API.
+"""Count the calls in a relayed reply by the text with which each call starts in the client's API.
 
 Rule: nothing is decoded. A block of reads is searched for a fixed string, and only a block that has it for more.
 Text of the model cannot look like it: in a JSON string, quotes are escaped.
