@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import TagPairs
 from fcshim.parse.stream import StreamParser
+from fcshim.parse.tag_pairs import TagPairs
 from tests.parse.hostile import IN_DIALECTS
 from tests.steps import steps
 

@@ -82,6 +82,10 @@ _BEFORE_PARAMETER = re.compile(
 )
 _UNCERTAIN_KEY = re.compile(r"[\"'](?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}\w?\s{0,64}[\"'\d{\[-]")
 """A key whose colon is missing or wrong."""
+_GLUED_KEY = re.compile(r"(?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}[:：]")
+"""A key directly after the quote that ends a value: its comma and its first quote are missing."""
+_ENDS_WORD = re.compile(r"\w\Z(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})")
+"""The end of a word, but no prefix of a literal in code."""
 _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
 """What follows a quote before a key or an item, one of whose own quotes may be missing."""
 _DOUBLED = re.compile(r"([\"'])(?!\1)[\s\S]*(?<!\1)\1")
@@ -314,6 +318,9 @@ class QuotedContentChecks(ABC):
             found = _BEFORE_VALUE.search(before)
             if found is not None and self._may_begin(found, at):
                 raise AmbiguousQuotesError("a string without its closing quote, or with unescaped quotes")
+            glued = _GLUED_KEY.match(self._text, at + 1) if _ENDS_WORD.search(before) else None
+            if glued is not None and self._lacks_member(glued["word"]):
+                raise AmbiguousQuotesError("a key without its comma and quote, or a string with unescaped quotes")
 
     def _has_triple_quote(self, start: int, end: int) -> bool:
         """Return whether a string begins or ends with three quotes, as part of code with a docstring, but not both."""
