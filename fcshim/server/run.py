@@ -41,17 +41,9 @@ _GRACE_PERIOD = 1.0
 class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
-    def __init__(
-        self,
-        config: Config,
-        app: App | ReloadableApp,
-        *,
-        on_start: Callable[[], None] | None = None,
-        on_drain: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, config: Config, app: App | ReloadableApp, *, on_start: Callable[[], None] | None = None) -> None:
         self.app = app
         self._on_start = on_start
-        self._on_drain = on_drain
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -66,16 +58,11 @@ class ProxyServer(uvicorn.Server):
                 proxy_headers=False,
             )
         )
-        self.servers = []  # uvicorn sets it when it starts, and a signal may come earlier
 
     def request_exit(self) -> None:
         """Exit when the running requests have finished; a second call ends them."""
         if self.should_exit:
             self._end_streams()
-        elif self._on_drain is not None:
-            for server in self.servers:  # at once: a connection that is accepted now would be closed unanswered
-                server.close()
-            self._on_drain()
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -159,7 +146,7 @@ def _run_worker(
     if link.metrics_folder is not None:
         from fcshim.server.metrics import share_figures  # noqa: PLC0415 - its extra may be missing
 
-        share_figures(link.metrics_folder, link.figures)
+        share_figures(link.metrics_folder, link.index)
 
     def load_share() -> Config:
         assert load is not None
@@ -179,10 +166,7 @@ def _run(
     link: WorkerLink | None = None,
 ) -> None:
     app = create_app(config) if load is None else ReloadableApp(config, load)
-    if link is None:
-        server = ProxyServer(config, app)
-    else:
-        server = ProxyServer(config, app, on_start=link.tell_ready, on_drain=link.tell_draining)
+    server = ProxyServer(config, app, on_start=None if link is None else link.tell_ready)
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_serve(server, listener, config, watched, link))
 

@@ -2,7 +2,6 @@
 
 Rule: the supervisor holds the listeners and the settings, and serves nothing. A worker is a whole proxy, forked from
 it. One that ends is replaced, after a pause if it ended at once; if none can start, the program ends with the reason.
-One that drains, since it alone got a signal, is replaced at once, as the connections on its listener would wait.
 Workers end with their supervisor, however that ends.
 
 uvicorn's own supervisor runs uvicorn's own server, which neither drains nor reloads as ours does, and replaces a worker
@@ -10,7 +9,6 @@ that cannot start without a pause.
 """
 
 import contextlib
-import enum
 import gc
 import logging
 import math
@@ -86,13 +84,6 @@ def listen_for_workers(config: Config, listen: Callable[..., socket.socket]) -> 
     return [listen(bound, reuse_port=True) for _ in range(config.workers)]
 
 
-class WorkerState(enum.Enum):
-    """What a worker reports to its supervisor; a text instead is why it cannot start."""
-
-    READY = enum.auto()
-    DRAINING = enum.auto()
-
-
 @dataclass(frozen=True)
 class WorkerLink:
     """A worker's connection to its supervisor: `lifeline` can be read when the supervisor has ended."""
@@ -103,18 +94,11 @@ class WorkerLink:
     lifeline: int
     metrics_folder: Path | None
     """Where the workers keep their figures; None without metrics."""
-    figures: int
-    """The number of the files with this worker's figures."""
-    _report: "Connection[WorkerState | str, None]"
+    _report: "Connection[str | None, None]"
 
     def tell_ready(self) -> None:
         """Report to the supervisor that requests are served."""
-        self._report.send(WorkerState.READY)
-
-    def tell_draining(self) -> None:
-        """Report to the supervisor, unless it has ended, that new connections are no longer accepted."""
-        with contextlib.suppress(OSError):
-            self._report.send(WorkerState.DRAINING)
+        self._report.send(None)
 
     def tell_problem(self, message: str) -> None:
         """Report to the supervisor why this worker cannot start."""
@@ -132,41 +116,23 @@ class WorkerSlot:
 
     index: int
     listener: socket.socket
-    figures: int
     process: "multiprocessing.context.ForkProcess | None" = None
-    report: "Connection[None, WorkerState | str] | None" = None
+    report: "Connection[None, str | None] | None" = None
     started_at: float = -math.inf
     start_at: float = 0.0
     quick_ends: int = 0
     problem: str = ""
 
-    def read_report(self) -> WorkerState | None:
-        """Read the next report of the worker, if there is one."""
-        if self.report is None or not self.report.poll():
-            return None
-        try:
-            message = self.report.recv()
-        except (EOFError, OSError):
-            self.close_report()
-            return None
-        if isinstance(message, WorkerState):
-            return message
-        self.problem = message
-        return None
-
-    def close_report(self) -> None:
-        """Read no more reports."""
-        if self.report is not None:
-            self.report.close()
-            self.report = None
-
-
-@dataclass(frozen=True)
-class DrainingWorker:
-    """A worker that another one has replaced; it ends when its requests have ended."""
-
-    process: "multiprocessing.context.ForkProcess"
-    figures: int
+    def read_report(self) -> bool:
+        """Read the worker's reports; return whether it is ready."""
+        with contextlib.suppress(EOFError, OSError):
+            if self.report is not None and self.report.poll():
+                message = self.report.recv()
+                self.problem = message or ""
+                self.report.close()
+                self.report = None
+                return message is None
+        return False
 
 
 Work = Callable[[Config, socket.socket, WorkerLink], None]
@@ -186,10 +152,7 @@ class Supervisor:
         watched: Path | None = None,
     ) -> None:
         self._config = config
-        self._slots = [WorkerSlot(index, listener, figures=index) for index, listener in enumerate(listeners)]
-        self._draining: list[DrainingWorker] = []
-        self._free_figures: list[int] = []
-        """Numbers whose workers have ended: two processes must not write the same files."""
+        self._slots = [WorkerSlot(index, listener) for index, listener in enumerate(listeners)]
         self._work = work
         self._load = load
         self._watched = WatchedFile(watched)
@@ -209,21 +172,15 @@ class Supervisor:
         gc.freeze()  # else the first collection of each worker copies every page
         try:
             with _received_signals() as signals:
-                while not self._is_stopping or self._processes():
+                while not self._is_stopping or any(slot.process for slot in self._slots):
                     self._start_due()
                     self._wait(signals)
         finally:
             self._close()
 
-    def _processes(self) -> list["multiprocessing.context.ForkProcess"]:
-        """Return the processes that have not been seen to end."""
-        return [slot.process for slot in self._slots if slot.process] + [each.process for each in self._draining]
-
     def _start_due(self) -> None:
-        if self._is_stopping or len(self._draining) > len(self._slots):  # a limit: each may drain for long
-            return
         for slot in self._slots:
-            if slot.process is None and time.monotonic() >= slot.start_at:
+            if slot.process is None and not self._is_stopping and time.monotonic() >= slot.start_at:
                 self._start(slot)
 
     def _start(self, slot: WorkerSlot) -> None:
@@ -231,7 +188,7 @@ class Supervisor:
         context = multiprocessing.get_context("fork")
         slot.report, report = context.Pipe(duplex=False)
         is_first = slot.index == 0 and slot.started_at < 0
-        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, slot.figures, report)
+        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, report)
         slot.process = context.Process(target=self._run_worker, args=(slot, link), name=f"worker-{slot.index}")
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
@@ -259,38 +216,15 @@ class Supervisor:
     def _wait(self, signals: socket.socket) -> None:
         """Wait for a signal, a report, the end of a worker or the next look, and handle it."""
         reports = [slot.report for slot in self._slots if slot.report is not None]
-        ends = [process.sentinel for process in self._processes()]
+        ends = [slot.process.sentinel for slot in self._slots if slot.process is not None]
         wait([signals, *reports, *ends], self._seconds_to_wait())
         for number in _read_signals(signals):
             self._handle_signal(number)
         for slot in self._slots:
-            self._handle_report(slot)
+            self._was_ready |= slot.read_report()
             if slot.process is not None and slot.process.exitcode is not None:
                 self._handle_end(slot, slot.process.exitcode)
-        self._forget_drained()
         self._poll()
-
-    def _handle_report(self, slot: WorkerSlot) -> None:
-        state = slot.read_report()
-        self._was_ready |= state is WorkerState.READY
-        if state is WorkerState.DRAINING and slot.process is not None and not self._is_stopping:
-            logger.warning("worker %d ends when its requests have ended; another one takes its place", slot.index)
-            self._draining.append(DrainingWorker(slot.process, slot.figures))
-            slot.close_report()
-            slot.process, slot.start_at = None, 0.0
-            slot.figures = self._free_figures.pop() if self._free_figures else self._next_figures()
-
-    def _next_figures(self) -> int:
-        """Return a number for files of figures that no process has."""
-        return max([slot.figures for slot in self._slots] + [each.figures for each in self._draining]) + 1
-
-    def _forget_drained(self) -> None:
-        """Forget the draining workers that have ended."""
-        for worker in [each for each in self._draining if each.process.exitcode is not None]:
-            self._draining.remove(worker)
-            worker.process.close()
-            self._drop_live_figures(worker.figures)
-            self._free_figures.append(worker.figures)
 
     def _seconds_to_wait(self) -> float:
         due = min((slot.start_at for slot in self._slots if slot.process is None), default=math.inf)
@@ -310,13 +244,12 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._config.drain_timeout + _KILL_DELAY
             for slot in self._slots:
                 slot.listener.close()
-        else:  # a second signal ends streams: draining workers have had their first one
-            _send_signal(signal.SIGTERM, [each.process for each in self._draining])
         self._send_signal(signal.SIGTERM)
 
     def _send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the workers that do not drain because of an earlier one."""
-        _send_signal(number, [slot.process for slot in self._slots if slot.process is not None])
+        for slot in self._slots:
+            if slot.process is not None and slot.process.pid is not None and slot.process.exitcode is None:
+                os.kill(slot.process.pid, number)
 
     def _reload(self) -> None:
         """Load the settings again for workers to come, and have the others do so. Wrong ones change nothing."""
@@ -334,12 +267,13 @@ class Supervisor:
     def _handle_end(self, slot: WorkerSlot, code: int) -> None:
         """Handle the end of a worker. Raises `FcshimError` if none has ever served."""
         assert slot.process is not None
-        while (state := slot.read_report()) is not None:  # its last reports
-            self._was_ready |= state is WorkerState.READY
+        self._was_ready |= slot.read_report()  # its last report
         slot.process.close()
         slot.process = None
-        slot.close_report()
-        self._drop_live_figures(slot.figures)
+        if slot.report is not None:
+            slot.report.close()
+            slot.report = None
+        self._drop_live_figures(slot.index)
         if self._is_stopping:
             return
         how = slot.problem or (f"signal {-code}" if code < 0 else f"status {code}")
@@ -356,18 +290,19 @@ class Supervisor:
         slot.quick_ends = slot.quick_ends + 1 if now - slot.started_at < _STABLE else 0
         slot.start_at = now + min(2.0 ** (slot.quick_ends - 1), _MAX_PAUSE) if slot.quick_ends else now
 
-    def _drop_live_figures(self, number: int) -> None:
+    def _drop_live_figures(self, index: int) -> None:
         """Forget the requests that a worker served when it ended; its counts stay, and its successor adds to them."""
         if self._metrics_folder is not None:
-            for file in self._metrics_folder.glob(f"gauge_live*_{number}.db"):
+            for file in self._metrics_folder.glob(f"gauge_live*_{index}.db"):
                 file.unlink(missing_ok=True)
 
     def _poll(self) -> None:
         """Check the settings file and the clock."""
         now = time.monotonic()
         if now >= self._kill_at:
-            for process in self._processes():
-                process.kill()
+            for slot in self._slots:
+                if slot.process is not None:
+                    slot.process.kill()
         if now >= self._next_poll:
             self._next_poll = now + _POLL
             if self._watched.has_settled() and not self._is_stopping:
@@ -378,19 +313,13 @@ class Supervisor:
         self._send_signal(signal.SIGTERM)
         for slot in self._slots:
             slot.listener.close()
-        for process in self._processes():
-            process.join(_KILL_DELAY)
-            process.kill()
+            if slot.process is not None:
+                slot.process.join(_KILL_DELAY)
+                slot.process.kill()
         for end in self._lifeline:
             os.close(end)
         if self._metrics_folder is not None:
             shutil.rmtree(self._metrics_folder, ignore_errors=True)
-
-
-def _send_signal(number: signal.Signals, processes: Sequence["multiprocessing.context.ForkProcess"]) -> None:
-    for process in processes:
-        if process.pid is not None and process.exitcode is None:
-            os.kill(process.pid, number)
 
 
 @contextlib.contextmanager

@@ -157,32 +157,6 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
     assert 1 == log.count("to point a client here")
 
 
-async def test_a_worker_that_drains_is_replaced_at_once_and_its_streams_finish(tmp_path):
-    go_on = asyncio.Event()
-    async with (
-        raw_upstream(paused_stream(go_on)) as upstream,
-        serving(tmp_path, upstream.url, "--metrics") as (process, url, pids),
-        contextlib.AsyncExitStack() as stack,
-    ):
-        streams = await open_streams(stack, url)
-        for pid in pids:
-            os.kill(pid, signal.SIGTERM)
-        await until(lambda: len({*children(process.pid)} - {*pids}) == COUNT)
-        streams += await open_streams(stack, url)
-        alive = {*pids} & {*children(process.pid)}
-        go_on.set()
-        ended = [await reader.read() for reader in streams]
-        await until(lambda: not {*pids} & {*children(process.pid)})
-        served = (await figures(url))[1]
-        process.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(process.wait(), 60)
-
-    assert {*pids} == alive
-    assert all(rest.endswith(LAST_CHUNK) and b"[DONE]" in rest for rest in ended)
-    assert 2 * STREAMS == sum(value for key, value in served.items() if key[0] == "fcshim_requests_total")
-    assert 0 == code
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_to_all_processes_lets_the_streams_of_every_worker_finish(tmp_path, number):
     go_on = asyncio.Event()
