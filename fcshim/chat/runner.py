@@ -32,7 +32,7 @@ from fcshim.chat.session import (
     make_private_file,
     make_private_folder,
 )
-from fcshim.chat.settings import SCRIPT_SECONDS, TURN_SECONDS, ChatSettings
+from fcshim.chat.settings import ChatSettings
 from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.tools import ChatTools, ToolFolders, load_agent_profiles, open_registry, register_agents
 from fcshim.chat.user_commands import TurnInput
@@ -92,7 +92,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         permissions = Permissions(settings.mode, rules=rules, ask=prompter.ask)
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
-        wait = SCRIPT_SECONDS if settings.wait is None else settings.wait
+        wait = settings.script_wait
         opening = open_registry(
             folders, options.mcp, settings.pins, prompter, view, permissions, wait=wait, journal=journal
         )
@@ -143,7 +143,7 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
     """Run one turn, with the tools of the servers that connect in time."""
     conversation, tools, _ = chat
     if tools.servers is not None:
-        await _wait_for_servers(tools.servers, SCRIPT_SECONDS if settings.wait is None else settings.wait, view)
+        await _wait_for_servers(tools.servers, settings.script_wait, view)
     turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
     turn = turn or TurnInput((UserMessage((TextPart(prompt),)),))
     events = conversation.send(turn.messages, turn.allowed)
@@ -186,7 +186,7 @@ async def _run_interactive(
         history=file,
         commands=tools.commands,
         attachments=_attachments(conversation),
-        before_turn=partial(_wait_before_turn, tools.servers, settings.wait, view),
+        before_turn=partial(_wait_before_turn, tools.servers, settings.turn_wait, view),
         bell=settings.bell,
     )
     prompter.user = terminal
@@ -199,9 +199,9 @@ async def _run_interactive(
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 
-async def _wait_before_turn(servers: "ServerWatch | None", seconds: float | None, view: TerminalView) -> None:
+async def _wait_before_turn(servers: "ServerWatch | None", seconds: float, view: TerminalView) -> None:
     if servers is not None:
-        await servers.wait_before_turn(TURN_SECONDS if seconds is None else seconds, view.note)
+        await servers.wait_before_turn(seconds, view.note)
 
 
 def _attachments(conversation: ChatConversation) -> Attachments:

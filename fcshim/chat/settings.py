@@ -55,6 +55,16 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     bell: float | None = BELL_SECONDS
 
     @property
+    def script_wait(self) -> float:
+        """Seconds that a script waits for slow servers."""
+        return SCRIPT_SECONDS if self.wait is None else self.wait
+
+    @property
+    def turn_wait(self) -> float:
+        """Seconds that the first turn of an interactive chat waits for slow servers."""
+        return TURN_SECONDS if self.wait is None else self.wait
+
+    @property
     def options(self) -> SessionOptions:
         """The options that a session saves. Paths are absolute, since it may be resumed in another folder."""
         given = msgspec.convert(self, SessionOptions, from_attributes=True)

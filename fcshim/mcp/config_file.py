@@ -9,6 +9,7 @@ import difflib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
@@ -89,9 +90,8 @@ def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerCon
     if len(data) > _SIZE_LIMIT:
         raise ConfigError(f"{path}: larger than {_SIZE_LIMIT} bytes; expected a JSON file of MCP servers")
     try:
-        document = json.loads(
-            data.decode("utf-8-sig"), object_pairs_hook=_unique_members
-        )  # editors on Windows may write a byte order mark
+        text = data.decode("utf-8-sig")  # editors on Windows may write a byte order mark
+        document = json.loads(text, object_pairs_hook=_unique_members)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -103,7 +103,7 @@ def _unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Return the members of an object. Raises `ValueError` for a name that comes twice: one would be lost unseen."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        twice = next(name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position]))
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"{twice[:100]!r} comes twice in one object")
     return members
 
