@@ -35,6 +35,8 @@ _WITH_COMMAS = re.compile(r"\s*[-+]?[0-9][0-9.]*+,[0-9.,]*+\s*")
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset({"null", "None"})
+_SEPARATOR = re.compile(r"[,;|\n、，；]|\s-")
+"""What separates the elements of a list that was written as a string, an option in a command included."""
 
 
 class CoercedValue(msgspec.Struct, frozen=True):
@@ -206,7 +208,7 @@ class _ValueMatcher:
         return _change(node, inner.text if result.text is None else result.text, fits=result.fits)
 
     def _wrap_in_array(self, node: Node, expectation: Expectation) -> MatchResult | None:
-        """Wrap a single element in an array, but not null, an array, or a string that may be a broken array."""
+        """Wrap a single element in an array, but not null, an array, or a string that may stand for an array."""
         if node.kind in {"array", "null"} or (node.kind == "string" and _may_be_array(node.value)):
             return None
         for shape in expectation.shapes:
@@ -257,8 +259,10 @@ def _rewrite_container(
 
 
 def _may_be_array(text: str) -> bool:
-    """Return whether a string begins or ends like an array with a mistake."""
+    """Return whether a string has several elements (`a, b`) or none, or begins or ends like an array with a mistake."""
     text = text.strip()
+    if not text or _SEPARATOR.search(text):
+        return True
     quote = text[:1] if text[:1] in {'"', "'"} else ""
     first = text[len(quote) :].lstrip()[:1]
     return first in {"[", "]", "}"} or text.endswith("]") or (bool(quote) and not text[1:].endswith(quote))
