@@ -14,13 +14,19 @@ _NAME = r"(?P<name>[^\n]{1,160}?)"
 _BROKEN_OFF = r"[^\n]{0,176}\n"
 """A header that is broken off, up to the start marker with which the call is begun again."""
 
+_CALL_ID = r"\[CALL_ID\][^\n\[\]{]{0,64}"
+_BETWEEN_CALLS = r"[ \t\r\n]{0,8}(?:,[ \t\r\n]{0,8})?"
+_WORD = r"[^\W\d][\w.:/-]{0,127}"
+
 MISTRAL = Dialect(
     name="mistral",
     summary="Mistral: [TOOL_CALLS], then name, [ARGS] and arguments for each call, or (the old form) a JSON array",
     open="[TOOL_CALLS]",
     close="",
     body=HeaderShape(
-        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
+        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:{_CALL_ID})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
+        next_header=rf"{_BETWEEN_CALLS}(?P<name>{_WORD})[ \t]{{0,4}}(?:{_CALL_ID})?\[ARGS\]\s{{0,8}}(?=[{{｛])",
+        partial_next=rf"{_BETWEEN_CALLS}(?:{_WORD}(?:[ \t]{{0,4}}(?:{_CALL_ID})?(?:\[[A-Z_]{{0,7}}\]?\s{{0,8}})?)?)?\Z",
         lines=2,
         never=rf"\s{{0,8}}<|{_BROKEN_OFF}\[TOOL_CALLS\]",
         json=JsonShape(),
@@ -32,7 +38,8 @@ MISTRAL = Dialect(
 # One pattern for both generations: their markers are the same, and the first row with a marker reads the section.
 _DEEPSEEK = HeaderShape(
     r"\s{0,4}(?:function<｜tool▁sep｜>)?(?![{｛`<])"
-    rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=[{{｛]|<｜tool▁call▁end｜>)",
+    rf"{_NAME}(?:<｜tool▁sep｜>|\n|(?=[ \t]{{0,4}}```))\s{{0,8}}(?:```(?:json)?\s{{0,4}})?"
+    r"(?=[{｛]|<｜tool▁call▁end｜>)",
     ends=("{", "｛", "<｜tool▁call▁end｜>"),
     lines=4,
     never=rf"{_BROKEN_OFF}<｜tool",

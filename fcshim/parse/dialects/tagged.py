@@ -306,6 +306,8 @@ KIMI_K3 = Dialect(
             call_close="<|close|>call<|sep|>",
             parameter=Tag("<|open|>argument", end="<|sep|>", attribute="key", type_attribute="type"),
             parameter_close="<|close|>argument<|sep|>",
+            object_open="<|open|>json",
+            object_close="<|close|>json<|sep|>",
             entities=True,
             counter="index",
             gap="",

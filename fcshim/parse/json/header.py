@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from fcshim.events import StopReason
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
@@ -50,6 +51,10 @@ class HeaderShape:
     """The most newlines in a header."""
     never: str = r"(?!)"
     """A regular expression for text that cannot begin a header, to reject it early."""
+    next_header: str = ""
+    """A regular expression for the header of a further call directly after one, if the dialect has no marker there."""
+    partial_next: str = ""
+    """A regular expression for the beginning of one, up to the end of the text."""
     json: JsonShape | None = None
     """The JSON syntax of bodies without a header, if the dialect has both."""
     name_in: Literal["header", "marker", "json"] = "header"
@@ -72,6 +77,11 @@ class HeaderShape:
         """Return None if text that does not match may be the beginning of a header, else False."""
         too_long = len(text) - pos >= _MAX_HEADER_LENGTH or text.count("\n", pos) > self.lines
         return False if too_long or self._is_json(text, pos) or re.compile(self.never).match(text, pos) else None
+
+    def match_next(self, text: str, pos: int) -> HeaderMatch | Literal[False] | None:
+        """Match the header of a further call: False if there is none, None if more text is needed to decide."""
+        found = re.compile(self.next_header).match(text, pos)
+        return found or (None if re.compile(self.partial_next).match(text, pos) else False)
 
     def _is_json(self, text: str, pos: int) -> bool:
         """Return whether JSON stands where the header should."""
@@ -101,6 +111,32 @@ class HeaderBody(JsonBody):
         if not self._reader.stop:
             self._state = self._before_body if plain else self._read_header
         return pos
+
+    def _begin_trailer(self) -> None:
+        super()._begin_trailer()
+        if self._header.next_header:
+            self._state = self._after_arguments
+
+    def _after_arguments(self, text: str, pos: int) -> int:
+        """Read the header of a further call, or what else follows the arguments."""
+        found = self._header.match_next(text, pos)
+        if found is None:
+            self._reader.stop = True
+        elif not found or not self._sink.offers(found["name"]):
+            self._state = self._in_trailer
+        else:
+            self._envelope.begin_next_call()
+            self._calls.set_name(found["name"])
+            self._reader.begin_value()
+            self._state = None
+            return found.end()
+        return pos
+
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply; a tail that may begin a further header is text."""
+        if self._state == self._after_arguments:
+            self._state = self._in_trailer
+        super().close(tail, stop_reason)
 
     def _read_header(self, text: str, pos: int) -> int:
         found = self._header.match_header(text, pos)

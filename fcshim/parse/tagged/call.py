@@ -19,7 +19,7 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.damage import holds_damaged_tag
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import CompiledTags, NamedTag
+from fcshim.parse.tagged.tags import Assignment, CompiledTags, NamedTag
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue, WrappedArguments
 from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY
@@ -92,6 +92,18 @@ class TaggedCall:
         reader.lacks_opening = tag.lacks_value_open
         return reader
 
+    def add_argument(self, argument: Assignment, limits: Limits) -> None:
+        """Write an argument whose text is known."""
+        self._write_key(argument.key)
+        self.seen_keys[argument.key] = None
+        expected = self._writer.expectation.member(argument.key)
+        try:
+            value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
+            value.add(argument.text)
+            value.end()
+        except (LimitError, NotStrictError) as error:
+            self.fail_with(error)
+
     def _may_wrap(self, tag: NamedTag) -> bool:
         """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
         if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
@@ -111,9 +123,14 @@ class TaggedCall:
         repeats = self._last is not None and self._last.may_repeat and not self._progress.discarding
         return repeats and tag.name == next(reversed(self.seen_keys))
 
-    def _begin_next_element(self, tag: NamedTag, limits: Limits) -> TaggedValue:
+    def _begin_next_element(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
         assert self._last is not None
         self._last.begin_next_element()
+        if self._compiled.tags.nested and not tag.close:
+            expected = self._writer.expectation.member(tag.name)
+            siblings = self.markup.keys - self.seen_keys.keys()
+            last, self._last = self._last, None
+            return NestedValue(self._compiled, self._writer, tag.name, expected, limits, siblings, last)
         return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys(), limits)
 
     def _flush_last(self) -> None:
@@ -157,7 +174,9 @@ class TaggedCall:
 
     def end_value(self, value: TaggedValue | NestedValue) -> None:
         """Remember a value in which a damaged tag may be: it is looked for when the arguments are complete."""
-        if isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
+        if isinstance(value, NestedValue):
+            self._last = value.last
+        elif value.may_be_damaged and not self._progress.discarding:
             self._doubtful[next(reversed(self.seen_keys))] = value
 
     def _check_doubtful(self) -> None:

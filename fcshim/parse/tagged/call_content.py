@@ -20,7 +20,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, TagMatch
+from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, TagMatch, read_assignments
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
 
@@ -171,11 +171,25 @@ class CallContentReader(BodyReader):
         name = self._resolve(found.name)
         self._call = self._new_call(name)
         self._state = self._between_parameters
-        if name is None:
+        if name is None and not self._begin_assigned(found.name):
             self._discard_call()
         if found.is_empty:
             self._close_call()
         return offset + found.end
+
+    def _begin_assigned(self, line: str) -> bool:
+        """Begin a call whose arguments stand behind the name in its line, if all of them are parameters of the tool."""
+        if self._tags.call.head:
+            return False
+        word, assignments = read_assignments(line)
+        name = self._resolve(word) if assignments else None
+        keys = [each.key for each in assignments]
+        if name is None or len(set(keys)) < len(keys) or not set(keys).issubset(self._sink.parameter_names(name)):
+            return False
+        self._call = self._new_call(name)
+        for each in assignments:
+            self._call.add_argument(each, self._limits)
+        return True
 
     def _begin_stray_text(self, pos: int) -> int:
         """Skip the first character of unexpected text between parameters, which fails the call."""

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Literal
 
-from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, Tag, TagMatch, read_spelled_tag
+from fcshim.parse.tagged.tags import WRAPPERS, CompiledTags, MarkerKind, NamedTag, Tag, TagMatch, read_spelled_tag
 
 _MAX_SPELLING = 400
 """Characters of one opening tag in another spelling."""
@@ -28,10 +28,9 @@ _NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?P<name>{_KEY})\s{{0,4}}</(?P<word>{_WOR
 _NAME_WORDS = frozenset(_WORDS.split("|"))
 _VALUE_OPENINGS = {"<value>": "</value>", "<arg_value>": "</arg_value>", "<param_value>": "</param_value>"}
 """The element of a value whose name has an element of its own."""
-_WRAPPERS = frozenset({"parameters", "params", "arguments", "args", "input"})
-"""Elements around all parameters of a call that add nothing."""
 _COMMENT_OPEN, _COMMENT_CLOSE = "<!--", "-->"
 _MAX_COMMENT = 500
+_MAX_OBJECT_TAG = 100
 BetweenKind = MarkerKind | Literal["markup"]
 """The kind of what stands between parameters; `markup` adds nothing (a comment, a wrapper)."""
 
@@ -99,20 +98,35 @@ class CallMarkup:
             return end + len(_COMMENT_CLOSE) if end >= 0 else pos if complete else None
         if _COMMENT_OPEN.startswith(text[pos:]):
             return None
+        element_end = self._end_of_object_tag(text, pos) if self.compiled.tags.object_open else pos
+        if element_end != pos:
+            return element_end
         tag_end = _tag_end(text, pos)
         if tag_end is None:
             return None
         return tag_end if self._is_wrapper(text[pos + 1 : tag_end - 1]) else pos
 
+    def _end_of_object_tag(self, text: str, pos: int) -> int | None:
+        """Return the end of a tag of the element around a JSON object: `pos` for none, None for more text."""
+        tags = self.compiled.tags
+        if text.startswith(tags.object_close, pos):
+            return pos + len(tags.object_close)
+        if text.startswith(tags.object_open, pos):
+            end = text.find(tags.parameter.end, pos, pos + _MAX_OBJECT_TAG)
+            complete = len(text) - pos >= _MAX_OBJECT_TAG
+            return end + len(tags.parameter.end) if end >= 0 else pos if complete else None
+        ahead = text[pos:]
+        return None if tags.object_open.startswith(ahead) or tags.object_close.startswith(ahead) else pos
+
     def _is_wrapper(self, name: str) -> bool:
-        return name not in self.keys and (name in _WRAPPERS or (bool(self._wrapper) and name == f"/{self._wrapper}"))
+        return name not in self.keys and (name in WRAPPERS or (bool(self._wrapper) and name == f"/{self._wrapper}"))
 
     def pass_markup(self, text: str, pos: int) -> int:
         """Pass over the markup at `pos`, which is complete; return its end."""
         end = self.end_of_markup(text, pos)
         assert end is not None
-        if not text.startswith(_COMMENT_OPEN, pos):
-            name = text[pos + 1 : end - 1]
+        name = text[pos + 1 : end - 1]
+        if self._is_wrapper(name):
             self._wrapper = "" if name[0] == "/" else name
         return end
 

@@ -18,7 +18,7 @@ from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import CompiledTags
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
-from fcshim.schema.expect import Expectation
+from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
 _MAX_LEADING_SPACE = 256
@@ -41,6 +41,8 @@ class _Element:
     path: tuple[str | int, ...]
     kind: Literal["", "object", "array"] = ""
     child_count: int = 0
+    child_name: str = ""
+    """The name of its first child."""
     leading_space: str = ""
     """White space at its start, while it is not decided."""
     leaf: UntypedValue | None = None
@@ -49,6 +51,11 @@ class _Element:
     """True where tags are content of the leaf: it must end with its own closing tag."""
     quoted_names: dict[str, int] = field(default_factory=dict)
     """The open tags in the leaf that could be a sibling's whose predecessor is not closed."""
+    may_repeat: bool = False
+    """True where its value may be an element of an array whose other elements have the same tag."""
+    is_repeated: bool = False
+    last_leaf: tuple[str, UntypedValue] | None = None
+    """The name and the value of its last child, which is written when it does not come again."""
 
 
 class NestedValue:
@@ -62,10 +69,12 @@ class NestedValue:
         expected: Expectation,
         limits: Limits,
         siblings: AbstractSet[str] = frozenset(),
+        leaf: UntypedValue | None = None,
     ) -> None:
         """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded.
 
-        `siblings` are the parameters that may still follow.
+        `siblings` are the parameters that may still follow; `leaf` has the elements before, if the parameter is
+        repeated.
         """
         self._siblings = siblings
         self.wait = False
@@ -76,7 +85,15 @@ class NestedValue:
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
-        self._open_elements = [_Element(name, expected, (name,))]
+        is_repeated = leaf is not None
+        may_repeat = expected is not ANY
+        self._open_elements = [
+            _Element(
+                name, expected, (name,), leaf=leaf, is_leaf=is_repeated, may_repeat=may_repeat, is_repeated=is_repeated
+            )
+        ]
+        self.last: UntypedValue | None = None
+        """The value, if it may be the first element of an array: it is not written yet."""
         self._quoted_depth = 0
         """Number of open calls and call bodies that a leaf quotes."""
 
@@ -177,18 +194,43 @@ class NestedValue:
         if _LOST_CHARACTER in name:
             self._fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
-            parent.kind = _container_kind(parent.expected, name)
+            parent.kind, parent.child_name = _container_kind(parent.expected, name), name
             parent.leading_space = ""
+        if self._repeats_last(parent, name):
+            return True
         step: str | int
         if parent.kind == "array":
             self._write("[" if parent.child_count == 0 else ", ")
             expected, step = parent.expected.item(parent.child_count), parent.child_count
+            if name != parent.child_name or (name != _ITEM and expected.lists_member(name)):
+                self._fail(AmbiguousValueError())  # the name is a part of the value
         else:
             self._write(("{" if parent.child_count == 0 else ", ") + _encode_json(name) + ": ")
             expected, step = parent.expected.member(name), name
         parent.child_count += 1
-        self._open_elements.append(_Element(name, expected, (*parent.path, step)))
+        self._open_elements.append(_Element(name, expected, (*parent.path, step), may_repeat=parent.kind == "object"))
         return True
+
+    def _repeats_last(self, parent: _Element, name: str) -> bool:
+        """Begin the next element of the array that the last child began, if it has the same name; else write that."""
+        last, parent.last_leaf = parent.last_leaf, None
+        if last is None or self._writer is None:
+            return False
+        if last[0] != name:
+            self._flush(last[1])
+            return False
+        last[1].begin_next_element()
+        path = (*parent.path, name)
+        self._open_elements.append(
+            _Element(name, ANY, path, leaf=last[1], is_leaf=True, may_repeat=True, is_repeated=True)
+        )
+        return True
+
+    def _flush(self, value: UntypedValue) -> None:
+        try:
+            value.flush()
+        except (LimitError, NotStrictError) as error:
+            self._fail(error)
 
     def _close_element(self, name: str) -> bool:
         leaf = self._open_elements[-1]
@@ -215,13 +257,25 @@ class NestedValue:
     def _end_element(self) -> None:
         element = self._open_elements.pop()
         if element.kind:
+            if element.last_leaf is not None and self._writer is not None:
+                self._flush(element.last_leaf[1])
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
-            if element.quotes_tags and not element.expected.admits("string", "<"):
+            if element.quotes_tags and (element.is_repeated or not element.expected.admits("string", "<")):
                 self._fail(AmbiguousValueError())
             self._write_leaf(element, "", last=True)
+            self._keep_leaf(element)
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
+
+    def _keep_leaf(self, element: _Element) -> None:
+        """Keep a value that may be the first element of an array."""
+        if element.leaf is None or not element.leaf.may_repeat or self._writer is None:
+            return
+        if self._open_elements:
+            self._open_elements[-1].last_leaf = element.name, element.leaf
+        else:
+            self.last = element.leaf
 
     # Writing.
 
@@ -248,7 +302,14 @@ class NestedValue:
             return
         try:
             if first or element.leaf is None:
-                element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path, is_leaf=True)
+                element.leaf = UntypedValue(
+                    self._writer,
+                    element.expected,
+                    self._limits,
+                    element.path,
+                    is_leaf=True,
+                    repeatable=element.may_repeat,
+                )
             if text:
                 element.leaf.add(text)
             if last:

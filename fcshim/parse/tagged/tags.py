@@ -16,6 +16,13 @@ _MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
 """Characters of one opening tag: a name and a few attributes."""
 _MAX_HEADER_LENGTH = 320
+WRAPPERS = ("parameters", "params", "arguments", "args", "input")
+"""Elements around all parameters of a call that add nothing."""
+_WRAPPER_TAG = re.compile(rf"<({'|'.join(WRAPPERS)})>[ \t\r\n]{{0,64}}(</\1>)?")
+_PARTIAL_WRAPPER_TAG = re.compile(r"<[a-z]{0,10}(?:>[ \t\r\n]{0,64}(?:</?[a-z]{0,10})?)?\Z")
+_ASSIGNMENT = re.compile(
+    r"[ \t]{1,8}([^\W\d][\w.-]{0,127})=(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+)
 _MAX_ATTRIBUTES = 8
 _MAX_QUOTES = 16
 """Quotation marks in an attribute's value, including the two around it."""
@@ -92,6 +99,9 @@ class Tags:
     quote_open: str = ""
     """The start of quotes around a value that contains markers: inside them only `quote_close` counts."""
     quote_close: str = ""
+    object_open: str = ""
+    """The start of an element that may hold all arguments as one JSON object, up to `parameter.end`. Never written."""
+    object_close: str = ""
     nested: bool = False
     """True where the parameter's tag is its key, and values are nested elements."""
     lines: bool = False
@@ -292,8 +302,11 @@ class CompiledTags:
         found = self.read_call(text, pos)
         if not found or found.is_empty:
             return found
-        kind = self.kind_after_space(text, found.end)
-        if kind is None:
+        at = self.skip_space(text, found.end)
+        wrapper, kind = _WRAPPER_TAG.match(text, at), self.kind_at(text, at)
+        if kind is False and wrapper is not None:
+            kind = "parameter" if wrapper[2] else self.kind_at(text, wrapper.end())
+        if kind is None or (kind is False and _PARTIAL_WRAPPER_TAG.match(text, at)):
             return None
         return found if kind in {"parameter", "call_close", "close"} else False
 
@@ -380,6 +393,28 @@ def _read_element(tag: Tag, text: str, start: int) -> TagMatch:
     if found is None:
         return None if len(text) - start < _MAX_ELEMENT_END and not text[start:].strip(" \t/") else False
     return NamedTag(tag.name, "", found.end(), is_empty=bool(found[1]))
+
+
+class Assignment(NamedTuple):
+    """An argument in the line of the tool's name: `days=3`, `city="San Jose"`."""
+
+    key: str
+    text: str
+    is_quoted: bool
+
+
+def read_assignments(line: str) -> tuple[str, list[Assignment]]:
+    """Return the name and the arguments in a line such as `get_weather city="San Jose" days=3`.
+
+    There are none unless the whole line is that: quotes around all of a value or none in it, and no other separator.
+    """
+    name, blank, _ = line.partition(" ")
+    pos, found = len(name), []
+    while (match := _ASSIGNMENT.match(line, pos)) is not None:
+        is_quoted = match[4] is None
+        found.append(Assignment(match[1], match[4] or match[2] or match[3] or "", is_quoted))
+        pos = match.end()
+    return (name, found) if blank and pos == len(line) else (line, [])
 
 
 def read_spelled_tag(tag: Tag, text: str, pos: int) -> TagMatch:

@@ -79,7 +79,9 @@ class UntypedValue:
         nobody can tell.
         """
         must_be_array = expected.admits("array", []) and '"' not in expected.streaming_starts
-        self._waits = repeatable and must_be_array and not expected.admits("object", {})
+        self._waits = repeatable and (
+            (must_be_array and not expected.admits("object", {})) or (is_leaf and expected is ANY)
+        )
         self._is_leaf = is_leaf and '"' in expected.streaming_starts
         self._is_json = is_json
         self._path = path
@@ -189,7 +191,7 @@ class UntypedValue:
         self._size += len(text)
         if len(self._prefix) < _PREFIX_LENGTH:
             self._prefix = (self._prefix + text[: _PREFIX_LENGTH + self._size]).lstrip(_SPACE)[:_PREFIX_LENGTH]
-            if self._expected is ANY and self._prefix and not _may_be_json(self._prefix):
+            if self._expected is ANY and not self._waits and self._prefix and not _may_be_json(self._prefix):
                 self._begin_text()
                 return
         if self._size > self._limits.mend:
