@@ -71,6 +71,17 @@ GLM = Dialect(
     templates="tagged",
 )
 
+GLM_IN_USER_TAG = replace(
+    GLM,
+    name="glm_in_user_tag",
+    open="<user>",
+    close="</user>",
+    body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</user>"), needs_parameter=True),
+    at_line_start=True,
+    prompt_opens=False,
+)
+"""The same in the tag of the user's turn, which Laguna takes for that of a call: no user writes keys and values so."""
+
 HY_V3 = Dialect(
     name="hy_v3",
     summary="Hunyuan 3: the tags of glm after <tool_sep>, in a section of calls",

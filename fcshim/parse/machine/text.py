@@ -241,6 +241,9 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
+        if found is False and marker[0] == "\n":
+            end = start + 1  # a quotation may begin with the same characters
+            marker = "\n"
         if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.is_quoted()):
             self._output.emit_text(marker)
             return end

@@ -26,6 +26,8 @@ class TaggedCalls:
     tags: Tags
     header: BodyHeader | None = None
     grammar: str = "tagged_call"
+    needs_parameter: bool = False
+    """True where a name alone in the tags is not a call."""
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Return whether a call with tagged parameters can start at `pos`; None while more text is needed."""
@@ -35,8 +37,7 @@ class TaggedCalls:
         head = self.tags.call.head
         found = compile_tags(self.tags, (), ())
         if not head:
-            call = found.read_confirmed_call(text, pos)
-            return None if call is None else bool(call)
+            return self._name_begins(found, text, pos)
         at = found.skip_space(text, pos)
         if text.startswith(head, at):
             return True
@@ -45,6 +46,13 @@ class TaggedCalls:
         if self.tags.call.attribute:
             return text.endswith(f"{head} {self.tags.call.attribute}=", 0, pos)
         return text.startswith(head, max(0, pos - len(head))) and _marker_begins_call(text, pos)
+
+    def _name_begins(self, found: CompiledTags, text: str, pos: int) -> bool | None:
+        """Return the same where a call begins with the tool's name."""
+        call = found.read_confirmed_call(text, pos)
+        if not call:
+            return None if call is None else False
+        return not self.needs_parameter or found.kind_after_space(text, call.end) == "parameter"
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
