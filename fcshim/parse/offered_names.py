@@ -15,6 +15,11 @@ _AROUND = " \t\r\n\"'`*"
 _SEPARATORS = re.compile(r"[\s\-_./:\\\u2010-\u2015\uff0d\uff3f]+")
 r"""What stands between the words of a name, also escaped for Markdown (`read\_file`). Everything else distinguishes
 tools, such as the vowel signs of Hindi."""
+_LEAKED_TOKENS = re.compile(
+    r"(?:\s{0,4}<\|(?:message|channel|constrain|start|end|call|return|eom|eot|sep|im_end)\|>"
+    r"\s{0,4}(?:assistant|commentary|analysis|final|json)?){1,4}\s{0,4}\Z"
+)
+"""Tokens of a chat template that models write behind a name (`read<|message|>`, `read<|channel|>commentary`)."""
 _NAMESPACE = re.compile(
     r"(?:functions?|tools?|default_api|api)(?:\.|::?|/)"  # words that name no tool and no server
     r"|\w{1,64}::"
@@ -40,6 +45,8 @@ class OfferedNames:
         if name in self._names:
             return name
         bare = name[: _MAX_NAME + 1].strip(_AROUND).removesuffix("()")
+        if "<|" in bare:
+            bare = _LEAKED_TOKENS.sub("", bare)
         if len(bare) > _MAX_NAME:
             return None
         readings = list(_without_namespaces(bare))

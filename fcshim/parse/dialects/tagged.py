@@ -436,7 +436,7 @@ MUSE = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
-    markup=("<|eom|>", "<|eot|>", "<|start|>assistant to=user<|message|>"),
+    markup=("<|eom|>", "<|eot|>", "<|start|>assistant to=user<|message|>", "<|start|>assistant<|message|>"),
     waits=_WAITS,
     templates="tagged",
 )

@@ -307,7 +307,12 @@ class JsonCalls:
         self._send_whole(arguments)
 
     def _may_lack_inner_bracket(self) -> bool:
-        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members."""
+        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members.
+
+        The same holds for more than the bracket: text without quotes at the end may have been longer.
+        """
+        if self.words and self.ends_with_string():
+            return True
         arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
         own = any(key in _OWN_KEYS and not expected.lists_member(key) for key in arguments)
         return own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected)

@@ -109,7 +109,7 @@ class GemmaValues(LiteralValues):
             return end
         if text[end] == "<" and not self._is_end_of_word(text, end):
             return self._read_less_than(text, end)
-        self._end_word(bracket, end)
+        self._end_word(bracket, end, lacks_bracket=text[end] == "<" and bool(self._end_markers.marker_at(text, end)))
         return end
 
     def _is_end_of_word(self, text: str, pos: int) -> bool:
@@ -124,13 +124,14 @@ class GemmaValues(LiteralValues):
             return pos
         return self._word.gather(_LESS_THAN, text, pos)
 
-    def _end_word(self, bracket: OpenBracket, pos: int) -> None:
+    def _end_word(self, bracket: OpenBracket, pos: int, *, lacks_bracket: bool) -> None:
+        """Write a key or a value; text without quotes and without the bracket after it may have been longer."""
         word = self._word.take().strip()
         atom = None if bracket.expects_key else atom_to_json(word)
         is_value = atom is None and not bracket.expects_key
         is_number = word.lstrip("+-").lower() in _NOT_A_NUMBER
         is_damaged = is_damaged_word(word) or word.count("(") != word.count(")") or _HOLDS_KEY.search(word)
-        if is_value and (is_number or is_damaged or _NESTED_CALL.match(word)):
+        if is_value and (lacks_bracket or is_number or is_damaged or _NESTED_CALL.match(word)):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:

@@ -30,6 +30,10 @@ _QUOTING_NAMES = frozenset(
         *("note", "comment", *EXAMPLES, *THOUGHTS),
     )
 )
+_TEMPLATE_TOKENS = frozenset(
+    ("message", "channel", "constrain", "start", "end", "im_start", "im_end", "eom", "eot", "sep")
+)
+"""Tokens of chat templates, `<|message|>`, which surround nothing."""
 FIRST_CHARS = "<[&*\\"
 """The characters with which a tag begins."""
 
@@ -51,7 +55,9 @@ def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
         return None if partial is not None and not is_quoting else False
     if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
         return None  # further asterisks may belong to the tag
-    if (found["square"] or found["name"]).lower() in _QUOTING_NAMES:
+    if (found["square"] or found["name"]).lower() in _QUOTING_NAMES or (
+        found["pipe"] and found["name"] in _TEMPLATE_TOKENS
+    ):
         return False
     if found["square"]:
         names, left, right = _closing_square_names(found["square"]), f"{found['backslash']}[", f"{found['backslash']}]"
