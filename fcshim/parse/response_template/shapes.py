@@ -36,12 +36,11 @@ from fcshim.parse.response_template.pattern import (
     with_wider_group,
     without_outer_space,
 )
-from fcshim.parse.response_template.template import ResponseTemplate, TemplateField, read_pattern
+from fcshim.parse.response_template.template import REASONING, ResponseTemplate, TemplateField, read_pattern
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
 
 _CALLS = "tool_calls"
-_REASONING = ("thinking", "reasoning_content", "reasoning")
 _MIN_MARKER = 2
 """Characters of an opening: a single one is too common in text."""
 _WAITS = "calls are read at their end: the response_template has no shape that can be read while it is written"
@@ -60,15 +59,15 @@ class _Region(NamedTuple):
 def template_dialect(name: str, template: ResponseTemplate) -> Dialect:
     """Return the dialect of a template. Raises `ConfigError` for what cannot be read while it streams."""
     fields = template.fields
-    unknown = [field for field in fields if field not in {CONTENT, _CALLS, *_REASONING}]
+    unknown = [field for field in fields if field not in {CONTENT, _CALLS, *REASONING}]
     if unknown or _CALLS not in fields:
-        expected = f"expected fields of {CONTENT}, {_CALLS} and {', '.join(_REASONING)}"
+        expected = f"expected fields of {CONTENT}, {_CALLS} and {', '.join(REASONING)}"
         raise ConfigError(f"response_template: {expected}, and {_CALLS} in any case, not {', '.join(fields)}")
     region = _region(_CALLS, fields[_CALLS])
     if not region.opens:
         raise ConfigError(f"response_template: fields.{_CALLS}: expected open or open_pattern")
     text = _region(CONTENT, fields[CONTENT]) if CONTENT in fields else _Region((), (), ())
-    reasoning = tuple(pair for field in _REASONING if field in fields for pair in _tags_around(field, fields[field]))
+    reasoning = tuple(pair for field in REASONING if field in fields for pair in _tags_around(field, fields[field]))
     common = _Common(name, region, tuple(dict.fromkeys((*text.opens, *text.closes))), reasoning)
     return _calls_dialect(fields[_CALLS], call_shape(_CALLS, fields[_CALLS]), common)
 

@@ -25,6 +25,10 @@ ContentParser = Literal["text", "int", "float", "bool", "json", "xml-inline", "k
 _MAX_TEXTS = 100
 _MAX_PATTERN = 10_000
 """Characters of a regular expression: the time to read one grows with them; real ones have a hundred."""
+REASONING = ("thinking", "reasoning_content", "reasoning")
+"""The fields that take the model's reasoning."""
+_START_OR_TAG = re.compile(r"(?P<group>\(\?:)?\^\|(?P<tag>[^|()]+)(?(group)\))")
+"""The start of the reply, or a tag: `(?:^|<think>)`."""
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
 
 
@@ -81,9 +85,16 @@ def decode_template(raw: JSON) -> ResponseTemplate:
         raise ConfigError("response_template: expected start_anchor or start_anchor_pattern")
     if sum(field.is_implicit for field in template.fields.values()) > 1:
         raise ConfigError("response_template: expected at most one field without open and open_pattern")
-    for name, field in template.fields.items():
+    fields = {name: _from_tag(field) if name in REASONING else field for name, field in template.fields.items()}
+    for name, field in fields.items():
         _check_field(name, field)
-    return template
+    return msgspec.structs.replace(template, fields=fields)
+
+
+def _from_tag(field: TemplateField) -> TemplateField:
+    """Return a field of reasoning as it begins with its tag: where it begins with the reply, the prompt shows it."""
+    found = _START_OR_TAG.fullmatch(field.open_pattern or "")
+    return field if found is None else msgspec.structs.replace(field, open_pattern=found["tag"])
 
 
 def _check_field(name: str, field: TemplateField) -> None:

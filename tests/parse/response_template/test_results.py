@@ -93,3 +93,16 @@ def calls_of(found: Any) -> list[Any]:
     call = found.get("function", found)
     arguments = call["arguments"]
     return [{"name": call["name"], "arguments": json.loads(arguments) if isinstance(arguments, str) else arguments}]
+
+
+@pytest.mark.parametrize("start", ["(?:^|<think>\\s*)", "^|<think>"])
+def test_reasoning_may_begin_with_the_reply(start: str) -> None:
+    calls = {"open": "<call>", "close": "</call>", "repeats": True, "content": "json", "transform": "{content}"}
+    fields = {"thinking": {"open_pattern": start, "close": "</think>"}, "tool_calls": calls}
+    dialect = template_dialect("begins", decode_template({"start_anchor": "<|bot|>", "fields": fields}))
+    reply = 'So.</think><call>{"name": "add", "arguments": {"a": 1}}</call>'
+    call: Piece = {"call": "add", "value": {"a": 1}}
+
+    check(Case("in the reply", f"<think>{reply}", calls=[call], tools=TOOLS, options={"dialect": dialect}))
+    options = {"dialect": dialect, "in_reasoning": "<think>"}
+    check(Case("in the prompt", reply, calls=[call], tools=TOOLS, options=options))
