@@ -22,7 +22,8 @@ from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
 `checked`: whole, and a schema violation is reported as a `Defect` and is no error. `resumable`: as the model writes
-them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
+them, up to the first value that violates the schema; the reported `Defect` has the remainder. In `stream` and
+`resumable`, calls that are sent whole because they may be quoted are sent as in `checked`."""
 NAMESPACES = ("", "functions.", "tools.", "default_api.")
 """What models write before the name of a tool."""
 _COERCION_STEPS = 30_000
@@ -307,6 +308,17 @@ class CallSink:
         """True if a schema violation stopped the sending of the open call's arguments."""
         return self._withheld and not self._deferred
 
+    @property
+    def _reports_violation(self) -> bool:
+        """True if a schema violation of the open call is a `Defect` and no error.
+
+        While a call streams, only `resumable` looks for violations; a call that is sent whole is checked at its end.
+        """
+        if self._rest_withheld:
+            return True
+        sent_whole = self._deferred and self._on_defect is not None and self._arguments != "validated"
+        return (self._arguments == "checked" or sent_whole) and not self._validates_call
+
     def mark_complete(self) -> None:
         """Record that the open call is complete; the text after it decides whether it may be executed."""
         self.is_complete = self.is_open
@@ -337,29 +349,30 @@ class CallSink:
         if self._escapes_doubtful and mixes_escapes(json.loads(arguments)):
             self.fail("malformed", "an escape may be a backslash and a letter: other backslashes are not escaped")
             return
-        withheld = self._rest_withheld
         if self._repeats_schema(arguments):
             self.fail("malformed", "the arguments are a schema, not values", arguments)
             return
         if self._is_named_otherwise() or self._holds_call(arguments):
             self.fail("malformed", "the call names two tools, or holds another call", arguments)
             return
+        reports = self._reports_violation
         try:
-            fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
+            is_validated = self._validates_all or self._validates_call or reports
+            fault = self._find_violation(arguments) if is_validated else None
         except StepLimitError:
             # Unchecked arguments pass only where a violation would be no error.
-            if not (withheld or (self._arguments == "checked" and not self._validates_call)):
+            if not reports:
                 self.fail("limit", f"arguments and schema of {self._name} are too large to be checked", arguments)
                 return
             fault = None
-        if fault is not None and not (withheld or (self._arguments == "checked" and not self._validates_call)):
+        if fault is not None and not reports:
             self.fail("invalid", fault, arguments)
             return
         if fault is None or self._on_defect is None:
             # The incremental check rejects some values that the whole schema admits; the validator decides.
             self._send_withheld()
         else:
-            unsent = "".join(self._parts[self._sent_parts :]) if withheld else ""
+            unsent = "".join(self._parts[self._sent_parts :]) if self._rest_withheld else ""
             self._on_defect(Defect("invalid", self._name, self._id, fault, unsent))
         self._send_deferred(arguments)
         self.events.append(ToolCallEnd(self._id, self._name, arguments, self.call_count - 1, self._coerced))

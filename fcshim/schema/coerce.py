@@ -35,8 +35,10 @@ _WITH_COMMAS = re.compile(r"\s*[-+]?[0-9][0-9.]*+,[0-9.,]*+\s*")
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset({"null", "None"})
-_SEPARATOR = re.compile(r"[,;|\n、，；]|\s-")
-"""What separates the elements of a list that was written as a string, an option in a command included."""
+_NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a"})
+"""Where an array is expected, these mean none as likely as one element."""
+_SEPARATOR = re.compile(r"[,;|\n、，；،]|\s-")
+"""What stands between the elements of a list that is written as text, and before an option of a command."""
 
 
 class CoercedValue(msgspec.Struct, frozen=True):
@@ -208,8 +210,8 @@ class _ValueMatcher:
         return _change(node, inner.text if result.text is None else result.text, fits=result.fits)
 
     def _wrap_in_array(self, node: Node, expectation: Expectation) -> MatchResult | None:
-        """Wrap a single element in an array, but not null, an array, or a string that may stand for an array."""
-        if node.kind in {"array", "null"} or (node.kind == "string" and _may_be_array(node.value)):
+        """Wrap a single element in an array, but not null, an array, or a string that may stand for several or none."""
+        if node.kind in {"array", "null"} or (node.kind == "string" and not _is_one_element(node.value)):
             return None
         for shape in expectation.shapes:
             if "array" in shape.kinds:
@@ -258,11 +260,14 @@ def _rewrite_container(
 # Reinterpretations of a scalar. Each yields what the value may mean; the first that an alternative admits wins.
 
 
+def _is_one_element(text: str) -> bool:
+    """Return whether a string cannot be a list (`a, b`), a broken array, or a word for no value."""
+    return _SEPARATOR.search(text) is None and text.strip().casefold() not in _NO_VALUES and not _may_be_array(text)
+
+
 def _may_be_array(text: str) -> bool:
-    """Return whether a string has several elements (`a, b`) or none, or begins or ends like an array with a mistake."""
+    """Return whether a string begins or ends like an array with a mistake."""
     text = text.strip()
-    if not text or _SEPARATOR.search(text):
-        return True
     quote = text[:1] if text[:1] in {'"', "'"} else ""
     first = text[len(quote) :].lstrip()[:1]
     return first in {"[", "]", "}"} or text.endswith("]") or (bool(quote) and not text[1:].endswith(quote))

@@ -150,6 +150,22 @@ def test_without_a_receiver_of_defects_all_arguments_are_sent() -> None:
     assert '{"on": 38.5}' == normalise(parser.feed(text) + parser.close())[0]["arguments"]
 
 
+@pytest.mark.parametrize("text", ["%s", "```json\n%s\n```", "<call>\n%s\n</call>", "`%s`"])
+@pytest.mark.parametrize("written", ['{"count": "two"}', '{"on": true}', '{"count": 1, "tags": "None"}'])
+@pytest.mark.parametrize("mode", ["stream", "resumable"])
+def test_a_violation_in_a_call_that_may_be_quoted_is_reported(mode: Any, text: str, written: str) -> None:
+    """Such a call is sent whole, so nothing of it is unsent."""
+    said = text % f'{{"name": "set", "arguments": {written}}}'
+    for size in (len(said), 1):
+        defects: list[Defect] = []
+        parser = StreamParser("function_call", [TOOL], rescue=True, arguments=mode, on_defect=defects.append)
+        events = [event for at in range(0, len(said), size) for event in parser.feed(said[at : at + size])]
+        (call,) = [event for event in events + parser.close() if isinstance(event, ToolCallEnd)]
+
+        assert [("invalid", "set", "")] == [(each.kind, each.tool_name, each.unsent) for each in defects]
+        assert (written, None) == (call.tool_call_arguments_complete, call.error)
+
+
 def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:
     tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
     text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])

@@ -137,6 +137,13 @@ def test_in_a_buffered_reply_a_schema_violation_is_retried():
     assert "'a' is a required property" in result.sent[1]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("said", ["%s", "```json\n%s\n```"])
+def test_in_a_stream_a_schema_violation_of_a_call_without_tags_is_retried(said):
+    pieces = list(said % '{"name": "add", "arguments": {"a": "one"}}')
+
+    assert [("add", '{"a": 1}')] == arguments(folded(drive(new_exchange(), reply(*pieces), reply(GOOD))))
+
+
 def test_arguments_that_violate_the_schema_twice_are_accepted_as_without_retries():
     result = folded(drive(new_exchange(buffered=True), reply(WRONG), reply(WRONG)))
 
