@@ -35,6 +35,8 @@ _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
+_LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
+_PLACEHOLDER = re.compile(r'<\w[^<>\n]{0,40}>|\.\.\.|…|"type"\s*:\s*"(?:string|integer|number|boolean|array)"')
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
     "span": State.AFTER_CALL_IN_SPAN,
@@ -325,6 +327,8 @@ class CallStates:
         body.close(tail, stop_reason)
         self._record_consumed(tail)
         if body.status is not BodyStatus.NOT_A_CALL:
+            if stop_reason in NATURAL_STOPS and not body.unread:
+                self._report_failed_last_call()
             self._end_body(body, 0, closing=True)
             self._cursor.buffer = ""
             return "" if self._consumed_text == "emit" else body.unread
@@ -375,6 +379,24 @@ class CallStates:
         if name or self._opened_by_primary:
             self._output.mark_defect()
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable"))
+
+    def _report_failed_last_call(self) -> None:
+        """Report a call with an error at the end of the reply: it becomes text, although nothing shows a quotation.
+
+        What ends in prose, or shows places or types of values (`<city>`, `...`), is an explanation.
+        """
+        pending = self._output.pending
+        if self._on_defect is None or pending is None or pending.kind not in {"fence", "bare"}:
+            return
+        has_failed = self._sink.accepted_count == pending.accepted_before + pending.accepted
+        if (
+            self._sink.call_count > self._calls_before
+            and has_failed
+            and _looks_final("".join(pending.raw))
+            and not self._output.pending_is_quoted()
+        ):
+            self._output.mark_defect()
+            self._on_defect(Defect("unreadable"))
 
     def _emit_raw_as_text(self, unread: str) -> None:
         """Emit the kept text, except `unread` at its end."""
@@ -478,6 +500,11 @@ class CallStates:
         self._output.release_as_text()
         if self._section is not None:
             self._leave_section(self._section)
+
+
+def _looks_final(text: str) -> bool:
+    """Return whether text ends with a bracket or fence, and has no placeholder or type in the place of a value."""
+    return text.rstrip().endswith(_LAST_CHARACTERS) and _PLACEHOLDER.search(text) is None
 
 
 def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:

@@ -349,9 +349,13 @@ class Output:
         self.sink.reset(pending.calls_before, pending.accepted_before)
         self.emit_text("".join(pending.raw))
 
+    def pending_is_quoted(self) -> bool:
+        """Return whether a document of the conversation holds one of the pending calls."""
+        return self.documents is not None and any(map(self.documents.hold, self.get_pending().bodies()))
+
     def accept_calls(self) -> bool:
         """Emit the events of the pending calls; if a document of the conversation holds one, return False instead."""
-        if self.documents is not None and any(map(self.documents.hold, self.get_pending().bodies())):
+        if self.pending_is_quoted():
             return False
         self.events.extend(self._end_pending().events)
         return True

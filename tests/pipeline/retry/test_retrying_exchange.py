@@ -189,8 +189,23 @@ def test_without_parallel_calls_an_accepted_call_ends_the_retries():
     assert UNKNOWN == folded(result).text
 
 
+SUM = '{"name": "add", "arguments": {"a": 1 + 2}}'
+
+
 @pytest.mark.parametrize(
-    "quoted", [f"`{UNKNOWN}`", f"```\n{UNKNOWN}\n```\nlike this", "Use <function_call> for calls.", '{"name": "x"}']
+    "quoted",
+    [
+        f"`{UNKNOWN}`",
+        f"```\n{UNKNOWN}\n```\nlike this",
+        "Use <function_call> for calls.",
+        '{"name": "x"}',
+        f"{SUM}\n\nadds two numbers.",
+        f"```json\n{SUM}\n```\nadds two numbers.",
+        f"`{SUM}`",
+        SUM.replace("1 + 2", "<a number>"),
+        SUM.replace("1 + 2", "..."),
+        SUM.replace("1 + 2}", '1, "type": "object", "properties": {"a": {"type": "integer"}}}'),
+    ],
 )
 def test_a_quoted_or_mentioned_call_is_no_defect(quoted):
     result = drive(new_exchange(), reply(quoted))
