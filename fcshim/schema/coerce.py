@@ -32,6 +32,8 @@ _MAX_NUMBER_DIGITS = 309
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)((?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)")
 _GROUPED_NUMBER = re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]++)?")
 _WITH_COMMAS = re.compile(r"\s*[-+]?[0-9][0-9.]*+,[0-9.,]*+\s*")
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.000")
+"""As an integer, 12 or, in many languages, 12000."""
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset({"null", "None"})
@@ -285,7 +287,8 @@ def _number_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
     found = _NUMBER.fullmatch(written)
     if found is not None and math.isfinite(float(found[0])):
         yield "fraction" if found[1] else "integer", load_json(found[0]), found[0]
-        yield from _as_integer(found[0])
+        if not _THOUSANDS.fullmatch(written):
+            yield from _as_integer(found[0])
 
 
 def _boolean_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:

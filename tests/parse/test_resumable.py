@@ -166,6 +166,16 @@ def test_a_violation_in_a_call_that_may_be_quoted_is_reported(mode: Any, text: s
         assert (written, None) == (call.tool_call_arguments_complete, call.error)
 
 
+@pytest.mark.parametrize("dialect", ["function_call", "hermes", "bare_json", "mistral"])
+def test_a_tool_that_is_not_offered_is_reported_once(dialect: str) -> None:
+    defects: list[Defect] = []
+    parser = StreamParser(dialect, [TOOL], rescue=True, on_defect=defects.append)
+    parser.feed(render_calls(get_dialect(dialect), [("unknown", '{"a": 1}')]))
+    parser.close()
+
+    assert [Defect("unoffered", "unknown")] == defects
+
+
 def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:
     tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
     text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])

@@ -96,6 +96,8 @@ class CallStates:
         self._raw_size = 0
         self._refused = False
         """True if the remainder of the body is text, whatever calls it contains."""
+        self._has_reported = False
+        """True if a defect of the body was reported."""
         self._calls_before = 0
         """The sink's count when the body began."""
         self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
@@ -181,7 +183,7 @@ class CallStates:
         self.body = dialect.body.reader(dialect, marker, self._sink, self._limits)
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
-        self._refused = False
+        self._refused = self._has_reported = False
         self.start_marker = marker
         self._may_be_doubled = is_whole_tag(marker)
         self._opened_by_primary = bool(marker) and dialect is self._primary
@@ -327,8 +329,11 @@ class CallStates:
         body.close(tail, stop_reason)
         self._record_consumed(tail)
         if body.status is not BodyStatus.NOT_A_CALL:
-            if stop_reason in NATURAL_STOPS and not body.unread:
-                self._report_failed_last_call()
+            pending = self._output.pending
+            if pending is not None and pending.kind in {"fence", "bare"} and stop_reason in NATURAL_STOPS:
+                text = "".join(pending.raw)
+                if text.rstrip().endswith(_LAST_CHARACTERS):  # what ends in prose is an explanation
+                    self._report_failed_call(pending, text)
             self._end_body(body, 0, closing=True)
             self._cursor.buffer = ""
             return "" if self._consumed_text == "emit" else body.unread
@@ -379,22 +384,17 @@ class CallStates:
         if name or self._opened_by_primary:
             self._output.mark_defect()
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable"))
+            self._has_reported = True
 
-    def _report_failed_last_call(self) -> None:
-        """Report a call with an error at the end of the reply: it becomes text, although nothing shows a quotation.
+    def _report_failed_call(self, pending: PendingCalls, text: str) -> None:
+        """Report a call with an error that becomes text, although it would be accepted without the error.
 
-        What ends in prose, or shows places or types of values (`<city>`, `...`), is an explanation.
+        An explanation, which shows places or types of values (`<city>`, `...`), is not reported.
         """
-        pending = self._output.pending
-        if self._on_defect is None or pending is None or pending.kind not in {"fence", "bare"}:
-            return
         has_failed = self._sink.accepted_count == pending.accepted_before + pending.accepted
-        if (
-            self._sink.call_count > self._calls_before
-            and has_failed
-            and _looks_final("".join(pending.raw))
-            and not self._output.pending_is_quoted()
-        ):
+        if self._on_defect is None or self._sink.call_count <= self._calls_before or not has_failed:
+            return
+        if _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
             self._output.mark_defect()
             self._on_defect(Defect("unreadable"))
 
@@ -415,7 +415,8 @@ class CallStates:
         self.body = None
         cursor.state = self.return_state
         if self._consumed_text == "keep" and self._sink.call_count <= self._calls_before:
-            self._report_defect()
+            if not self._has_reported:
+                self._report_defect()
             self._emit_raw_as_text(unread)
         elif self._output.pending is not None:
             self._output.pending.remove_end(len(unread))
@@ -466,6 +467,9 @@ class CallStates:
             return
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
+            text = "".join(pending.raw)
+            if pending.kind == "wrapper" and text.endswith(pending.end_markers):
+                self._report_failed_call(pending, text[pending.body_starts[-1] + len(self.start_marker) :])
             self._release_pending()
             return
         pending.accepted = self._sink.accepted_count - pending.accepted_before
@@ -500,11 +504,6 @@ class CallStates:
         self._output.release_as_text()
         if self._section is not None:
             self._leave_section(self._section)
-
-
-def _looks_final(text: str) -> bool:
-    """Return whether text ends with a bracket or fence, and has no placeholder or type in the place of a value."""
-    return text.rstrip().endswith(_LAST_CHARACTERS) and _PLACEHOLDER.search(text) is None
 
 
 def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:
