@@ -24,7 +24,7 @@ from fcshim.parse.machine.known_markers import (
     leftover_end,
 )
 from fcshim.parse.machine.openings import OpeningFinder
-from fcshim.parse.machine.state import Cursor, Output, PendingCalls, PendingKind, State
+from fcshim.parse.machine.state import SHOWN_KINDS, Cursor, Output, PendingCalls, PendingKind, State
 from fcshim.parse.markers import EndMarkers, compile_end_markers
 
 NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
@@ -330,7 +330,7 @@ class CallStates:
         self._record_consumed(tail)
         if body.status is not BodyStatus.NOT_A_CALL:
             pending = self._output.pending
-            if pending is not None and pending.kind in {"fence", "bare"} and stop_reason in NATURAL_STOPS:
+            if pending is not None and pending.kind in SHOWN_KINDS and stop_reason in NATURAL_STOPS:
                 text = "".join(pending.raw)
                 if text.rstrip().endswith(_LAST_CHARACTERS):  # what ends in prose is an explanation
                     self._report_failed_call(pending, text)
@@ -392,9 +392,14 @@ class CallStates:
         An explanation, which shows places or types of values (`<city>`, `...`), is not reported.
         """
         has_failed = self._sink.accepted_count == pending.accepted_before + pending.accepted
-        if self._on_defect is None or self._sink.call_count <= self._calls_before or not has_failed:
+        if self._sink.call_count <= self._calls_before or not has_failed:
             return
         if _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
+            self.report_unreadable()
+
+    def report_unreadable(self) -> None:
+        """Report that what follows was meant as a call."""
+        if self._on_defect is not None:
             self._output.mark_defect()
             self._on_defect(Defect("unreadable"))
 

@@ -15,7 +15,7 @@ from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.known_markers import FURTHER_TURNS, StartMarkers, is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.quotations import QUOTING_LANGUAGES
-from fcshim.parse.machine.state import Cursor, Output, PendingCalls, State
+from fcshim.parse.machine.state import SHOWN_KINDS, Cursor, Output, PendingCalls, State
 from fcshim.parse.markers import END_TOKENS, MarkerSet
 
 
@@ -326,6 +326,8 @@ class PendingCallStates:
             return tail
         closed = not tail or is_last_leftover(tail) or (pending.kind == "fence" and self._code.closes_at_end(tail))
         if not (natural and pending.accepted and closed and self._output.accept_calls()):
+            if natural and pending.accepted and closed and self._output.pending_is_shown():
+                self._calls.report_unreadable()
             self._output.release_as_text()
             self._output.emit_text(tail)
         return ""
@@ -347,6 +349,8 @@ class PendingCallStates:
 
     def _release(self, pos: int, state: State) -> int:
         """The calls are quoted: emit them as text, and go on in `state`."""
+        pending = self._output.get_pending()
+        self._output.has_shown_calls |= bool(pending.accepted) and pending.kind in SHOWN_KINDS
         self._output.release_as_text()
         self._cursor.state = state
         return pos

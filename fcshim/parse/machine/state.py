@@ -234,6 +234,9 @@ class LineContext:
 PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable"]
 """`quotable`: a call without tags in the dialect that was asked for, quoted only if a document holds it."""
 
+SHOWN_KINDS: frozenset[PendingKind] = frozenset({"fence", "bare"})
+"""The kinds in which a call counts only if nothing follows it."""
+
 
 @dataclass(slots=True)
 class PendingCalls:
@@ -291,6 +294,8 @@ class Output:
         self.pending: PendingCalls | None = None
         self.in_reasoning = False
         """True while emitted text is reasoning."""
+        self.has_shown_calls = False
+        """True if a call in a fence or without tags became text because of the text after it."""
         self.sink = sink
         self._text_parts: list[str] = []
 
@@ -353,9 +358,16 @@ class Output:
         """Return whether a document of the conversation holds one of the pending calls."""
         return self.documents is not None and any(map(self.documents.hold, self.get_pending().bodies()))
 
+    def pending_is_shown(self) -> bool:
+        """Return whether the pending calls are the last of several that the reply shows with text between them.
+
+        They may be alternatives, or later steps of a plan, which must not run before the first one.
+        """
+        return self.has_shown_calls and self.get_pending().kind in SHOWN_KINDS
+
     def accept_calls(self) -> bool:
-        """Emit the events of the pending calls; if a document of the conversation holds one, return False instead."""
-        if self.pending_is_quoted():
+        """Emit the events of the pending calls; if they are quoted or only shown, return False instead."""
+        if self.pending_is_quoted() or self.pending_is_shown():
             return False
         self.events.extend(self._end_pending().events)
         return True
