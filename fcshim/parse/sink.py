@@ -41,6 +41,8 @@ _ARGUMENT_KEYS = frozenset(
     ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
 )
 _CALL_KEYS = frozenset(("function", "tool_call", "function_call"))
+_FIRST_OBJECT = re.compile(r'\s*\{\s*"([^"\\]{1,64})"\s*:\s*"?\s*\{')
+"""A first argument that is an object, or JSON in a string."""
 _ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(sorted(_ARGUMENT_KEYS))})"\s*:')
 
 
@@ -349,11 +351,9 @@ class CallSink:
         if self._escapes_doubtful and mixes_escapes(json.loads(arguments)):
             self.fail("malformed", "an escape may be a backslash and a letter: other backslashes are not escaped")
             return
-        if self._repeats_schema(arguments):
-            self.fail("malformed", "the arguments are a schema, not values", arguments)
-            return
-        if self._is_named_otherwise() or self._holds_call(arguments):
-            self.fail("malformed", "the call names two tools, or holds another call", arguments)
+        misplaced = self._find_misplaced(arguments)
+        if misplaced:
+            self.fail("malformed", misplaced, arguments)
             return
         reports = self._reports_violation
         try:
@@ -438,12 +438,35 @@ class CallSink:
             case _:
                 self.reject(f"{self._name} takes one text, the string {parameter!r}")
 
+    def _find_misplaced(self, arguments: str) -> str:
+        """Return why these are not the arguments of the open call; empty if nothing shows that."""
+        if self._repeats_schema(arguments):
+            return "the arguments are a schema, not values"
+        if self._nests_arguments(arguments):
+            return "the arguments stand inside an argument that the tool does not have"
+        if self._is_named_otherwise() or self._holds_call(arguments):
+            return "the call names two tools, or holds another call"
+        return ""
+
     def _repeats_schema(self, arguments: str) -> bool:
         """Return whether the model repeats the definition of the tool instead of calling it."""
         if self._tools is None or '"properties"' not in arguments or "properties" in self.parameter_names(self._name):
             return False
         value = json.loads(arguments)
         return value.get("type") == "object" and isinstance(value.get("properties"), dict)
+
+    def _nests_arguments(self, arguments: str) -> bool:
+        """Return whether the arguments are the value of a key that is not a parameter (`{"input": {"city": ...}}`)."""
+        first = None if self._tools is None else _FIRST_OBJECT.match(arguments)
+        if first is None or self.expectation.lists_member(first[1]) is not False:
+            return False
+        value = json.loads(arguments)[first[1]]
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return False
+        return isinstance(value, dict) and bool(value) and all(map(self.expectation.lists_member, value))
 
     def _is_named_otherwise(self) -> bool:
         """Return whether the tag around the call names another tool."""
