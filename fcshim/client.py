@@ -67,7 +67,7 @@ class RunResult(Reply, Generic[Output], frozen=True, kw_only=True):
     output: Output
 
 
-_NO_MODEL = "no model was given, and the upstream's list of models names none: Client(..., model=...)"
+_NAME_MODEL = "name the model: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
@@ -324,13 +324,26 @@ class Client:
     async def _default_model(self) -> str:
         async with self._model_lock:
             if self._model is None:
-                codec = self._upstream.kind.codec
-                status, body = await self._upstream.fetch("GET", codec.models_path)
-                names = codec.decode_models(body)
-                if status != 200 or not names:
-                    raise UpstreamError(_NO_MODEL)
-                self._model = names[0]
+                self._model = await self._first_listed_model()
             return self._model
+
+    async def _first_listed_model(self) -> str:
+        codec = self._upstream.kind.codec
+        status, body = await self._upstream.fetch("GET", codec.models_path)
+        if status != 200:
+            error = codec.decode_error(status, {}, body)
+            if isinstance(error, UpstreamError) and error.key_refused:
+                raise error
+            raise UpstreamError(
+                f"{error.message}. If it does not list its models, {_NAME_MODEL}", status=error.status, kind=error.kind
+            )
+        names = codec.decode_models(body)
+        if not names:
+            raise UpstreamError(
+                f"{self._upstream.url} lists no models. Is it the address of the API, and is a model loaded? "
+                f"If so, {_NAME_MODEL}"
+            )
+        return names[0]
 
 
 class _EventQueue:

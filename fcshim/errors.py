@@ -54,15 +54,28 @@ class RequestError(FcshimError):
 class UpstreamError(FcshimError):
     """The upstream failed; `status` is its own if it sent one, else 502 or 504.
 
-    `lost`: it dropped the connection, so the reason is unknown.
+    `lost`: it dropped the connection, so the reason is unknown. `key_refused`: it needs another API key, or one at all.
     """
 
     status = 502
     kind = "upstream_error"
 
-    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None, lost: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        kind: str | None = None,
+        lost: bool = False,
+        key_refused: bool = False,
+    ) -> None:
         super().__init__(message, status=status, kind=kind)
         self.lost = lost
+        self.key_refused = key_refused
+
+
+KEY_ADVICE = "set it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
+"""What the operator can do about `UpstreamError.key_refused`."""
 
 
 class ModelOutputError(FcshimError):

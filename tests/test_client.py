@@ -194,8 +194,16 @@ async def test_a_client_without_a_model_asks_for_the_first_one_once():
 @pytest.mark.parametrize("script", [model_list(), Script((b"<html>",), status=404), Script((b"not json",))])
 async def test_a_list_of_models_that_names_none_is_an_error(script):
     async with scripted_upstream(script) as upstream, Client(upstream.url) as client:
-        with pytest.raises(UpstreamError, match="no model was given"):
+        with pytest.raises(UpstreamError, match=r"name the model: Client\(..., model=...\)"):
             await client.complete("Hi")
+
+
+async def test_a_refused_key_is_the_reason_why_no_model_is_known():
+    async with scripted_upstream(Script((b"{}",), status=401)) as upstream, Client(upstream.url) as client:
+        with pytest.raises(UpstreamError, match="refused fcshim's API key") as caught:
+            await client.complete("Hi")
+
+    assert caught.value.key_refused
 
 
 async def test_closing_the_stream_cancels_the_upstream():

@@ -39,19 +39,19 @@ _LOST = _Advice(
     "Is the model's server running? The key `up` brings your question back.", "Is the model's server running?"
 )
 _KEY = _Advice(*["Start again with the endpoint's key: --key, or FCSHIM_UPSTREAM_KEY."] * 2)
-_CREDENTIALS = "credentials"
-"""A word of the message for a refused key, which has no kind of its own."""
-
-
-_PLAIN_WORDS = {"the proxy's credentials": "the API key", "the upstream": "the endpoint"}
-"""Phrases in the proxy's messages, and the phrases that replace them in a chat, which has no proxy."""
+_CHAT_PHRASES = {
+    "fcshim's API key": "the API key",
+    "the upstream": "the endpoint",
+    "Client(..., model=...)": "--model NAME",
+}
+"""Phrases in the messages of the proxy and the client, and what the user of a chat reads instead."""
 
 
 def explain(error: FcshimError, *, script: bool = False) -> str:
     """Return an error's message, and what to do if anything can be done."""
     advice, message = _find(error), error.message
-    for word, plain in _PLAIN_WORDS.items():
-        message = message.replace(word, plain)
+    for phrase, replacement in _CHAT_PHRASES.items():
+        message = message.replace(phrase, replacement)
     if advice is None:
         return message
     return f"{message.rstrip('.')}. {advice.script if script else advice.chat}"
@@ -62,6 +62,6 @@ def _find(error: FcshimError) -> _Advice | None:
         return None
     if isinstance(error, UpstreamError) and error.lost:
         return _LOST
-    if isinstance(error, UpstreamError) and _CREDENTIALS in error.message:
+    if isinstance(error, UpstreamError) and error.key_refused:
         return _KEY
     return _BY_KIND.get(error.kind)

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
 from fcshim.cli.text import help_formatter, write_error
-from fcshim.errors import ConfigError, FcshimError, RequestError
+from fcshim.errors import KEY_ADVICE, ConfigError, FcshimError, RequestError, UpstreamError
 from fcshim.extras import naming_extra
 from fcshim.sanitize import configure_logging, sanitize
 
@@ -144,10 +144,9 @@ def exit_code_of(work: Callable[[], int]) -> int:
     try:
         code = work()
         sys.stdout.flush()
-    except (ConfigError, RequestError) as error:
-        return _report_error(error.message, _USAGE_ERROR)
     except FcshimError as error:
-        return _report_error(error.message, _FAILED)
+        is_users_mistake = isinstance(error, ConfigError | RequestError)
+        return _report_error(_message_of(error), _USAGE_ERROR if is_users_mistake else _FAILED)
     except BrokenPipeError:
         return _ignore_closed_pipe()
     except OSError as error:
@@ -155,6 +154,11 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return code
+
+
+def _message_of(error: FcshimError) -> str:
+    needs_key = isinstance(error, UpstreamError) and error.key_refused
+    return f"{error.message}: {KEY_ADVICE}" if needs_key else error.message
 
 
 def _report_error(message: str, code: int) -> int:

@@ -57,6 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_data(msgspec.json.format(listed, indent=2).decode())
         return 0
     reports = msgspec.json.decode(listed, type=list[ModelReport])
+    if not reports:
+        address = arguments.of or config.upstream
+        raise UpstreamError(f"{address} lists no models. Is this the address of the API, and is a model loaded there?")
     for line in report_table(reports):
         write_line(line)
     for note in dict.fromkeys(row.note for row in reports if row.note):

@@ -220,6 +220,7 @@ def relayed_methods(encoded_path: str) -> tuple[str, ...]:
 
 
 _MODEL_LIST_ROUTES = _compile_routes(OPENAI_MODEL_LISTS)
+_ALL_ROUTES = _ROUTES + _MODEL_LIST_ROUTES
 
 
 def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model_lists: bool = False) -> RouteMatch:
@@ -227,7 +228,7 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
 
     `model_lists`: also serve OpenAI's model endpoints.
     """
-    matching = list(_matching_routes(path, headers, _ROUTES + _MODEL_LIST_ROUTES if model_lists else _ROUTES))
+    matching = list(_matching_routes(path, headers, _ALL_ROUTES if model_lists else _ROUTES))
     for match, route, api in matching:
         if route.method == method:
             return RouteMatch(api, route.operation, match.groupdict(), ())
@@ -235,6 +236,13 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
         methods = tuple(dict.fromkeys(route.method for _, route, _ in matching))
         return RouteMatch(matching[0][2], None, {}, methods)
     return RouteMatch(_guess_api(path, headers), None, {}, ())
+
+
+def expected_path(path: str) -> str:
+    """Return the path that a client with a wrong base URL wants, without or with `/v1`; empty if none is served."""
+    without = path.removeprefix("/v1")
+    candidates = (without, f"/v1{path}") if without != path else (f"/v1{path}",)
+    return next((each for each in candidates if any(pattern.fullmatch(each) for pattern, _, _ in _ALL_ROUTES)), "")
 
 
 def _matching_routes(

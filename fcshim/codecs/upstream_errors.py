@@ -31,7 +31,7 @@ _TOO_LONG = re.compile(
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract
     """Read an upstream's error response: JSON of some form, plain text, HTML or nothing."""
     if status in (401, 403):
-        return UpstreamError(f"the upstream refused the proxy's credentials (HTTP {status})", status=502)
+        return UpstreamError(f"the upstream refused fcshim's API key (HTTP {status})", status=502, key_refused=True)
     found = find_error_message(_parse_json(body)) or excerpt(body)
     too_long = status < 500 and _TOO_LONG.search(found)
     message = f"the upstream answered HTTP {status}: {found}" if found else f"the upstream answered HTTP {status}"

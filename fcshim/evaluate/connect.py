@@ -11,7 +11,7 @@ import msgspec
 from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
-from fcshim.errors import UpstreamError
+from fcshim.errors import KEY_ADVICE, UpstreamError
 from fcshim.events import JSON
 from fcshim.pipeline.backends import GENERIC, backend_of_api
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
@@ -75,7 +75,7 @@ async def _explain_failure(upstream: Upstream, status: int, body: bytes) -> str:
     """Return a message that says why there is no list of models, and what to do."""
     url = upstream.url + upstream.kind.codec.models_path
     if status in (401, 403):
-        return f"{url} rejects the key (HTTP {status}): set it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
+        return f"{url} rejects the key (HTTP {status}): {KEY_ADVICE}"
     document = _decode_json(body)
     if status == 200 and isinstance(document, dict) and [] in (document.get("data"), document.get("models")):
         return f"{url} lists no models: load one there, or name one with --model"

@@ -19,25 +19,25 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
     cause = root_cause(error)
     match cause:
         case FileNotFoundError(filename=filename) if filename:
-            what = f"there is no {filename}"
+            problem = f"{filename!r} was not found"
         case PermissionError(filename=filename) if filename:
-            what = f"no permission to run {filename}"
+            problem = f"no permission to run {filename}"
         case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
-            what = "it answered 401: it needs a login (fcshim tools login) or a key in its headers"
+            problem = "it answered 401: it needs a login (fcshim tools login) or a key in its headers"
         case httpx2.HTTPStatusError():
-            what = f"it answered {cause.response.status_code}"
+            problem = f"it answered {cause.response.status_code}"
         case OAuthFlowError():
-            what = f"it needs a login ({cause}); run: fcshim tools login"
+            problem = f"it needs a login ({cause}); run: fcshim tools login"
         case MCPError():
-            what = "" if diagnostics and cause.message in _GENERIC_MESSAGES else cause.message
+            problem = "" if diagnostics and cause.message in _GENERIC_MESSAGES else cause.message
         case ValidationError():
             first, *_ = cause.errors()
-            what = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            problem = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         case TimeoutError():
-            what = "it timed out"
+            problem = "it timed out"
         case _:
-            what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
-    return "; ".join(filter(None, (_one_line(what), _one_line(diagnostics))))
+            problem = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return "; ".join(filter(None, (_one_line(problem), _one_line(diagnostics))))
 
 
 def _one_line(text: str) -> str:

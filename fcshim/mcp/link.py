@@ -118,7 +118,7 @@ class Link:
             return "" if self._posts.accepted else _status_text(self._posts.refused_with)
         code = self._process.child.process.returncode
         ended_by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
-        ended = "" if ended_by_us else f"it ended with code {code}"
+        ended = "" if ended_by_us else f"it exited with status {code}"
         wrote = " ".join(self._process.stderr_tail.split())
         excerpt = wrote if len(wrote) <= _STDERR_EXCERPT else f"…{wrote[-_STDERR_EXCERPT:]}"
         return "; ".join(filter(None, (ended, excerpt and f"it wrote: {excerpt}")))

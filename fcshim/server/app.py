@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec
-from fcshim.codecs.routes import OPENAI, RouteMatch, find_route, relayed_methods
+from fcshim.codecs.routes import OPENAI, RouteMatch, expected_path, find_route, relayed_methods
 from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
@@ -221,6 +221,8 @@ class App:
 
     async def serve_api(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve a request of a client API. Raises `FcshimError`."""
+        if route.operation is None and not route.allowed_methods:
+            _check_base_url(connection.path)
         if self.pool is not None and route.operation not in _OF_ALL_UPSTREAMS:
             await self.pool.serve(connection, route)
         elif self.pool is None and self._is_relayed(connection, route):
@@ -269,6 +271,18 @@ async def run_lifespan(
     await receive()
     await stop()
     await send({"type": "lifespan.shutdown.complete"})
+
+
+def _check_base_url(path: str) -> None:
+    """Raise `RequestError` if the path shows that the client's base URL has `/v1` once too often, or not at all.
+
+    An upstream would answer such a path with a 404 that does not say what is wrong.
+    """
+    expected = expected_path(path)
+    if expected:
+        change = "add /v1 to" if expected.startswith("/v1" + path) else "remove /v1 from"
+        message = f"there is nothing at {path!r:.200}, but at {expected!r:.200}: {change} the base URL of your client"
+        raise RequestError(message, status=404, kind="not_found")
 
 
 def _check_method(connection: ClientConnection, allowed: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fcshim.config import Config
 from fcshim.config.store_address import MEMORY
-from fcshim.errors import UpstreamError
+from fcshim.errors import KEY_ADVICE, UpstreamError
 from fcshim.sanitize import sanitize
 from fcshim.server.status_page import Reports, client_lines, describe_server
 from fcshim.upstream.capabilities import Capabilities, report_table
@@ -42,8 +42,7 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
         async with asyncio.timeout(_TIME_LIMIT):
             lines = await _describe_upstream(config, capabilities, reports)
     except (UpstreamError, TimeoutError) as error:
-        reason = error.message if isinstance(error, UpstreamError) else f"no answer within {_TIME_LIMIT:g} s"
-        logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, reason)
+        logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, _reason(error))
         lines = []
     if logger.isEnabledFor(logging.INFO):
         lines += [*_describe_store(config), *_describe_observers(config, url)]
@@ -53,8 +52,16 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
             sys.stderr.flush()
 
 
+def _reason(error: UpstreamError | TimeoutError) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_TIME_LIMIT:g} s"
+    return f"{error.message}; {KEY_ADVICE}" if error.key_refused else error.message
+
+
 async def _describe_upstream(config: Config, capabilities: Capabilities, reports: Reports) -> list[str]:
     models = await reports()
+    if not models:
+        raise UpstreamError("the answer names no model (is this the address of the API, and is a model loaded?)")
     server = await describe_server(config, capabilities.upstream)
     lines = [f"fcshim {version('fcshim')} in front of {server.kind} at {server.address}"]
     lines += [f"  {line}" for line in report_table(models[:_MAX_MODELS])]

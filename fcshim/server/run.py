@@ -6,6 +6,7 @@ Rule: the first SIGTERM or SIGINT rejects new requests and lets running ones fin
 
 import asyncio
 import contextlib
+import errno
 import functools
 import logging
 import os
@@ -178,7 +179,10 @@ def listen(config: Config, *, reuse_port: bool = False) -> socket.socket:
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=2048, reuse_port=reuse_port)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {os_error_reason(error)}") from error
+        hint = "; another program uses it: choose another with --port" if error.errno == errno.EADDRINUSE else ""
+        raise ConfigError(
+            f"cannot listen on {config.host} port {config.port}: {os_error_reason(error)}{hint}"
+        ) from error
     # Accepted sockets inherit this. uvloop sets it by itself; asyncio's own loop (Windows) does not where the protocol
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -97,7 +97,7 @@ async def test_a_server_that_fails_says_why_and_what_to_do_once(tmp_path):
     (gone,) = [row for row in rows if row.startswith("gone ")]
     (dies,) = [row for row in rows if row.startswith("dies ")]
     (unset,) = [row for row in rows if row.startswith("unset ")]
-    assert "there is no no-such-program-here" in gone
+    assert "'no-such-program-here' was not found" in gone
     assert f"It is tried again by itself; its entry is in {file}." in gone
     assert "no database" in dies
     assert "NO_SUCH_VARIABLE_HERE" in unset
@@ -159,7 +159,7 @@ async def test_a_script_says_that_it_goes_on_without_a_server(tmp_path):
 
     assert (0, "Hi.\n") == (code, out)
     assert "f: no answer within 1 s; it goes on without. --wait SECONDS waits longer.\n" in err
-    assert "gone did not start: there is no no-such-program-here." in err
+    assert "gone did not start: 'no-such-program-here' was not found." in err
     assert "mcp__f__add" not in prompts(upstream)[0]
 
 

@@ -32,6 +32,24 @@ async def test_the_models_of_an_endpoint_are_listed_as_a_table():
     assert (0, "") == (outcome.code, outcome.err)
 
 
+async def test_a_refused_key_says_where_the_key_is_set():
+    async with scripted_upstream(Script((b"{}",), status=401)) as upstream:
+        outcome = await run_models(upstream.url)
+
+    message = "fcshim: the upstream refused fcshim's API key (HTTP 401): set it with --upstream-key or in"
+    assert 1 == outcome.code
+    assert outcome.err.startswith(message)
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"data": []}'])
+async def test_an_address_without_models_is_an_error(body):
+    async with scripted_upstream(Script((body,))) as upstream:
+        outcome = await run_models(upstream.url)
+
+    message = f"fcshim: {upstream.url} lists no models. Is this the address of the API, and is a model loaded there?\n"
+    assert (1, "", message) == (outcome.code, outcome.out, outcome.err)
+
+
 async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
     listed = Script((b'{"models":[{"model":"a"},{"model":"b"}]}',))
     able, unable = (Script((json.dumps({"capabilities": each}).encode(),)) for each in (["tools"], ["completion"]))

@@ -42,7 +42,7 @@ def test_a_failing_server_is_reported_and_the_others_are_listed(tools):
 
     assert 1 == done.code
     assert "one\twork\n" == done.out
-    assert "fcshim: bad: there is no /there/is/no/such/program\n" == done.err
+    assert "fcshim: bad: '/there/is/no/such/program' was not found\n" == done.err
 
 
 def test_json_output_has_the_definitions(tools):
@@ -126,7 +126,7 @@ def test_a_tool_of_a_server_that_does_not_start_is_a_failure(tools):
     done = tools("call", "bad:work", servers={"bad": BAD})
 
     assert 1 == done.code
-    assert "there is no /there/is/no/such/program" in done.err
+    assert "'/there/is/no/such/program' was not found" in done.err
 
 
 def test_an_invalid_file_is_reported_in_one_line(tools):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.codecs.routes import APIS, CODECS, OPENAI, RouteMatch, find_route
+from fcshim.codecs.routes import APIS, CODECS, OPENAI, RouteMatch, expected_path, find_route
 
 
 def test_every_api_has_a_codec_of_its_own_name():
@@ -17,6 +17,26 @@ def test_path_and_method_give_api_and_operation():
 def test_an_unserved_method_lists_the_allowed_ones_and_an_unknown_path_none():
     assert ("POST",) == find_route("GET", "/v1/chat/completions").allowed_methods
     assert RouteMatch(OPENAI, None, {}, ()) == find_route("GET", "/v1/nothing")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/v1/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/v1/v1/models", "/v1/models"),
+        ("/v1/api/chat", "/api/chat"),
+        ("/v1/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"),
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/messages", "/v1/messages"),
+        ("/v1/embeddings", ""),
+        ("/v1/files/f-1", ""),
+        ("/v1/responses/compact", ""),
+        ("/nothing", ""),
+    ],
+)
+def test_a_wrong_base_url_shows_in_the_path(path, expected):
+    assert expected == expected_path(path)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def test_a_rejected_key_is_a_502_without_the_upstreams_message(status):
     error = OPENAI_CHAT.decode_error(status, {}, b'{"error":{"message":"Incorrect API key provided: sk-secret"}}')
 
     assert 502 == error.status
-    assert "credentials" in error.message
+    assert error.key_refused
+    assert f"the upstream refused fcshim's API key (HTTP {status})" == error.message
     assert "sk-secret" not in error.message
 
 

@@ -123,7 +123,7 @@ async def test_a_server_that_dies_at_once_is_quoted():
     result, _, status = await outcome("dead")
 
     assert "'bad' is not connected" in result.text
-    assert "it ended with code 1; it wrote: no key was given" in result.text
+    assert "it exited with status 1; it wrote: no key was given" in result.text
     assert ConnectionState.READY is not status.state
 
 

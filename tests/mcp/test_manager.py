@@ -67,7 +67,7 @@ async def test_one_failing_server_does_not_affect_the_others():
     assert [("bad", ConnectionState.WAITING), ("f", ConnectionState.READY)] == states
     assert "3" == result.text
     assert missing.is_error
-    assert "'bad' is not connected: there is no /there/is/no/such/program" in missing.text
+    assert "'bad' is not connected: '/there/is/no/such/program' was not found" in missing.text
 
 
 async def test_content_of_every_kind_is_converted():

@@ -86,8 +86,8 @@ async def test_a_program_s_end_is_told_in_one_line_with_its_beginning(tmp_path):
     async with manager(server("raw", "dead"), _program("long", program)) as servers:
         short, long = (status.error for status in servers.status())
 
-    assert "it ended with code 1; it wrote: no key was given" == short
-    assert long.startswith("it ended with code 3; it wrote: …")
+    assert "it exited with status 1; it wrote: no key was given" == short
+    assert long.startswith("it exited with status 3; it wrote: …")
     assert long.endswith("line one the cause")
     assert "\n" not in long
 

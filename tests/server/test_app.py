@@ -30,6 +30,31 @@ async def test_a_path_outside_v1_is_not_found(path):
 
 
 @pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "/v1/v1/messages",
+            "there is nothing at '/v1/v1/messages', but at '/v1/messages': remove /v1 from the base URL",
+        ),
+        ("/v1/api/chat", "there is nothing at '/v1/api/chat', but at '/api/chat': remove /v1 from the base URL"),
+        ("/messages", "there is nothing at '/messages', but at '/v1/messages': add /v1 to the base URL"),
+    ],
+)
+async def test_a_wrong_base_url_of_the_client_is_explained(path, message):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        response = await client.post(path, json={})
+
+    assert 404 == response.status_code
+    error = response.json()["error"]
+    assert message in (error if isinstance(error, str) else error["message"])
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize(
     ("root", "path", "status"),
     [
         ("", "/health", 200),

@@ -228,7 +228,7 @@ async def test_a_server_that_others_can_reach_is_refused_where_the_settings_say_
 
 
 def test_a_used_port_is_a_config_error():
-    message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use$"
+    message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use; .*: choose another with --port$"
     with listen(Config(port=0)) as taken, pytest.raises(ConfigError, match=message):
         listen(Config(port=taken.getsockname()[1]))
 
