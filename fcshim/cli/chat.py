@@ -70,7 +70,7 @@ def _add_model(model: "argparse._ArgumentGroup") -> None:
         type=_positive_int,
         default=DEFAULT_MAX_ROUNDS,
         metavar="N",
-        help="most replies of the model in one turn (default: %(default)s)",
+        help="maximum number of model replies in one turn (default: %(default)s)",
     )
 
 

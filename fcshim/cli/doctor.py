@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.endpoint import SERVER_SETTINGS, add_url, read_endpoint_settings
 from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error
 from fcshim.config import Config, check_name
@@ -39,17 +39,17 @@ exit codes: 0 the model can make tool calls, 1 it cannot or the endpoint fails, 
 """
 
 _GROUPS = ("upstream", "time")
-_EXCLUDED_SETTINGS = ("upstream", "forward_client_key", "ping", "first_ping", "drain_timeout")
-"""Settings that are arguments of this command, or that only matter for a server with clients."""
+_EXCLUDED_SETTINGS = ("upstream", *SERVER_SETTINGS)
+"""Settings that are arguments of this command, or that only matter for a server."""
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_url(parser)
-    parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
+    parser.add_argument("--model", metavar="NAME", default="", help="the model to examine (default: the first listed)")
     parser.add_argument("--quick", action="store_true", help="do not run cases in several dialects")
-    parser.add_argument("--cases", metavar="N", type=_positive_int, help="cases for each dialect [default: 24]")
+    parser.add_argument("--cases", metavar="N", type=_positive_int, help="cases for each dialect (default: 24)")
     parser.add_argument(
         "--category", metavar="NAME", action="append", default=[], help="use cases of this category (repeatable)"
     )

@@ -22,6 +22,11 @@ PORTS = (8080, 11434, 1234, 8000, 30000, 5001, 5000)
 """Where llama-server, Ollama, LM Studio, vLLM, SGLang, KoboldCpp and text-generation-webui listen by default."""
 OWN_SERVER = "fcshim"
 """The header `server` of fcshim's own `/health`."""
+SERVER_SETTINGS = (
+    *("forward_client_key", "allowed_hosts", "allow_origins"),
+    *("head_timeout", "body_timeout", "ping", "first_ping", "drain_timeout"),
+)
+"""Settings of the groups `upstream`, `security` and `time` that have an effect only where clients send requests."""
 _PROBE_TIMEOUT = 0.5
 """Seconds for all pages of one port: a list of models comes from memory."""
 _DETECTION_TIMEOUT = 2.0

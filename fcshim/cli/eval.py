@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.endpoint import SERVER_SETTINGS, add_url, read_endpoint_settings
 from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_error, write_line
 from fcshim.config import Config
@@ -50,8 +50,8 @@ needs for --plot: pip install 'fcshim[plot]'; for --demo: pip install 'fcshim[de
 """
 
 _GROUPS = ("upstream", "tool calls", "prompt")
-_EXCLUDED_SETTINGS = ("upstream", "dialect", "forward_client_key")
-"""Settings that are arguments of this command, or that only matter for a server with clients."""
+_EXCLUDED_SETTINGS = ("upstream", "dialect", *SERVER_SETTINGS)
+"""Settings that are arguments of this command, or that only matter for a server."""
 _INTERRUPTED = 130
 
 
@@ -67,33 +67,43 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         "--dialect", dest="dialects", action="append", default=[], metavar="NAME",
         help="format of the calls, or native for native tool calling; repeat it to compare",
     )  # fmt: skip
-    cases = parser.add_argument_group("the cases")
-    cases.add_argument(
+    _add_case_options(parser.add_argument_group("the cases"))
+    _add_result_options(parser.add_argument_group("the results"))
+    add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
+
+
+def _add_case_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--category", dest="categories", action="append", default=[], metavar="NAME",
         help="only this category; may be given several times",
     )  # fmt: skip
-    cases.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and send nothing")
-    cases.add_argument("--limit", type=_positive_int, metavar="N", help="at most N cases of each category")
-    cases.add_argument(
+    group.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and send nothing")
+    group.add_argument("--limit", type=_positive_int, metavar="N", help="at most N cases of each category")
+    group.add_argument(
         "--concurrency", type=_positive_int, default=4, metavar="N", help="requests at once (default: 4)"
     )
-    cases.add_argument(
+    group.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="S", help="seconds for one reply (default: 300)"
     )
-    cases.add_argument("--temperature", type=float, default=0.0, metavar="T", help="sampling temperature (default: 0)")
-    cases.add_argument("--seed", type=int, default=1, metavar="N", help="sampling seed (default: 1)")
-    cases.add_argument(
-        "--max-tokens", type=_positive_int, default=2048, metavar="N", help="most tokens of a reply (default: 2048)"
+    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help="sampling temperature (default: 0)")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="sampling seed (default: 1)")
+    group.add_argument(
+        "--max-tokens",
+        type=_positive_int,
+        default=2048,
+        metavar="N",
+        help="maximum number of tokens in a reply (default: 2048)",
     )
-    results = parser.add_argument_group("the results")
-    results.add_argument(
+
+
+def _add_result_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--output", type=Path, metavar="FILE", help="write each result to FILE as it arrives: JSON lines"
     )
-    results.add_argument("--resume", action="store_true", help="continue FILE: run only the cases without a result")
-    results.add_argument("--misses", action="store_true", help="list the failed cases below the table")
-    results.add_argument("--json", action="store_true", help="write the summary as a JSON object, not as a table")
-    results.add_argument("--plot", type=Path, metavar="FILE", help="draw the rates: .svg or .png")
-    add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
+    group.add_argument("--resume", action="store_true", help="continue FILE: run only the cases without a result")
+    group.add_argument("--misses", action="store_true", help="list the failed cases below the table")
+    group.add_argument("--json", action="store_true", help="write the summary as a JSON object, not as a table")
+    group.add_argument("--plot", type=Path, metavar="FILE", help="draw the rates: .svg or .png")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -66,40 +66,51 @@ in a desktop client's file:
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    what = parser.add_argument_group("which tools")
-    what.add_argument("--root", metavar="DIR", help="folder in which Read, Write, Grep, Bash and so on work")
-    what.add_argument("--outside", action="store_true", help="allow paths outside that folder")
-    what.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
-    what.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
-    what.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
-    what.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
-    what.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
-    what.add_argument(
+    _add_tool_options(parser.add_argument_group("which tools"))
+    _add_permission_options(parser.add_argument_group("which of them run"))
+    _add_server_options(parser.add_argument_group("how they are served"))
+
+
+def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--root", metavar="DIR", help="folder in which Read, Write, Grep, Bash and so on work")
+    group.add_argument("--outside", action="store_true", help="allow paths outside that folder")
+    group.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
+    group.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
+    group.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
+    group.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
+    group.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
+    group.add_argument(
         "--search",
         metavar="SERVICE",
         help="web search: tavily, jina (key in FCSHIM_SEARCH_KEY), or the URL of a SearXNG",
     )
-    what.add_argument("--private", action="store_true", help="let WebFetch load from this machine and private networks")
-    may = parser.add_argument_group("which of them run")
-    may.add_argument(
+    group.add_argument(
+        "--private", action="store_true", help="let WebFetch load from this machine and private networks"
+    )
+
+
+def _add_permission_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--allow", action="append", default=[], metavar="RULE", help="calls that run: Write, files:write_*, Bash(git *)"
     )
-    may.add_argument(
+    group.add_argument(
         "--deny", action="append", default=[], metavar="RULE", help="calls that do not run; overrides --allow"
     )
-    may.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
-    may.add_argument(
+    group.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
+    group.add_argument(
         "--only", action="append", default=[], metavar="PATTERN", help="offer only tools with these names: get_*"
     )
-    how = parser.add_argument_group("how they are served")
-    how.add_argument("--http", action="store_true", help="serve over streamable HTTP, at /mcp, instead of stdio")
-    how.add_argument(
+
+
+def _add_server_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--http", action="store_true", help="serve over streamable HTTP, at /mcp, instead of stdio")
+    group.add_argument(
         "--host", default=_DEFAULTS["host"], metavar="H", help="address to listen on (default: %(default)s)"
     )
-    how.add_argument(
+    group.add_argument(
         "--port", type=int, default=_DEFAULTS["port"], metavar="P", help="port to listen on (default: %(default)s)"
     )
-    how.add_argument("--api-key", metavar="KEY", help="key that clients must send [FCSHIM_MCP_KEY]")
+    group.add_argument("--api-key", metavar="KEY", help="key that clients must send [FCSHIM_MCP_KEY]")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -183,8 +194,8 @@ def _gateway(
         named = [rule for rule in rules if fnmatch.fnmatchcase(name, rule.name)]
         if any(rule.verdict == "deny" and rule.subject is None for rule in named):
             return False
-        may = traits.sensitivity == "safe" or traits.allowed or traits.reads_only or any(map(_allows, named))
-        return may and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
+        runs = traits.sensitivity == "safe" or traits.allowed or traits.reads_only or any(map(_allows, named))
+        return runs and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
 
     tools = Executor(hub.registry, permissions=Permissions(rules=rules, ask=_decide))
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
@@ -198,9 +209,9 @@ async def _decide(request: "PermissionRequest") -> "PermissionDecision":
     """Let tools run whose server declares that they only read, as `serve` does; there is no user to ask."""
     from fcshim.tools import PermissionDecision  # noqa: PLC0415
 
-    reads = request.traits.reads_only
+    allowed = request.traits.reads_only
     return PermissionDecision(
-        allowed=reads, reason="" if reads else "It needs permission, and there is no user to ask."
+        allowed=allowed, reason="" if allowed else "It needs permission, and there is no user to ask."
     )
 
 

@@ -9,7 +9,7 @@ import asyncio
 
 import msgspec
 
-from fcshim.cli.endpoint import add_url, read_endpoint_settings
+from fcshim.cli.endpoint import SERVER_SETTINGS, add_url, read_endpoint_settings
 from fcshim.cli.flags import add_settings
 from fcshim.cli.text import write_data, write_line
 from fcshim.config import Config
@@ -29,6 +29,7 @@ examples:
   fcshim models --of http://127.0.0.1:8181      what a running proxy has learned
 """
 
+_GROUPS = ("upstream", "tool calls", "prompt", "security", "time")
 _TIMEOUT = 30.0
 """Seconds for the response of a running proxy, which may have to ask its endpoint about every model."""
 
@@ -40,8 +41,8 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile, note?, upstream?}"
     )
-    parser.add_argument("--of", metavar="URL", help="ask a running proxy (with the first --api-key) instead")
-    add_settings(parser)
+    parser.add_argument("--of", metavar="URL", help="ask this running proxy instead, with the first --api-key")
+    add_settings(parser, only=_GROUPS, without=SERVER_SETTINGS)
 
 
 def run(arguments: argparse.Namespace) -> int:

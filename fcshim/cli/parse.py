@@ -43,36 +43,42 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the text (default: stdin)")
-    reading = parser.add_argument_group("how calls are parsed")
-    reading.add_argument(
+    _add_parser_options(parser.add_argument_group("how calls are parsed"))
+    _add_input_options(parser.add_argument_group("how the text is fed"))
+
+
+def _add_parser_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
         "--dialect",
         default="function_call",
         metavar="D",
         help=f"format of the calls: a folder, auto (all of them at once), or one of {', '.join(DIALECTS)}",
     )
-    reading.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools (default: any name is a call)")
-    reading.add_argument("--rescue", action="store_true", help="also accept calls in other formats, for offered tools")
-    reading.add_argument(
+    group.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools (default: any name is a call)")
+    group.add_argument("--rescue", action="store_true", help="also accept calls in other formats, for offered tools")
+    group.add_argument(
         "--reasoning",
         choices=("ignore", "recover", "promote"),
         default="ignore",
-        help="accept a call inside reasoning: never; only at the end of unclosed reasoning; always",
+        help="calls inside reasoning: ignore them, recover one that ends unclosed reasoning, or promote all",
     )
-    reading.add_argument(
+    group.add_argument(
         "--arguments",
         choices=("stream", "validated"),
         default="stream",
         help="stream arguments as they are written, or emit them complete and checked",
     )
-    reading.add_argument(
+    group.add_argument(
         "--in-reasoning",
         default="",
         metavar="TAG",
         help="the text begins inside reasoning that this tag (such as <think>) opened",
     )
-    source = parser.add_argument_group("how the text is fed")
-    source.add_argument("--chunk", type=_positive_int, metavar="N", help="feed at most N characters at a time")
-    source.add_argument(
+
+
+def _add_input_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--chunk", type=_positive_int, metavar="N", help="feed at most N characters at a time")
+    group.add_argument(
         "--stop-reason",
         choices=[reason for reason in get_args(StopReason) if reason != "tool_use"],
         default="complete",

@@ -67,38 +67,51 @@ _START_TIMEOUT = 90.0
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = _add_action(commands, "list", "list the tools: server and tool, one per line")
-    listing.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
-    listing.add_argument(
-        "--verbose", action="store_true", help="also write descriptions, parameters and withheld tools"
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _configure_list(_add_action(actions, "list", "list the tools: server and tool, one per line"))
+    _configure_call(_add_action(actions, "call", "call a tool and write its result"))
+    convert = _add_action(actions, "convert", "write the tools in the format of a provider's API")
+    convert.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
+    _configure_resources(
+        _add_action(actions, "resources", "list the resources of the servers, or write the contents of one")
     )
-    calling = _add_action(commands, "call", "call a tool and write its result")
-    calling.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
-    calling.add_argument(
+    _configure_prompts(_add_action(actions, "prompts", "list the prompts of the servers, or write the messages of one"))
+    approve = _add_action(actions, "approve", "show what a server has changed in its tools, and approve it")
+    approve.add_argument("server", metavar="SERVER", help="its name in the file")
+    approve.add_argument("--yes", action="store_true", help="approve without a question, for scripts")
+    login = _add_action(actions, "login", "log in to a remote server, by OAuth")
+    login.add_argument("server", metavar="SERVER", help="its name in the file")
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
+    parser.add_argument("--verbose", action="store_true", help="also write descriptions, parameters and withheld tools")
+
+
+def _configure_call(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
+    parser.add_argument(
         "arguments", metavar="JSON", nargs="?", default="{}", help="its arguments, a JSON object (-: stdin)"
     )
-    calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
-    converting = _add_action(commands, "convert", "write the tools in the format of a provider's API")
-    converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
-    resources = _add_action(commands, "resources", "list the resources of the servers, or write the contents of one")
-    resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the resource to read")
-    resources.add_argument("--watch", action="store_true", help="write it again each time it changes")
-    prompts = _add_action(commands, "prompts", "list the prompts of the servers, or write the messages of one")
-    prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the prompt to get")
-    prompts.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
-    prompts.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
-    approving = _add_action(commands, "approve", "show what a server has changed in its tools, and approve it")
-    approving.add_argument("server", metavar="SERVER", help="its name in the file")
-    approving.add_argument("--yes", action="store_true", help="approve without a question, for scripts")
-    logging_in = _add_action(commands, "login", "log in to a remote server, by OAuth")
-    logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
+    parser.add_argument("--json", action="store_true", help="write the whole result as JSON")
+
+
+def _configure_resources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="SERVER:URI", nargs="?", help="the resource to read")
+    parser.add_argument("--watch", action="store_true", help="write it again each time it changes")
+
+
+def _configure_prompts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the prompt to get")
+    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
+    parser.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
 
 
 def _add_action(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, help_: str
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=help_, description=help_, formatter_class=help_formatter)
+    """Add an action, with the options of all actions."""
+    parser = actions.add_parser(name, help=summary, description=summary, formatter_class=help_formatter)
     parser.add_argument("--mcp", required=True, metavar="FILE", help="JSON file of MCP servers")
     parser.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     return parser

@@ -93,12 +93,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "http://127.0.0.1:8080"
     upstream_api: Annotated[UpstreamApi, _setting_meta("upstream", "the API that the endpoint speaks")] = "openai"
     upstream_key: Annotated[Secret | None, _setting_meta("upstream", "API key for the upstream", "KEY")] = None
-    forward_client_key: Annotated[
-        bool, _setting_meta("upstream", "send the client's own API key upstream (never done otherwise)")
-    ] = False
+    forward_client_key: Annotated[bool, _setting_meta("upstream", "send the client's own API key to the upstream")] = (
+        False
+    )
 
     host: Annotated[
-        str, _setting_meta("listening", "address to listen on; anything but loopback needs --api-key", "H")
+        str, _setting_meta("listening", "address to listen on; one that other machines reach needs --api-key", "H")
     ] = "127.0.0.1"
     port: Annotated[
         int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")
@@ -141,36 +141,46 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     rescue: Annotated[bool, _setting_meta("tool calls", "also read calls of offered tools in other formats")] = True
     reasoning: Annotated[
         ReasoningPolicy,
-        _setting_meta("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all"),
+        _setting_meta(
+            "tool calls",
+            "calls inside reasoning: ignore them, recover one that ends unclosed reasoning, or promote all",
+        ),
     ] = "ignore"
     in_reasoning: Annotated[
         str,
         _setting_meta(
-            "tool calls", "tag of the reasoning that the model's template has already opened: <think>", "TAG"
+            "tool calls", "reasoning tag that the model's chat template opens in the prompt, such as <think>", "TAG"
         ),
     ] = ""
     arguments: Annotated[
-        ArgumentsPolicy, _setting_meta("tool calls", "send arguments as they come (stream), or whole and validated")
+        ArgumentsPolicy,
+        _setting_meta("tool calls", "send arguments as the model writes them (stream), or complete and validated"),
     ] = "stream"
     max_tools: Annotated[
         int,
         Meta(ge=0),
         _setting_meta(
             "prompt",
-            "tools that the prompt describes, the most relevant first; it only names the others; 0 for all",
+            "number of tools that the prompt describes, the most relevant ones; others are only named; 0 for all",
             "COUNT",
         ),
     ] = 0
     tool_limit: Annotated[
         int,
         Meta(gt=0, le=512),
-        _setting_meta("limits", "most tools that a request may have, or that max-tools leaves", "COUNT"),
+        _setting_meta(
+            "limits",
+            "maximum number of tools in a request; with --max-tools, of those that the prompt describes",
+            "COUNT",
+        ),
     ] = 128
     prompt_budget: Annotated[
         int,
         Meta(ge=0),
         _setting_meta(
-            "prompt", "size of the prompt from which old results, then tools are shortened; 0 for no limit", "TOKENS"
+            "prompt",
+            "maximum size of the prompt; beyond it, old results and then tools are shortened; 0 for no limit",
+            "TOKENS",
         ),
     ] = 0
     max_result: Annotated[
@@ -178,7 +188,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=0),
         _setting_meta(
             "prompt",
-            "size of a tool result in the prompt, which shows its beginning and end; 0 for no limit",
+            "maximum size of a tool result in the prompt; of a longer one, its beginning and end; 0 for no limit",
             "CHARACTERS",
         ),
     ] = DEFAULT_MAX_RESULT
@@ -212,7 +222,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         10.0
     )
     first_chunk_timeout: Annotated[
-        _Seconds, _setting_meta("time", "limit for the upstream's first byte; a prompt takes long on a CPU", "SECONDS")
+        _Seconds,
+        _setting_meta(
+            "time", "limit for the upstream's first byte; long, since a CPU needs minutes for a long prompt", "SECONDS"
+        ),
     ] = 600.0
     chunk_timeout: Annotated[
         _Seconds, _setting_meta("time", "limit between two reads from the upstream", "SECONDS")
@@ -223,13 +236,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 60.0
     ping: Annotated[
         _SecondsOrNever,
-        _setting_meta("time", "silence after which a running stream gets a ping; 0 for never", "SECONDS"),
+        _setting_meta("time", "silence in a stream after which the client gets a ping; 0 for never", "SECONDS"),
     ] = 15.0
     first_ping: Annotated[
         _SecondsOrNever,
         _setting_meta(
             "time",
-            "silence before the first event after which it gets a ping, which sends status 200; 0 for never",
+            "silence before a stream's first event after which it gets a ping, and so status 200; 0 for never",
             "SECONDS",
         ),
     ] = 60.0
@@ -237,21 +250,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         _SecondsOrNever, _setting_meta("time", "time for running streams to finish after SIGTERM", "SECONDS")
     ] = 60.0
 
-    max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request body", "BYTES")] = 32 * 2**20
-    max_headers: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request head", "BYTES")] = 64 * 2**10
+    max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "maximum size of a request body", "BYTES")] = (
+        32 * 2**20
+    )
+    max_headers: Annotated[int, Meta(gt=0), _setting_meta("limits", "maximum size of a request head", "BYTES")] = (
+        64 * 2**10
+    )
     max_reply: Annotated[
-        int, Meta(gt=0), _setting_meta("limits", "most memory for a reply that is not streamed", "BYTES")
+        int, Meta(gt=0), _setting_meta("limits", "maximum memory for a reply that is not streamed", "BYTES")
     ] = 64 * 2**20
     memory_entries: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("limits", "most replies and turns that are remembered for clients, of all together", "COUNT"),
+        _setting_meta("limits", "maximum number of remembered replies and turns, of all clients together", "COUNT"),
     ] = 10_000
     memory_bytes: Annotated[
-        int, Meta(ge=0), _setting_meta("limits", "most bytes of all replies and turns that are remembered", "BYTES")
+        int, Meta(ge=0), _setting_meta("limits", "maximum size of all remembered replies and turns", "BYTES")
     ] = 64 * 2**20
     memory_client_bytes: Annotated[
-        int, Meta(ge=0), _setting_meta("limits", "most bytes of those with one client's key", "BYTES")
+        int,
+        Meta(ge=0),
+        _setting_meta("limits", "maximum size of the remembered replies and turns of one client key", "BYTES"),
     ] = 64 * 2**20
     memory_lifetime: Annotated[
         int,
@@ -273,7 +292,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         _setting_meta(
             "tools that run here",
-            "searches the web in place of the client's provider: the URL of a SearXNG or the like, tavily or jina",
+            "service for the provider's web search tools: tavily, jina, or the URL of a SearXNG",
             "SERVICE",
         ),
     ] = None
@@ -283,12 +302,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_rounds: Annotated[
         int,
         Meta(ge=1),
-        _setting_meta("tools that run here", "most replies of the model to one request while it calls tools", "COUNT"),
+        _setting_meta(
+            "tools that run here", "maximum number of model replies to one request while the model calls tools", "COUNT"
+        ),
     ] = 16
     pins: Annotated[
         str | None,
         _setting_meta(
-            "tools that run here", "file that pins the definitions of tools, so that a change is noticed", "FILE"
+            "tools that run here",
+            "JSON file of the approved definitions of tools; a changed tool waits for approval",
+            "FILE",
         ),
     ] = None
 
@@ -304,8 +327,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Secret | None, _setting_meta("running", "password of the store's server (Redis or Valkey)", "KEY")
     ] = None
 
-    log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"
-    log_format: Annotated[LogFormat, _setting_meta("running", "messages on stderr as text, or as JSON lines")] = "text"
+    log_level: Annotated[LogLevel, _setting_meta("running", "minimum level of the messages on stderr")] = "info"
+    log_format: Annotated[
+        LogFormat, _setting_meta("running", "format of the messages on stderr: text, or JSON lines")
+    ] = "text"
 
     inspect: Annotated[
         bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")
@@ -327,7 +352,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     record_bytes: Annotated[
         int,
         Meta(gt=0),
-        _setting_meta("running", "most bytes in the folder of records; beyond it nothing more is recorded", "BYTES"),
+        _setting_meta(
+            "running", "maximum size of the folder of records; when it is full, nothing more is recorded", "BYTES"
+        ),
     ] = 2**30
 
     models: dict[str, ModelOverrides] = {}
