@@ -78,14 +78,14 @@ def _in_alternation(parts: list[ExpressionAnalysis]) -> ExpressionAnalysis:
 
 
 def _in_repeat(part: Repeat, inner: ExpressionAnalysis) -> ExpressionAnalysis:
-    if part.most == 1:
-        return replace(inner, nullable=inner.nullable or not part.least)
-    has_long_repeat = inner.has_long_repeat or part.most is None or part.most > _MAX_SHORT_REPEAT
+    if part.maximum == 1:
+        return replace(inner, nullable=inner.nullable or not part.minimum)
+    has_long_repeat = inner.has_long_repeat or part.maximum is None or part.maximum > _MAX_SHORT_REPEAT
     distinct_restart = not inner.nullable and not _overlap(inner.follow, inner.first)
     return ExpressionAnalysis(
         inner.first,
         inner.first | inner.follow,
-        nullable=inner.nullable or not part.least,
+        nullable=inner.nullable or not part.minimum,
         has_long_repeat=has_long_repeat,
         ends_determined=inner.ends_determined,
         restarts_determined=inner.restarts_determined and (distinct_restart or not has_long_repeat),

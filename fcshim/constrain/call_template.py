@@ -22,7 +22,7 @@ from fcshim.parse.tagged.tags import Tags, compile_tags
 from fcshim.prompt.notation import gemma_literal, python_arguments
 from fcshim.prompt.render import render_calls
 
-MOST_CALLS = 8
+MAX_CALLS = 8
 """Maximum number of calls of one reply that a grammar admits."""
 
 _STRING_OR_WHITESPACE = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*"?)|[ \t\r\n]+', re.DOTALL)
@@ -72,7 +72,7 @@ def call_template_of(dialect: Dialect) -> CallTemplate | None:
     if found is None:
         return None
     syntax, sample = found
-    several = _fixed_parts(dialect, sample, MOST_CALLS)
+    several = _fixed_parts(dialect, sample, MAX_CALLS)
     single = _fixed_parts(dialect, sample, 1)
     if single is None or _NAME not in single[0]:
         return None

@@ -22,39 +22,41 @@ class Brackets:
         """Put the brackets around an expression."""
         return series(LiteralText(self.opening), inner, LiteralText(self.closing))
 
-    def repeated(self, part: Expression, least: int, most: int | None) -> Expression:
-        """Admit `least` to `most` repetitions of a part."""
-        if most is not None and most <= 0:
+    def repeated(self, part: Expression, minimum: int, maximum: int | None) -> Expression:
+        """Admit `minimum` to `maximum` repetitions of a part."""
+        if maximum is not None and maximum <= 0:
             return LiteralText(self.opening + self.closing)
-        more = Repeat(series(self.separator, part), max(least - 1, 0), None if most is None else most - 1, "items")
+        more = Repeat(
+            series(self.separator, part), max(minimum - 1, 0), None if maximum is None else maximum - 1, "items"
+        )
         inner = series(part, more)
-        return self.wrap(inner if least else optional(inner))
+        return self.wrap(inner if minimum else optional(inner))
 
-    def with_free_keys(self, part: Expression, least: int, most: int | None, rules: Rules) -> Expression:
-        """Admit `least` to `most` members with keys that the schema does not name.
+    def with_free_keys(self, part: Expression, minimum: int, maximum: int | None, rules: Rules) -> Expression:
+        """Admit `minimum` to `maximum` members with keys that the schema does not name.
 
         A context-free grammar cannot exclude a key that came before.
         """
         rules.note("keys that the schema does not name may repeat")
-        return self.repeated(part, least, most)
+        return self.repeated(part, minimum, maximum)
 
-    def leading(self, parts: Sequence[Expression], least: int, rules: Rules) -> Expression | None:
-        """Admit the first parts in order, at least `least` of them; None where there are fewer."""
-        return None if least > len(parts) else self.wrap(self._chained(parts, EMPTY, least, rules))
+    def leading(self, parts: Sequence[Expression], minimum: int, rules: Rules) -> Expression | None:
+        """Admit the first parts in order, at least `minimum` of them; None where there are fewer."""
+        return None if minimum > len(parts) else self.wrap(self._chained(parts, EMPTY, minimum, rules))
 
     def leading_then_repeated(
-        self, parts: Sequence[Expression], further: Expression, least: int, most: int | None, rules: Rules
+        self, parts: Sequence[Expression], further: Expression, minimum: int, maximum: int | None, rules: Rules
     ) -> Expression:
-        """Admit the parts in order, then repetitions of `further`, `least` to `most` elements in all."""
-        more = None if most is None else most - len(parts)
-        tail = Repeat(series(self.separator, further), max(least - len(parts), 0), more, "items")
-        return self.wrap(self._chained(parts, tail, least, rules))
+        """Admit the parts in order, then repetitions of `further`, `minimum` to `maximum` elements in all."""
+        more = None if maximum is None else maximum - len(parts)
+        tail = Repeat(series(self.separator, further), max(minimum - len(parts), 0), more, "items")
+        return self.wrap(self._chained(parts, tail, minimum, rules))
 
-    def _chained(self, parts: Sequence[Expression], tail: Expression, least: int, rules: Rules) -> Expression:
+    def _chained(self, parts: Sequence[Expression], tail: Expression, minimum: int, rules: Rules) -> Expression:
         """Nest the parts, so that each one only follows all before it; `tail` follows the last."""
         for at in range(len(parts) - 1, -1, -1):
             tail = series(*([self.separator] if at else []), parts[at], tail)
-            tail = rules.share(tail if at < least else optional(tail))
+            tail = rules.share(tail if at < minimum else optional(tail))
         return tail
 
     def members(

@@ -58,22 +58,22 @@ class _Continuation:
     None in place of a continuation is the end of the text: it accepts.
     """
 
-    __slots__ = ("counts", "least", "most", "next", "part")
+    __slots__ = ("counts", "maximum", "minimum", "next", "part")
 
     def __init__(
-        self, part: Expression, least: int, most: int | None, counts: CountedUnit, next_: "_Continuation | None"
+        self, part: Expression, minimum: int, maximum: int | None, counts: CountedUnit, next_: "_Continuation | None"
     ) -> None:
         self.part = part
-        self.least = least
-        self.most = most
+        self.minimum = minimum
+        self.maximum = maximum
         self.counts: CountedUnit = counts
         self.next = next_
 
     @property
     def expression(self) -> Expression:
         """The pending expression with its repetitions, without the next cell."""
-        once = self.least == self.most == 1
-        return self.part if once else Repeat(self.part, self.least, self.most, self.counts)
+        once = self.minimum == self.maximum == 1
+        return self.part if once else Repeat(self.part, self.minimum, self.maximum, self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class _Deriver:
     def prepend(self, part: Expression, tail: _Continuation | None) -> _Continuation | None:
         """Return the continuation that matches the part, then `tail`."""
         if isinstance(part, Repeat):
-            return self._prepend_repeat(part.part, part.least, part.most, part.counts, tail)
+            return self._prepend_repeat(part.part, part.minimum, part.maximum, part.counts, tail)
         return self._prepend_repeat(part, 1, 1, "", tail)
 
     def step(self, continuations: Iterable[_Continuation | None], char: str) -> list[_Continuation | None]:
@@ -108,29 +108,31 @@ class _Deriver:
             while cell is not None:
                 remainders = self._remainders_after(cell.part, char)
                 if remainders:
-                    most = cell.most and cell.most - 1
-                    remaining = self._prepend_repeat(cell.part, max(cell.least - 1, 0), most, cell.counts, cell.next)
+                    maximum = cell.maximum and cell.maximum - 1
+                    remaining = self._prepend_repeat(
+                        cell.part, max(cell.minimum - 1, 0), maximum, cell.counts, cell.next
+                    )
                     found.update(dict.fromkeys(self._append(rest, remaining) for rest in remainders))
-                if cell.least and not self._first_set(cell.part).nullable:
+                if cell.minimum and not self._first_set(cell.part).nullable:
                     break
                 cell = cell.next  # noqa: PLW2901 - the first cell may be skipped, so the next one may match
         return list(found) if len(found) < 2 else self._merged(found)
 
     def _prepend_repeat(
-        self, part: Expression, least: int, most: int | None, counts: CountedUnit, tail: _Continuation | None
+        self, part: Expression, minimum: int, maximum: int | None, counts: CountedUnit, tail: _Continuation | None
     ) -> _Continuation | None:
-        if most == 0 or part == EMPTY:
+        if maximum == 0 or part == EMPTY:
             return tail
-        key = id(part), least, most, counts, id(tail)
+        key = id(part), minimum, maximum, counts, id(tail)
         continuation = self._interned.get(key)
         if continuation is None:
-            continuation = self._interned[key] = _Continuation(part, least, most, counts, tail)
+            continuation = self._interned[key] = _Continuation(part, minimum, maximum, counts, tail)
         return continuation
 
     def _append(self, continuation: _Continuation | None, tail: _Continuation | None) -> _Continuation | None:
         """Concatenate two continuations."""
         for cell in reversed(list(_chain(continuation))):
-            tail = self._prepend_repeat(cell.part, cell.least, cell.most, cell.counts, tail)
+            tail = self._prepend_repeat(cell.part, cell.minimum, cell.maximum, cell.counts, tail)
         return tail
 
     def _merged(self, continuations: Iterable[_Continuation | None]) -> list[_Continuation | None]:
@@ -144,15 +146,15 @@ class _Deriver:
                 groups.setdefault((id(each.part), each.counts, id(each.next)), []).append(each)
         merged: list[_Continuation | None] = [] if None not in continuations else [None]
         for group in groups.values():
-            group.sort(key=lambda each: each.least)
+            group.sort(key=lambda each: each.minimum)
             last = group[0]
             for each in group[1:]:
-                if last.most is not None and each.least > last.most + 1:
+                if last.maximum is not None and each.minimum > last.maximum + 1:
                     merged.append(last)
                     last = each
                     continue
-                most = None if last.most is None or each.most is None else max(last.most, each.most)
-                joined = self._prepend_repeat(last.part, last.least, most, last.counts, last.next)
+                maximum = None if last.maximum is None or each.maximum is None else max(last.maximum, each.maximum)
+                joined = self._prepend_repeat(last.part, last.minimum, maximum, last.counts, last.next)
                 assert joined is not None
                 last = joined
             merged.append(last)
@@ -203,17 +205,17 @@ class _Deriver:
     ) -> list[_Continuation | None]:
         """Expand the first expression of a continuation by one level; add literals and character sets to `leaves`."""
         part, tail = continuation.part, continuation.next
-        if (continuation.least, continuation.most) != (1, 1):
+        if (continuation.minimum, continuation.maximum) != (1, 1):
             remaining = self._prepend_repeat(
                 part,
-                max(continuation.least - 1, 0),
-                continuation.most and continuation.most - 1,
+                max(continuation.minimum - 1, 0),
+                continuation.maximum and continuation.maximum - 1,
                 continuation.counts,
                 tail,
             )
             first_set = self._first_set(part)
             leaves.update(dict.fromkeys((leaf, self._append(rest, remaining)) for leaf, rest in first_set.leaves))
-            return [tail] if not continuation.least or first_set.nullable else []
+            return [tail] if not continuation.minimum or first_set.nullable else []
         match part:
             case LiteralText() | Chars():
                 leaves[part, tail] = None

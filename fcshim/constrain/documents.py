@@ -5,7 +5,7 @@ Rule: a tool's schema is passed on unchanged, except that its references are reb
 
 from collections.abc import Sequence
 
-from fcshim.constrain.call_template import MOST_CALLS, CallTemplate
+from fcshim.constrain.call_template import MAX_CALLS, CallTemplate
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.providers import as_object
@@ -28,7 +28,7 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
         for at, tool in enumerate(tools)
     ]
     call: dict[str, JSON] = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    several = {"type": "array", "items": call, "minItems": 1, "maxItems": MOST_CALLS}
+    several = {"type": "array", "items": call, "minItems": 1, "maxItems": MAX_CALLS}
     reply = several if parallel else call
     if document is not None:
         definitions["document"] = _rebased(document, "#/$defs/document")

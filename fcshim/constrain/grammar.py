@@ -40,15 +40,15 @@ class Alternation(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 CountedUnit: TypeAlias = Literal["", "characters", "items", "further_calls", "reasoning"]
-"""What a repetition counts: the name of the attribute of `GrammarLimits` that bounds it. Empty: only `most` does."""
+"""What a repetition counts: the name of the attribute of `GrammarLimits` that bounds it. Empty: only `maximum` does."""
 
 
 class Repeat(Struct, frozen=True, cache_hash=True, gc=False):
-    """`least` to `most` repetitions of a part; `most` None is unbounded, except by the limit that `counts` names."""
+    """`minimum` to `maximum` repetitions of a part; None is unbounded, except by the limit that `counts` names."""
 
     part: "Expression"
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
     counts: CountedUnit = ""
     preceding: int = 0
     """Units of `counts` that come before this repetition and use up part of its limit."""
@@ -188,7 +188,7 @@ def _common_prefix(texts: Sequence[str]) -> str:
 
 
 def repeat_limit(repeat: Repeat, limits: GrammarLimits) -> int | None:
-    """Return the upper bound of a repetition under the limits, never below `repeat.least`; None is unbounded."""
+    """Return the upper bound of a repetition under the limits, never below `repeat.minimum`; None is unbounded."""
     limit = max(getattr(limits, repeat.counts) - repeat.preceding, 0) if repeat.counts else None
-    ends = [end for end in (repeat.most, limit) if end is not None]
-    return max(repeat.least, min(ends)) if ends else None
+    ends = [end for end in (repeat.maximum, limit) if end is not None]
+    return max(repeat.minimum, min(ends)) if ends else None

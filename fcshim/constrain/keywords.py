@@ -101,8 +101,8 @@ class Keywords:
     def _within_bounds(self, value: JSON) -> bool:
         """Return whether a string satisfies the length keywords, or a number the numeric ones."""
         if isinstance(value, str):
-            most = self.upper_bound("maxLength")
-            return self.lower_bound("minLength") <= len(value) and (most is None or len(value) <= most)
+            maximum = self.upper_bound("maxLength")
+            return self.lower_bound("minLength") <= len(value) and (maximum is None or len(value) <= maximum)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
         number, step = Fraction(repr(value)), self.step
@@ -140,7 +140,7 @@ class Keywords:
         return list(dict.fromkeys(found))
 
     def bounds(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
-        """Return the least and the largest number to write, None where unbounded; `whole` means integers."""
+        """Return the smallest and the largest number to write, None where unbounded; `whole` means integers."""
         low, above, high, below = self._limits
         ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
         gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)

@@ -38,12 +38,12 @@ class PythonSyntax(ValueSyntax):
         return series(LiteralText(name), choice(value for _, value in values), LiteralText(closing))
 
     def free_arguments(
-        self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
+        self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None
     ) -> Expression:
         """Admit arguments with names that the schema does not list."""
         value = rules.share(choice(value for _, value in values))
         part = rules.share(series(identifier_key(rules), LiteralText("="), value))
-        return self.arguments.with_free_keys(part, least, most, rules)
+        return self.arguments.with_free_keys(part, minimum, maximum, rules)
 
 
 class GemmaSyntax(ValueSyntax):

@@ -41,12 +41,12 @@ NUMBER = series(
 )
 
 
-def integers(least: Fraction | None, most: Fraction | None) -> Expression | None:
-    """Admit the integers from `least` to `most`, None being unbounded; None where there is none."""
-    if least is None and most is None:
+def integers(minimum: Fraction | None, maximum: Fraction | None) -> Expression | None:
+    """Admit the integers from `minimum` to `maximum`, None being unbounded; None where there is none."""
+    if minimum is None and maximum is None:
         return INTEGER
-    low = None if least is None else math.ceil(least)
-    high = None if most is None else math.floor(most)
+    low = None if minimum is None else math.ceil(minimum)
+    high = None if maximum is None else math.floor(maximum)
     reach = 10**_MAX_DIGITS - 1
     if low is None:
         assert high is not None
@@ -67,20 +67,20 @@ class Bound:
         return Bound(-self.value, self.is_open)
 
 
-def numbers(least: Bound | None, most: Bound | None) -> Expression | None:
-    """Admit numbers from `least` to `most`, None being unbounded, with and without a fraction; None for no number."""
-    if least is None and most is None:
+def numbers(minimum: Bound | None, maximum: Bound | None) -> Expression | None:
+    """Admit numbers from `minimum` to `maximum` (None: unbounded), with and without a fraction; None for no number."""
+    if minimum is None and maximum is None:
         return NUMBER
     reach = Fraction(10**_MAX_DIGITS)
-    low = least or Bound(min(-reach, most.value * 2 if most is not None else -reach))
-    high = most or Bound(max(reach, low.value * 2))
+    low = minimum or Bound(min(-reach, maximum.value * 2 if maximum is not None else -reach))
+    high = maximum or Bound(max(reach, low.value * 2))
     whole = integers(Fraction(_first_integer(low)), Fraction(-_first_integer(-high)))
     negative = [series(LiteralText("-"), part) for part in _magnitudes(-high, -low)] if low.value < 0 else []
     return _alternatives([whole, *_magnitudes(low, high), *negative])
 
 
 def _first_integer(low: Bound) -> int:
-    """Return the least integer above a lower bound; negated bounds give the largest below an upper one."""
+    """Return the smallest integer above a lower bound; negated bounds give the largest below an upper one."""
     return math.floor(low.value) + 1 if low.is_open else math.ceil(low.value)
 
 

@@ -34,16 +34,18 @@ def read_pattern(text: str) -> Expression | None:
     return found if analysis.ends_determined else _with_bounded_repeats(found)
 
 
-def with_length(expression: Expression, least: int, most: int | None) -> Expression | None:
-    """Restrict a pattern's expression to `least` to `most` characters; None where that cannot be expressed."""
+def with_length(expression: Expression, minimum: int, maximum: int | None) -> Expression | None:
+    """Restrict a pattern's expression to `minimum` to `maximum` characters; None where that cannot be expressed."""
     if isinstance(expression, Repeat) and isinstance(expression.part, Chars):
-        ends = [end for end in (expression.most, most) if end is not None]
-        least, highest = max(least, expression.least), min(ends) if ends else None
+        ends = [end for end in (expression.maximum, maximum) if end is not None]
+        minimum, highest = max(minimum, expression.minimum), min(ends) if ends else None
         return (
-            None if highest is not None and highest < least else Repeat(expression.part, least, highest, "characters")
+            None
+            if highest is not None and highest < minimum
+            else Repeat(expression.part, minimum, highest, "characters")
         )
     low, high = _length_range(expression)
-    fits = low >= least and (most is None or (high is not None and high <= most))
+    fits = low >= minimum and (maximum is None or (high is not None and high <= maximum))
     return expression if fits else None
 
 
@@ -60,7 +62,9 @@ def _with_bounded_repeats(part: Expression) -> Expression | None:
             one = _with_bounded_repeats(part.part)
             if one is None or part in ANYTHING:
                 return None
-            return Repeat(one, part.least, part.least + _EXTRA_REPEATS if part.most is None else part.most, part.counts)
+            return Repeat(
+                one, part.minimum, part.minimum + _EXTRA_REPEATS if part.maximum is None else part.maximum, part.counts
+            )
         case _:
             return part
 
@@ -75,7 +79,7 @@ def _expanded_size(part: Expression) -> int:
         case Alternation():
             return sum(map(_expanded_size, part.options))
         case Repeat():
-            return _expanded_size(part.part) * max(part.least, part.most or 0, 1)
+            return _expanded_size(part.part) * max(part.minimum, part.maximum or 0, 1)
         case _:
             return 1
 
@@ -91,7 +95,7 @@ def _length_range(part: Expression) -> tuple[int, int | None]:
             high = None if len(highs) < len(inner) else sum(highs) if isinstance(part, Series) else max(highs)
             return sum(lows) if isinstance(part, Series) else min(lows), high
         case Repeat():
-            low, most = _length_range(part.part)
-            return low * part.least, None if most is None or part.most is None else most * part.most
+            low, maximum = _length_range(part.part)
+            return low * part.minimum, None if maximum is None or part.maximum is None else maximum * part.maximum
         case _:
             return 1, 1

@@ -106,17 +106,17 @@ class _RegexReader:
         count = _COUNT.match(self._text, self._at)
         if count:
             self._at = count.end()
-            least = int(count[1])
-            most = least if not count[2] else int(count[3]) if count[3] else None
+            minimum = int(count[1])
+            maximum = minimum if not count[2] else int(count[3]) if count[3] else None
         elif self._text[self._at : self._at + 1] in {"*", "+", "?"}:
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._text[self._at]]
+            minimum, maximum = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._text[self._at]]
             self._at += 1
         else:
             return part
         self._accept("?")  # a lazy quantifier admits the same texts
-        if max(least, most or 0) > _MAX_REPEATS or (most is not None and most < least):
+        if max(minimum, maximum or 0) > _MAX_REPEATS or (maximum is not None and maximum < minimum):
             raise UnsupportedRegexError
-        return Repeat(part, least, most, "characters" if most is None else "")
+        return Repeat(part, minimum, maximum, "characters" if maximum is None else "")
 
     def _class(self) -> Ranges:
         is_negated = self._accept("^")

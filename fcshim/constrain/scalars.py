@@ -50,25 +50,25 @@ class ScalarWriter:
     def string(self, keywords: Keywords, other_kinds: frozenset[str]) -> Expression | None:
         """Return the strings of an alternative, where values of `other_kinds` are allowed as well."""
         strings = self._strings
-        least, most = keywords.lower_bound("minLength"), keywords.upper_bound("maxLength")
-        matched = self._pattern_string(keywords, least, most) if not (strings.is_raw and other_kinds) else None
+        minimum, maximum = keywords.lower_bound("minLength"), keywords.upper_bound("maxLength")
+        matched = self._pattern_string(keywords, minimum, maximum) if not (strings.is_raw and other_kinds) else None
         if matched is not None:
             return matched
         if keywords.patterns():
             self._rules.note("pattern is not enforced")
         name = keywords.string_format()
         form = FORMATS.get(name)
-        if form is not None and not least and most is None:
+        if form is not None and not minimum and maximum is None:
             return self._rules.once(f"{strings.name}-{name}", lambda: strings.quoted(form))
         if name:
             self._rules.note(f"format {name!r:.40} is not enforced")
         if strings.is_raw and other_kinds and not (self._argument and self._syntax.distinguishes_strings):
             starts = "".join(sorted({char for kind in other_kinds for char in _FIRST_CHARACTERS.get(kind, "")}))
             words = [word for kind in sorted(other_kinds) for word in _CONSTANTS.get(kind, ())]
-            return strings.excluding(self._rules, starts, words, least, most)
-        if not least and most is None:
+            return strings.excluding(self._rules, starts, words, minimum, maximum)
+        if not minimum and maximum is None:
             return strings.any(self._rules)
-        return strings.of_length(self._rules, least, most)
+        return strings.of_length(self._rules, minimum, maximum)
 
     def number(self, keywords: Keywords, *, whole: bool) -> Expression | None:
         """Return the numbers of an alternative."""
@@ -82,12 +82,12 @@ class ScalarWriter:
         found = integers(low, high) if whole or step == 1 else numbers(*keywords.number_bounds())
         return found if found not in (INTEGER, NUMBER) else self._rules.share(found, "integer" if whole else "number")
 
-    def _pattern_string(self, keywords: Keywords, least: int, most: int | None) -> Expression | None:
+    def _pattern_string(self, keywords: Keywords, minimum: int, maximum: int | None) -> Expression | None:
         """Return the strings that match the pattern; None without one, with several, or with an unsupported one."""
         patterns = keywords.patterns()
         found = read_pattern(patterns[0]) if len(patterns) == 1 and self._rules.admit_pattern(patterns[0]) else None
-        if found is not None and (least or most is not None):
-            found = with_length(found, least, most)
+        if found is not None and (minimum or maximum is not None):
+            found = with_length(found, minimum, maximum)
         content = None if found is None else self._strings.as_content(found)
         return None if content is None else self._rules.share(self._strings.quoted(content))
 

@@ -11,8 +11,8 @@ from fcshim.constrain.rules import Rules
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
 
-MOST_MEMBERS = 512
-MOST_ITEMS = 1_000
+MAX_MEMBERS = 512
+MAX_ITEMS = 1_000
 """Largest `minItems` and number of `prefixItems` that is enforced."""
 
 NodeId = tuple[int, ...]
@@ -87,12 +87,12 @@ def _child_schemas(keywords: Keywords) -> list[tuple[JSON, ...]]:
         return []
     children: list[tuple[JSON, ...]] = []
     if "object" in keywords.kinds:
-        children += list(keywords.members.values())[: MOST_MEMBERS + 1]
+        children += list(keywords.members.values())[: MAX_MEMBERS + 1]
         others = keywords.other_members
         children += [] if others is None else [others]
     if "array" in keywords.kinds:
         first, rest = keywords.elements()
-        children += first[:MOST_ITEMS]
+        children += first[:MAX_ITEMS]
         children += [] if rest is None else [rest]
     return children
 

@@ -158,33 +158,35 @@ class StringSyntax:
         """Admit any string."""
         return rules.once(self.name, lambda: self.quoted(self.content(rules)))
 
-    def of_length(self, rules: Rules, least: int, most: int | None) -> Expression | None:
-        """Admit strings of `least` to `most` characters; None where there are none, or `least` is too large."""
-        if least > _MAX_MIN_LENGTH or (most is not None and most < least):
+    def of_length(self, rules: Rules, minimum: int, maximum: int | None) -> Expression | None:
+        """Admit strings of `minimum` to `maximum` characters; None where there are none, or `minimum` is too large."""
+        if minimum > _MAX_MIN_LENGTH or (maximum is not None and maximum < minimum):
             return None
-        return self.quoted(self._content_of_length(rules, least, most))
+        return self.quoted(self._content_of_length(rules, minimum, maximum))
 
     def excluding(
-        self, rules: Rules, first_characters: str, words: Sequence[str], least: int, most: int | None
+        self, rules: Rules, first_characters: str, words: Sequence[str], minimum: int, maximum: int | None
     ) -> Expression | None:
         """Admit raw strings that start with none of `first_characters`, and are none of `words`.
 
         The parser would read such text as a value of another kind (`5`, `[`, `true`).
         """
-        if least > _MAX_MIN_LENGTH or (most is not None and most < least):
+        if minimum > _MAX_MIN_LENGTH or (maximum is not None and maximum < minimum):
             return None
-        safe = self._safe_characters(() if most is None else _FRAGILE)
+        safe = self._safe_characters(() if maximum is None else _FRAGILE)
         start = without(safe, [*map(ord, f" \t\n{first_characters}"), *(ord(word[0]) for word in words)])
         options: list[tuple[int, Expression]] = [(0, Chars(start))]
         for word in words:
             ends = [(at, Chars(without(safe, [ord(word[at])]))) for at in range(1, len(word))]
             ends.append((len(word), Chars(without(safe, map(ord, " \t\n")))))
             options += [(at, series(LiteralText(word[:at]), end)) for at, end in ends]
-        found: list[Expression] = [] if least else [EMPTY]
+        found: list[Expression] = [] if minimum else [EMPTY]
         for written, part in options:
-            if most is None or most > written:
-                found.append(series(part, self._remaining_content(rules, written + 1, least, most)))
-        short = {word[:at] for word in words for at in range(max(least, 1), len(word)) if most is None or at <= most}
+            if maximum is None or maximum > written:
+                found.append(series(part, self._remaining_content(rules, written + 1, minimum, maximum)))
+        short = {
+            word[:at] for word in words for at in range(max(minimum, 1), len(word)) if maximum is None or at <= maximum
+        }
         found += map(LiteralText, sorted(short))
         return choice(found) if found else None
 
@@ -226,21 +228,21 @@ class StringSyntax:
                 options.append(series(LiteralText(char), self._differing(rules, group, at + 1, rest)))
         return rules.share(choice(options))
 
-    def _remaining_content(self, rules: Rules, written: int, least: int, most: int | None) -> Expression:
-        if not least and most is None:
+    def _remaining_content(self, rules: Rules, written: int, minimum: int, maximum: int | None) -> Expression:
+        if not minimum and maximum is None:
             return self.content(rules)
-        return self._content_of_length(rules, max(least - written, 0), None if most is None else most - written)
+        return self._content_of_length(rules, max(minimum - written, 0), None if maximum is None else maximum - written)
 
-    def _content_of_length(self, rules: Rules, least: int, most: int | None) -> Expression:
-        if most is None:
-            return self._of_kind(rules, _ANY, least, None)
-        kinds = next(kinds for limit, kinds in _KINDS if most >= limit and most - least >= kinds[-1].cost)
-        return choice(self._of_kind(rules, kind, least, most - kind.cost) for kind in kinds)
+    def _content_of_length(self, rules: Rules, minimum: int, maximum: int | None) -> Expression:
+        if maximum is None:
+            return self._of_kind(rules, _ANY, minimum, None)
+        kinds = next(kinds for limit, kinds in _KINDS if maximum >= limit and maximum - minimum >= kinds[-1].cost)
+        return choice(self._of_kind(rules, kind, minimum, maximum - kind.cost) for kind in kinds)
 
-    def _of_kind(self, rules: Rules, kind: _StringKind, least: int, most: int | None) -> Expression:
-        more = None if most is None else most - least
+    def _of_kind(self, rules: Rules, kind: _StringKind, minimum: int, maximum: int | None) -> Expression:
+        more = None if maximum is None else maximum - minimum
         unit = Repeat(self._unit(rules, kind.name, kind.excluded), 0, more, "characters")
-        return series(self._first_characters(least, kind.excluded), unit)
+        return series(self._first_characters(minimum, kind.excluded), unit)
 
     def _first_characters(self, count: int, excluded: Ranges) -> Expression:
         """Admit exactly `count` characters, none of which begins a special token."""

@@ -71,7 +71,7 @@ class TaggedSyntax(ValueSyntax):
         return one_of_texts([(opening, series(choice(parts), closing)) for opening, parts in by_opening.items()])
 
     def free_arguments(
-        self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
+        self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None
     ) -> Expression:
         """Admit parameters with names that the schema does not list."""
         head = self._opening(KEY_PLACEHOLDER, "string").partition(KEY_PLACEHOLDER)[0]
@@ -81,7 +81,7 @@ class TaggedSyntax(ValueSyntax):
         branches = [(opening, series(value, LiteralText(self._value_suffix))) for opening, value in openings]
         value = rules.share(one_of_texts(branches))
         part = rules.share(series(LiteralText(head), identifier_key(rules), value))
-        return self.arguments.with_free_keys(part, least, most, rules)
+        return self.arguments.with_free_keys(part, minimum, maximum, rules)
 
     def any_argument(self, rules: Rules) -> list[TypedExpression]:
         """Admit any value; where tags do not distinguish strings, raw text covers all values."""
@@ -131,15 +131,15 @@ class ElementSyntax(TaggedSyntax):
         """Write an argument like any other member."""
         return self.member(key, choice(value for _, value in values))
 
-    def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
+    def map_of(self, rules: Rules, value: Expression, minimum: int = 0, maximum: int | None = None) -> Expression:
         """Admit an object whose keys the schema does not name, as JSON."""
-        return self._json.map_of(rules, value, least, most)
+        return self._json.map_of(rules, value, minimum, maximum)
 
     def free_arguments(
-        self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
+        self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None
     ) -> Expression:
         """Admit arguments with names that the schema does not list, as one JSON object."""
-        return self.map_of(rules, choice(value for _, value in values), least, most)
+        return self.map_of(rules, choice(value for _, value in values), minimum, maximum)
 
     @property
     def map_value_syntax(self) -> ValueSyntax:

@@ -87,9 +87,9 @@ def _longest_texts(grammar: Grammar, limits: GrammarLimits, fixed: Mapping[str, 
             case Chars():
                 return len(chr(max(high for _, high in part.ranges)).encode())
             case Repeat():
-                most = repeat_limit(part, limits)
+                maximum = repeat_limit(part, limits)
                 item = _TOKENS_PER_CHARACTER if part.counts in _CHARACTER_UNITS else length_of(part.part)
-                return _UNBOUNDED if most is None else min(most * item, _UNBOUNDED)
+                return _UNBOUNDED if maximum is None else min(maximum * item, _UNBOUNDED)
 
     for name, expression in grammar.rules.items():
         if name not in known:

@@ -91,16 +91,16 @@ class ValueSyntax:
             return None
         return self.strings.key_except(rules, names) if sum(map(len, names)) <= _MAX_EXCLUDED_KEYS else None
 
-    def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
+    def map_of(self, rules: Rules, value: Expression, minimum: int = 0, maximum: int | None = None) -> Expression:
         """Admit an object whose keys the schema does not name."""
         part = rules.share(series(self.free_key(rules), self.colon, value))
-        return self.members.with_free_keys(part, least, most, rules)
+        return self.members.with_free_keys(part, minimum, maximum, rules)
 
     def free_arguments(
-        self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
+        self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None
     ) -> Expression:
         """Admit arguments with names that the schema does not list."""
-        return self.map_of(rules, choice(value for _, value in values), least, most)
+        return self.map_of(rules, choice(value for _, value in values), minimum, maximum)
 
     def any_value(self, rules: Rules) -> Expression:
         """Admit any value inside arguments."""

@@ -17,7 +17,7 @@ from fcshim.constrain.grammar import Expression, LiteralText, choice, series
 from fcshim.constrain.keywords import KINDS, Keywords
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
-from fcshim.constrain.schema_graph import MOST_ITEMS, MOST_MEMBERS, NodeId, SchemaGraph, node_id
+from fcshim.constrain.schema_graph import MAX_ITEMS, MAX_MEMBERS, NodeId, SchemaGraph, node_id
 from fcshim.constrain.value_syntax import DOCUMENT_SYNTAX, JSON_SYNTAX, TypedExpression, ValueSyntax
 from fcshim.events import JSON
 
@@ -140,11 +140,13 @@ class SchemaValueWriter:
                 return [self._scalars(context).constant(None)]
             case "array":
                 never_empty = context.syntax.ambiguous_empties and "string" in kinds
-                return [self._array(node, keywords, self._enter_container(kind, node, context), least=int(never_empty))]
+                return [
+                    self._array(node, keywords, self._enter_container(kind, node, context), minimum=int(never_empty))
+                ]
             case _:
                 never_empty = context.syntax.ambiguous_empties and not kinds.isdisjoint({"string", "array"})
                 return [
-                    self._object(node, keywords, self._enter_container(kind, node, context), fewest=int(never_empty))
+                    self._object(node, keywords, self._enter_container(kind, node, context), minimum=int(never_empty))
                 ]
 
     def _scalars(self, context: _WriteContext) -> ScalarWriter:
@@ -161,52 +163,52 @@ class SchemaValueWriter:
 
     def _bounded_minimum(self, keywords: Keywords, keyword: str) -> int:
         """Return the effective minimum of a count keyword; one that is too large is noted and ignored."""
-        least = keywords.lower_bound(keyword)
-        if least <= MOST_ITEMS:
-            return least
-        self._rules.note(f"{keyword} {least} is not enforced")
+        minimum = keywords.lower_bound(keyword)
+        if minimum <= MAX_ITEMS:
+            return minimum
+        self._rules.note(f"{keyword} {minimum} is not enforced")
         return 0
 
-    def _array(self, node: NodeId, keywords: Keywords, context: _WriteContext, least: int) -> Expression | None:
-        least, most = max(least, self._bounded_minimum(keywords, "minItems")), keywords.upper_bound("maxItems")
-        if most is not None and most < least:
+    def _array(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int) -> Expression | None:
+        minimum, maximum = max(minimum, self._bounded_minimum(keywords, "minItems")), keywords.upper_bound("maxItems")
+        if maximum is not None and maximum < minimum:
             return None
         first, rest = keywords.elements()
         if keywords.is_unique():
             self._rules.note("uniqueItems is not enforced")
         brackets, fixed = context.syntax.array, list[Expression]()
-        for schemas in first[: MOST_ITEMS if most is None else most]:
+        for schemas in first[: MAX_ITEMS if maximum is None else maximum]:
             element = self._value(schemas, self._enter(node, schemas, context))
             if element is None:
-                return brackets.leading(fixed, least, self._rules)
+                return brackets.leading(fixed, minimum, self._rules)
             fixed.append(context.syntax.item(element))
         further = None if rest is None else self._value(rest, self._enter(node, rest, context))
-        if further is None or (most is not None and most <= len(fixed)):
-            return brackets.leading(fixed, least, self._rules)
+        if further is None or (maximum is not None and maximum <= len(fixed)):
+            return brackets.leading(fixed, minimum, self._rules)
         item = context.syntax.item(further)
         if not fixed:
-            return brackets.repeated(item, least, most)
-        return brackets.leading_then_repeated(fixed, item, least, most, self._rules)
+            return brackets.repeated(item, minimum, maximum)
+        return brackets.leading_then_repeated(fixed, item, minimum, maximum, self._rules)
 
-    def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, fewest: int = 0) -> Expression | None:
-        required, most = keywords.required, keywords.upper_bound("maxProperties")
-        fewest = max(fewest, self._bounded_minimum(keywords, "minProperties"))
+    def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int = 0) -> Expression | None:
+        required, maximum = keywords.required, keywords.upper_bound("maxProperties")
+        minimum = max(minimum, self._bounded_minimum(keywords, "minProperties"))
         members, others = self._writable_members(keywords, context), keywords.other_members
         required = [key for key in required if key in members or key not in keywords.members]
-        if most is not None and most < fewest:
+        if maximum is not None and maximum < minimum:
             return None
-        if len(members) > MOST_MEMBERS:
+        if len(members) > MAX_MEMBERS:
             return self._free_members(context, context.syntax.map_value_syntax.any_argument(self._rules))
         if any(key not in members for key in required):
             return None
-        if not members and others is not None and most != 0:
+        if not members and others is not None and maximum != 0:
             values = self._free_values(node, others, context)
             if values:
-                return self._free_members(context, values, fewest, most)
+                return self._free_members(context, values, minimum, maximum)
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
-        other = None if others is None or most == 0 else self._other_member(node, keywords, context)
+        other = None if others is None or maximum == 0 else self._other_member(node, keywords, context)
         return self._members(
-            {key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context, other
+            {key: pair for key, pair in pairs.items() if pair is not None}, required, minimum, maximum, context, other
         )
 
     def _other_member(self, node: NodeId, keywords: Keywords, context: _WriteContext) -> Expression | None:
@@ -244,11 +246,11 @@ class SchemaValueWriter:
         )
 
     def _free_members(
-        self, context: _WriteContext, values: list[TypedExpression], fewest: int = 0, most: int | None = None
+        self, context: _WriteContext, values: list[TypedExpression], minimum: int = 0, maximum: int | None = None
     ) -> Expression:
         if context.argument:
-            return context.syntax.free_arguments(self._rules, values, fewest, most)
-        return context.syntax.map_of(self._rules, choice(value for _, value in values), fewest, most)
+            return context.syntax.free_arguments(self._rules, values, minimum, maximum)
+        return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum)
 
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)
@@ -277,29 +279,29 @@ class SchemaValueWriter:
         self,
         pairs: dict[str, Expression],
         required: list[str],
-        fewest: int,
-        most: int | None,
+        minimum: int,
+        maximum: int | None,
         context: _WriteContext,
         other: Expression | None = None,
     ) -> Expression | None:
-        always_written = self._always_written(list(pairs), required, fewest)
-        if always_written is None or (most is not None and most < len(always_written)):
+        always_written = self._always_written(list(pairs), required, minimum)
+        if always_written is None or (maximum is not None and maximum < len(always_written)):
             return None
         optional = [key for key in pairs if key not in always_written]
-        kept = always_written.union(optional if most is None else optional[: most - len(always_written)])
+        kept = always_written.union(optional if maximum is None else optional[: maximum - len(always_written)])
         brackets = context.syntax.arguments if context.argument else context.syntax.members
         written = [(value, key in always_written) for key, value in pairs.items() if key in kept]
         return self._rules.share(brackets.members(written, self._rules, other))
 
-    def _always_written(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
+    def _always_written(self, keys: list[str], required: list[str], minimum: int) -> set[str] | None:
         """Return the keys that are always written: required ones, and more up to `minProperties`; None if too few."""
         always_written = set(required)
         if not always_written.issubset(keys):
             return None
         always_written.update(
-            [key for key in keys if key not in always_written][: max(fewest - len(always_written), 0)]
+            [key for key in keys if key not in always_written][: max(minimum - len(always_written), 0)]
         )
-        return always_written if len(always_written) >= fewest else None
+        return always_written if len(always_written) >= minimum else None
 
 
 def arguments(schema: JSON, rules: Rules, syntax: ValueSyntax = JSON_SYNTAX) -> Expression:

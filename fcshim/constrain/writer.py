@@ -134,12 +134,12 @@ class _GbnfWriter(_RuleWriter):
         return name
 
     def _repetition(self, inner: str, part: Repeat) -> str:
-        least, most = part.least, repeat_limit(part, self._limits)
-        if inner.startswith("(") and (most != 1 or "{" in inner):
+        minimum, maximum = part.minimum, repeat_limit(part, self._limits)
+        if inner.startswith("(") and (maximum != 1 or "{" in inner):
             inner = self._group(inner)
-        if most is None:
-            return f"{inner}*" if not least else f"{inner}{{{least},}}"
-        return " ".join(filter(None, [self._exactly(inner, least), self._up_to(inner, most - least)])) or '""'
+        if maximum is None:
+            return f"{inner}*" if not minimum else f"{inner}{{{minimum},}}"
+        return " ".join(filter(None, [self._exactly(inner, minimum), self._up_to(inner, maximum - minimum)])) or '""'
 
     def _exactly(self, inner: str, count: int) -> str:
         blocks, rest = divmod(count, _BLOCK) if count > 2 * _BLOCK else (0, count)
@@ -189,12 +189,12 @@ class _LarkWriter(_RuleWriter):
         return name.upper().replace("-", "_")
 
     def _repetition(self, inner: str, part: Repeat) -> str:
-        least, most = part.least, repeat_limit(part, self._limits)
-        if most == 0:
+        minimum, maximum = part.minimum, repeat_limit(part, self._limits)
+        if maximum == 0:
             return '""'
-        if (least, most) == (0, 1):
+        if (minimum, maximum) == (0, 1):
             return f"{inner}?"
-        return f"{inner}{{{least},{'' if most is None else most}}}"
+        return f"{inner}{{{minimum},{'' if maximum is None else maximum}}}"
 
     def _char_class(self, part: Chars) -> str:
         return f"/[{self._ranges(part)}]/"

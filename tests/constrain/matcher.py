@@ -61,9 +61,9 @@ def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> se
 
 def _repeated(part: Repeat, text: str, starts: set[int], grammar: Grammar) -> set[int]:
     found: set[int] = set()
-    for count in range(part.least + len(text) + 1 if part.most is None else part.most + 1):
+    for count in range(part.minimum + len(text) + 1 if part.maximum is None else part.maximum + 1):
         if not starts:
             break
-        found |= starts if count >= part.least else set()
+        found |= starts if count >= part.minimum else set()
         starts = _ends(part.part, text, starts, grammar)
     return found

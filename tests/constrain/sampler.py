@@ -69,11 +69,11 @@ class _Sampler:
         return chr(self._chance.randint(low, high))
 
     def _count(self, part: Repeat) -> int:
-        most = repeat_limit(part, self._grammar.limits)
-        most = part.least + 5 if most is None else most
+        maximum = repeat_limit(part, self._grammar.limits)
+        maximum = part.minimum + 5 if maximum is None else maximum
         if self._room <= 0:
-            return part.least
-        few = min(part.least + self._chance.choice([0, 0, 1, 1, 2, 3, 5, 12]), most)
-        count = most if self._chance.random() < 0.05 and most <= 40 else few
-        self._room -= count - part.least
+            return part.minimum
+        few = min(part.minimum + self._chance.choice([0, 0, 1, 1, 2, 3, 5, 12]), maximum)
+        count = maximum if self._chance.random() < 0.05 and maximum <= 40 else few
+        self._room -= count - part.minimum
         return count

@@ -21,8 +21,8 @@ _fractions = st.tuples(st.integers(-4_000, 4_000), st.integers(1, 6_000), st.sam
 def _strings(draw: st.DrawFn) -> dict[str, JSON]:
     kind = draw(st.sampled_from(["plain", "length", "format", "enum", "const"]))
     if kind == "length":
-        least = draw(st.integers(0, 150))
-        return {"type": "string", "minLength": least, "maxLength": least + draw(st.integers(0, 200))}
+        minimum = draw(st.integers(0, 150))
+        return {"type": "string", "minLength": minimum, "maxLength": minimum + draw(st.integers(0, 200))}
     if kind == "format":
         forms = ["date", "time", "date-time", "uuid", "email", "ipv4", "ipv6", "hostname", "uri", "duration", "other"]
         return {"type": "string", "format": draw(st.sampled_from(forms))}
@@ -48,8 +48,8 @@ def _numbers(draw: st.DrawFn) -> dict[str, JSON]:
 
 
 def _arrays(inner: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
-    def made(items: JSON, prefix: list[JSON], least: int, more: int, bounded: bool) -> JSON:
-        bounds = {"minItems": least, "maxItems": least + more} if bounded else {}
+    def made(items: JSON, prefix: list[JSON], minimum: int, more: int, bounded: bool) -> JSON:
+        bounds = {"minItems": minimum, "maxItems": minimum + more} if bounded else {}
         return {"type": "array", "items": items, **({"prefixItems": prefix} if prefix else {}), **bounds}
 
     prefixes = st.lists(inner, max_size=2)
@@ -61,8 +61,8 @@ def _objects(draw: st.DrawFn, inner: st.SearchStrategy[JSON]) -> JSON:
     properties = draw(st.dictionaries(names, inner, max_size=4))
     required = [key for key in properties if draw(st.booleans())]
     closed = draw(st.sampled_from([{}, {"additionalProperties": False}, {"additionalProperties": {"type": "integer"}}]))
-    fewest = {"minProperties": draw(st.integers(0, len(properties)))} if properties and draw(st.booleans()) else {}
-    return {"type": "object", "properties": properties, "required": required, **closed, **fewest}
+    minimum = {"minProperties": draw(st.integers(0, len(properties)))} if properties and draw(st.booleans()) else {}
+    return {"type": "object", "properties": properties, "required": required, **closed, **minimum}
 
 
 scalars = st.one_of(_strings(), _numbers(), st.sampled_from([{"type": "boolean"}, {"type": "null"}, {}]))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.call_template import MOST_CALLS, call_template_of
+from fcshim.constrain.call_template import MAX_CALLS, call_template_of
 from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_document
 from fcshim.constrain.free_text import free_text
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText
@@ -86,7 +86,7 @@ def test_without_parallel_calls_a_reply_has_one_call(dialect: Dialect) -> None:
     assert single is not None
 
     assert {1} == {len(calls_in(sample(single, seed), dialect, tools)) for seed in range(20)}
-    assert 1 < max(len(calls_in(sample(several, seed), dialect, tools)) for seed in range(20)) <= MOST_CALLS
+    assert 1 < max(len(calls_in(sample(several, seed), dialect, tools)) for seed in range(20)) <= MAX_CALLS
 
 
 def test_names_with_quotes_are_written_as_json() -> None:

@@ -116,7 +116,7 @@ def test_any_pattern_is_read_correctly_or_not_at_all(text: str, seed: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "least", "most", "expected"),
+    ("text", "minimum", "maximum", "expected"),
     [
         (r"^[a-z]+$", 3, 5, r"^[a-z]{3,5}$"),
         (r"^[a-z]{2,9}$", 0, 4, r"^[a-z]{2,4}$"),
@@ -127,11 +127,11 @@ def test_any_pattern_is_read_correctly_or_not_at_all(text: str, seed: int) -> No
     ],
 )
 def test_length_keywords_apply_where_they_can_be_expressed(
-    text: str, least: int, most: int, expected: str | None
+    text: str, minimum: int, maximum: int, expected: str | None
 ) -> None:
     found = read_pattern(text)
     assert found is not None
-    limited = with_length(found, least, most)
+    limited = with_length(found, minimum, maximum)
     if expected is None:
         assert limited is None
         return

@@ -46,24 +46,24 @@ def test_every_script_can_be_written(schema: dict[str, JSON]) -> None:
     assert TEXTS == [text for text in TEXTS if found.admits(f'"{text}"')]
 
 
-@pytest.mark.parametrize(("most", "lost"), [(39, TEXTS[-2:]), (20, TEXTS[-2:])])
-def test_a_short_string_has_no_characters_of_four_bytes(most: int, lost: list[str]) -> None:
-    found = matcher({"maxLength": most})
+@pytest.mark.parametrize(("maximum", "lost"), [(39, TEXTS[-2:]), (20, TEXTS[-2:])])
+def test_a_short_string_has_no_characters_of_four_bytes(maximum: int, lost: list[str]) -> None:
+    found = matcher({"maxLength": maximum})
 
     assert lost == [text for text in TEXTS if not found.admits(f'"{text}"')]
 
 
 @pytest.mark.parametrize(
-    ("most", "char", "count"),
+    ("maximum", "char", "count"),
     [
-        *((most, "a", most) for most in (1, 7, 8, 39, 40, 100)),
+        *((maximum, "a", maximum) for maximum in (1, 7, 8, 39, 40, 100)),
         *((7, char, 7) for char in "é日"),
         *((39, char, count) for char, count in {"é": 37, "न": 39, "日": 39}.items()),
         *((100, char, count) for char, count in {"é": 95, "न": 97, "日": 97, "😀": 100}.items()),
     ],
 )
-def test_nearly_as_much_as_the_limit_can_be_written(most: int, char: str, count: int) -> None:
-    found = matcher({"maxLength": most})
+def test_nearly_as_much_as_the_limit_can_be_written(maximum: int, char: str, count: int) -> None:
+    found = matcher({"maxLength": maximum})
 
     assert (True, False) == (found.admits(f'"{char * count}"'), found.admits(f'"{char * (count + 1)}"'))
 
@@ -82,7 +82,7 @@ def longest_decoding(found: Matcher, text: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("least", "most"), [(0, 0), (1, 3), (2, 6), (6, 6), (0, 8), (7, 8), (0, 11), (3, 40), (36, 40)]
+    ("minimum", "maximum"), [(0, 0), (1, 3), (2, 6), (6, 6), (0, 8), (7, 8), (0, 11), (3, 40), (36, 40)]
 )
 @given(text=st.text("a😀नé日", max_size=45))
 @example(text="日éa")
@@ -91,13 +91,13 @@ def longest_decoding(found: Matcher, text: str) -> int:
 @example(text="日" * 45)
 @example(text="न" * 45)
 @example(text="日" + "é" * 45)
-def test_no_bytes_are_admitted_that_decode_to_more_characters(text: str, least: int, most: int) -> None:
-    found = matcher({"minLength": least, "maxLength": most})
+def test_no_bytes_are_admitted_that_decode_to_more_characters(text: str, minimum: int, maximum: int) -> None:
+    found = matcher({"minLength": minimum, "maxLength": maximum})
     longest = max((at for at in range(len(text) + 1) if found.begins(f'"{text[:at]}')), default=0)
     text = text[:longest]
 
-    assert longest_decoding(found, text) <= most
-    assert not found.admits(f'"{text}"') or least <= len(text)
+    assert longest_decoding(found, text) <= maximum
+    assert not found.admits(f'"{text}"') or minimum <= len(text)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_no_bytes_are_admitted_that_decode_to_more_characters(text: str, least: 
     [(r"\ud83d\ude00é", True), (r"\uD83D\uDE00", True), (r"\ud83d", False), (r"\ud83d\n", False), (r"\ude00", False)],
 )
 def test_a_character_of_four_bytes_may_be_escaped_and_no_surrogate_stands_alone(written: str, valid: bool) -> None:
-    assert [valid] * 2 == [matcher({"maxLength": most}).admits(f'"{written}"') for most in (2, 50)]
+    assert [valid] * 2 == [matcher({"maxLength": maximum}).admits(f'"{written}"') for maximum in (2, 50)]
