@@ -160,17 +160,15 @@ def prepare_shim(
     Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
     constrained although the settings demand it, or a schema is too deep.
     """
-    row = find_dialect(dialect)
-    escaped_row = row.for_tools(tool.name for tool in request.tools) if row.escapes_tool_markers else row
-    escape = Escaper(escaper_for(escaped_row))
+    selected = find_dialect(dialect)
+    escape = Escaper(escaper_for(_with_tool_markers(selected, request)))
     offered = _escaped_tools(request, escape)
     tools = _callable_tools(request, offered)
     if tools and request.tool_choice.mode == "required":
         request = without_format(request)  # the client's format would forbid the required call
-    constraint = _choose_constraint(request, tools, row, backend, options.in_reasoning)
-    notes = _unconstrained_notes(request, tools, row, backend) if constraint is None else constraint.notes
-    if constraint is not None:
-        row = constraint.dialect
+    constraint = _choose_constraint(request, tools, selected, backend, options.in_reasoning)
+    notes = _unconstrained_notes(request, tools, selected, backend) if constraint is None else constraint.notes
+    row = selected if constraint is None else constraint.dialect
     prompt = compose(
         request,
         offered,
@@ -183,7 +181,6 @@ def prepare_shim(
     )
     escape.forget_tools()
     unconstrained = _without_tools(request, prompt.messages, stop=() if offered else request.stop)
-    lazy = constraint is not None and constraint.lazy
     return Shim(
         request=request,
         tools=tools,
@@ -195,9 +192,21 @@ def prepare_shim(
         prepared=unconstrained if constraint is None else apply_constraint(unconstrained, constraint),
         constraint_key="" if constraint is None else constraint.key,
         schema_enforced=constraint is not None and constraint.covers_all_calls,
-        codec=LlamaCompletion(starts_in_reasoning=bool(options.in_reasoning)) if lazy else None,
+        codec=_codec_for(constraint, options),
         notes=(*notes, *prompt.notes),
     )
+
+
+def _with_tool_markers(dialect: Dialect, request: Request) -> Dialect:
+    """Return the dialect whose markers are escaped: in some dialects, each tool's name is a marker."""
+    return dialect.for_tools(tool.name for tool in request.tools) if dialect.escapes_tool_markers else dialect
+
+
+def _codec_for(constraint: Constraint | None, options: ParserOptions) -> UpstreamCodec | None:
+    """Return the codec of the only API that takes a lazy grammar; None for the upstream's own."""
+    if constraint is None or not constraint.lazy:
+        return None
+    return LlamaCompletion(starts_in_reasoning=bool(options.in_reasoning))
 
 
 def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:

@@ -6,6 +6,7 @@ the sum of all: the library keeps their figures in files of one folder.
 """
 
 import asyncio
+import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -73,19 +74,32 @@ class BoundedNames:
         return name
 
 
-class Metrics:
-    """The figures of one server, and of other processes in `folder`. Implements `observers.ServerObserver`."""
+_REQUEST = ("api", "model", "upstream")
 
-    def __init__(self, upstream: str, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._upstream = urlsplit(upstream).netloc
-        self._model, self._server, self._dialect = BoundedNames(), BoundedNames(), BoundedNames()
-        self._registry = registry = CollectorRegistry()
-        if folder is None:  # memory and CPU of one process of several would say nothing
-            ProcessCollector(registry=registry)
-        served = ("api", "model", "upstream")
-        self._requests = Counter("fcshim_requests", "requests", (*served, "status"), registry=registry)
-        self._live = Gauge(
+
+class _Figures:
+    """The figures that are served, each with its labels, in one registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = functools.partial(Counter, registry=registry)
+        histogram = functools.partial(Histogram, registry=registry)
+        self.requests = counter("fcshim_requests", "requests", (*_REQUEST, "status"))
+        self.calls = counter("fcshim_calls", "tool calls of models", ("dialect", "outcome"))
+        self.tokens = counter("fcshim_tokens", "tokens", ("model", "upstream", "kind"))
+        self.retries = counter("fcshim_retries", "further requests upstream for one request", ("model", "upstream"))
+        self.upstream_errors = counter("fcshim_upstream_errors", "failed requests upstream", ("upstream",))
+        self.tool_runs = counter("fcshim_mcp_calls", "tool calls that ran in the proxy", ("server", "outcome"))
+        self.first_token_seconds = histogram(
+            "fcshim_time_to_first_token_seconds", "time until the first event of the reply", _REQUEST, buckets=_SECONDS
+        )
+        self.seconds = histogram("fcshim_request_duration_seconds", "time until the end", _REQUEST, buckets=_SECONDS)
+        self.own_seconds = histogram(
+            "fcshim_overhead_seconds",
+            "time that fcshim itself took for a request and its reply",
+            ("api",),
+            buckets=_OWN_SECONDS,
+        )
+        self.live_requests = Gauge(
             "fcshim_live_requests",
             "requests that are being served",
             ("api",),
@@ -93,60 +107,47 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         for api in CODECS:
-            self._live.labels(api)  # 0 from the start: an autoscaler takes a missing figure for an unknown load
-        self._first = Histogram(
-            "fcshim_time_to_first_token_seconds",
-            "time until the first event of the reply",
-            served,
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._duration = Histogram(
-            "fcshim_request_duration_seconds", "time until the end", served, buckets=_SECONDS, registry=registry
-        )
-        self._overhead = Histogram(
-            "fcshim_overhead_seconds",
-            "time that fcshim itself took for a request and its reply",
-            ("api",),
-            buckets=_OWN_SECONDS,
-            registry=registry,
-        )
-        self._calls = Counter("fcshim_calls", "tool calls of models", ("dialect", "outcome"), registry=registry)
-        self._tokens = Counter("fcshim_tokens", "tokens", ("model", "upstream", "kind"), registry=registry)
-        self._retries = Counter(
-            "fcshim_retries", "further requests upstream for one request", ("model", "upstream"), registry=registry
-        )
-        self._errors = Counter("fcshim_upstream_errors", "failed requests upstream", ("upstream",), registry=registry)
-        self._tools = Counter(
-            "fcshim_mcp_calls", "tool calls that ran in the proxy", ("server", "outcome"), registry=registry
-        )
+            self.live_requests.labels(api)  # 0 from the start: an autoscaler takes a missing figure for an unknown load
 
-    def begin(self, seen: ObservedRequest) -> RequestObserver:
+
+class Metrics:
+    """The figures of one server, and of other processes in `folder`. Implements `observers.ServerObserver`."""
+
+    def __init__(self, upstream: str, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._upstream = urlsplit(upstream).netloc
+        self._model_label, self._server_label, self._dialect_label = BoundedNames(), BoundedNames(), BoundedNames()
+        self._registry = CollectorRegistry()
+        if folder is None:  # memory and CPU of one process of several would say nothing
+            ProcessCollector(registry=self._registry)
+        self._figures = _Figures(self._registry)
+
+    def begin(self, observed: ObservedRequest) -> RequestObserver:
         """Count a request that runs, and the rest at its end."""
-        self._live.labels(seen.api).inc()
-        return _CountedRequest(self, seen)
+        self._figures.live_requests.labels(observed.api).inc()
+        return _CountedRequest(self, observed)
 
     def close(self) -> None:
         """Do nothing: figures are fetched."""
 
-    def count(self, seen: ObservedRequest) -> None:
+    def count(self, observed: ObservedRequest) -> None:
         """Count a request that has ended."""
-        self._live.labels(seen.api).dec()
-        upstream = seen.upstream or self._upstream
-        served = (seen.api, self._model(seen.model), upstream)
-        self._requests.labels(*served, str(seen.status or "none")).inc()
-        self._duration.labels(*served).observe(seen.ended_at - seen.started_at)
-        if seen.first_event_at:
-            self._first.labels(*served).observe(seen.first_event_at - seen.started_at)
-        if seen.attempts:
-            self._overhead.labels(seen.api).observe(seen.own_seconds)
-        self._count_reply(seen, served[1], upstream)
-        if seen.usage is not None:
-            self._count_tokens(seen.usage, served[1], upstream)
-        if seen.upstream_errors:
-            self._errors.labels(upstream).inc(seen.upstream_errors)
-        for run in seen.runs:
-            self._tools.labels(self._server(run.source), "failed" if run.failed else "done").inc()
+        self._figures.live_requests.labels(observed.api).dec()
+        upstream = observed.upstream or self._upstream
+        labels = (observed.api, self._model_label(observed.model), upstream)
+        self._figures.requests.labels(*labels, str(observed.status or "none")).inc()
+        self._figures.seconds.labels(*labels).observe(observed.ended_at - observed.started_at)
+        if observed.first_event_at:
+            self._figures.first_token_seconds.labels(*labels).observe(observed.first_event_at - observed.started_at)
+        if observed.attempts:
+            self._figures.own_seconds.labels(observed.api).observe(observed.own_seconds)
+        self._count_reply(observed, labels[1], upstream)
+        if observed.usage is not None:
+            self._count_tokens(observed.usage, labels[1], upstream)
+        if observed.upstream_errors:
+            self._figures.upstream_errors.labels(upstream).inc(observed.upstream_errors)
+        for run in observed.runs:
+            self._figures.tool_runs.labels(self._server_label(run.source), "failed" if run.failed else "done").inc()
 
     async def serve(self, connection: ClientConnection) -> None:
         """Answer with the figures, in the format that the client asks for."""
@@ -159,11 +160,11 @@ class Metrics:
         connection.prepare(200, [(b"content-type", content_type.encode())])
         await connection.end(await asyncio.to_thread(encode, registry))  # files of several processes take a while
 
-    def _count_reply(self, seen: ObservedRequest, model: str, upstream: str) -> None:
-        for call in seen.calls:
-            self._calls.labels(self._dialect(call.dialect), call.outcome).inc()
-        if len(seen.attempts) > 1:
-            self._retries.labels(model, upstream).inc(len(seen.attempts) - 1)
+    def _count_reply(self, observed: ObservedRequest, model: str, upstream: str) -> None:
+        for call in observed.calls:
+            self._figures.calls.labels(self._dialect_label(call.dialect), call.outcome).inc()
+        if len(observed.attempts) > 1:
+            self._figures.retries.labels(model, upstream).inc(len(observed.attempts) - 1)
 
     def _count_tokens(self, usage: Usage, model: str, upstream: str) -> None:
         for kind, count in (
@@ -172,7 +173,7 @@ class Metrics:
             ("cached", usage.cached_tokens),
             ("reasoning", usage.reasoning_tokens),
         ):
-            self._tokens.labels(model, upstream, kind).inc(count)
+            self._figures.tokens.labels(model, upstream, kind).inc(count)
 
 
 class _CountedRequest(RequestObserver):
@@ -180,9 +181,9 @@ class _CountedRequest(RequestObserver):
 
     wants_seconds = True
 
-    def __init__(self, metrics: Metrics, seen: ObservedRequest) -> None:
-        self._metrics, self._seen = metrics, seen
+    def __init__(self, metrics: Metrics, observed: ObservedRequest) -> None:
+        self._metrics, self._observed = metrics, observed
 
-    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `observed` has both
         """Count it."""
-        self._metrics.count(self._seen)
+        self._metrics.count(self._observed)

@@ -250,9 +250,9 @@ class RequestObservers:
             if isinstance(event, CallStarted):
                 started[event.call.tool_call_id] = event.call, now
             elif isinstance(event, CallFinished):
-                call, began = started.pop(event.message.tool_call_id)
+                call, started_at = started.pop(event.message.tool_call_id)
                 source, result = sources.get(call.tool_call_name, ""), text_of(event.message.content)
-                run = ObservedRun(call, source, event.message.is_error, began, now, result)
+                run = ObservedRun(call, source, event.message.is_error, started_at, now, result)
                 self._notify(lambda each: each.take_run(run))
 
         return listen

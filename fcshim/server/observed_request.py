@@ -46,14 +46,14 @@ class ObservedAttempt:
 
 
 class ObservedRequest(RequestObserver):
-    """One request from a client. Times are of the monotonic clock; `began` is that of the beginning, in Unix time."""
+    """One request from a client. Times are of the monotonic clock; `began_at` is Unix time."""
 
     def __init__(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
         self.id = request_id
         self.codec = route.api.codec
         self.operation = route.operation
         self.connection = connection
-        self.began = time.time()
+        self.began_at = time.time()
         self.started_at = time.monotonic()
         self.received_at = self.ended_at = 0.0
         self.first_event_at = 0.0

@@ -32,8 +32,8 @@ _EXPORTER_VARIABLES = (
 class ServerObserver(Protocol):
     """Observes the requests of a server."""
 
-    def begin(self, seen: ObservedRequest) -> RequestObserver | None:
-        """Return the observer of a request, which is notified after `seen`; None to skip the request."""
+    def begin(self, observed: ObservedRequest) -> RequestObserver | None:
+        """Return the observer of a request, which is notified after `observed`; None to skip the request."""
         ...
 
     def close(self) -> None:
@@ -61,10 +61,10 @@ class Observers:
         """Observe a request from now on, if there is an observer for it."""
         if not self._observers:
             return
-        seen = ObservedRequest(request_id, route, connection)
-        begun = [found for each in self._observers if (found := _begin(each, seen)) is not None]
-        if begun:
-            connection.observe(RequestObservers([seen, *begun]))
+        observed = ObservedRequest(request_id, route, connection)
+        started = [found for each in self._observers if (found := _begin(each, observed)) is not None]
+        if started:
+            connection.observe(RequestObservers([observed, *started]))
 
     def close(self) -> None:
         """Let the observers finish pending work."""
@@ -72,9 +72,9 @@ class Observers:
             observer.close()
 
 
-def _begin(observer: ServerObserver, seen: ObservedRequest) -> RequestObserver | None:
+def _begin(observer: ServerObserver, observed: ObservedRequest) -> RequestObserver | None:
     try:
-        return observer.begin(seen)
+        return observer.begin(observed)
     except Exception:
         logger.exception("%s failed; the request goes on without it", type(observer).__name__)
         return None

@@ -48,9 +48,9 @@ class Recorder:
         self._writer = ThreadPoolExecutor(1, "fcshim-record")
         self._slots = threading.BoundedSemaphore(_MAX_WAITING)
 
-    def begin(self, seen: ObservedRequest) -> "Recording | None":
+    def begin(self, observed: ObservedRequest) -> "Recording | None":
         """Record a request for a reply."""
-        return Recording(seen, self.write_later) if seen.operation == "reply" else None
+        return Recording(observed, self.write_later) if observed.operation == "reply" else None
 
     def write_later(self, recording: "Recording") -> None:
         """Write a recording beside the requests, unless too many wait already."""
@@ -64,20 +64,20 @@ class Recorder:
         self._writer.shutdown()
 
     def _write(self, recording: "Recording") -> None:
-        seen = recording.seen
+        observed = recording.observed
         try:
             data = record_of(recording, self._upstream, CredentialMask(self._secrets))
             if len(data) > self._left:
-                logger.warning("%s: not recorded: the folder has reached --record-bytes", seen.id)
+                logger.warning("%s: not recorded: the folder has reached --record-bytes", observed.id)
                 return
             self._left -= len(data)
-            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seen.began))
-            name = f"{stamp}-{re.sub(r'[^A-Za-z0-9-]', '_', seen.id)[:80]}-{os.urandom(3).hex()}.jsonl"
+            stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(observed.began_at))
+            name = f"{stamp}-{re.sub(r'[^A-Za-z0-9-]', '_', observed.id)[:80]}-{os.urandom(3).hex()}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(os.open(self._folder / name, flags, 0o600), "wb") as file:
                 file.write(data)
         except OSError as error:
-            logger.warning("%s: not recorded: %s", seen.id, error.strerror)
+            logger.warning("%s: not recorded: %s", observed.id, error.strerror)
         finally:
             self._slots.release()
 
@@ -85,9 +85,9 @@ class Recorder:
 class Recording(KeptReplies):
     """What is recorded of one request: the replies to its attempts, or the one that was relayed."""
 
-    def __init__(self, seen: ObservedRequest, write_later: Callable[["Recording"], None]) -> None:
+    def __init__(self, observed: ObservedRequest, write_later: Callable[["Recording"], None]) -> None:
         super().__init__(KEPT_BYTES)
-        self.seen = seen
+        self.observed = observed
         self.relayed = ChunkLog(self.room.charge)
         self._write_later = write_later
 
@@ -100,52 +100,63 @@ class Recording(KeptReplies):
         """Record each read."""
         self.relayed.add(reads)
 
-    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `observed` has both
         """Write the record."""
-        if self.seen.request is not None:
+        if self.observed.request is not None:
             self._write_later(self)
 
 
 def record_of(recording: Recording, upstream: dict[str, str], mask: CredentialMask) -> bytes:
     """Return the lines of a request's record: the request, each attempt, the end."""
-    seen = recording.seen
-    connection = seen.connection
-    headers, query = mask.headers(connection.headers), mask.query(connection.query)
-    body = mask.mask(mask.body(seen.body))
+    observed = recording.observed
+    # The mask learns credentials from the request and its attempts before anything else is masked by it.
+    request_line = _request_line(observed, upstream, mask)
     attempts = [
-        (attempt, mask.body(attempt.body), log) for attempt, log in zip(seen.attempts, recording.replies, strict=False)
+        (attempt, mask.body(attempt.body), log)
+        for attempt, log in zip(observed.attempts, recording.replies, strict=False)
     ]
-    relayed = recording.relayed.data
     withheld = _why_withheld(recording, mask)
-    first: dict[str, JSON] = {
+    lines = [
+        {**request_line, **({"body": ""} if withheld else {}), "withheld": withheld},
+        *(_attempt_line(*attempt, withheld) for attempt in attempts),
+        _end_line(recording, withheld),
+    ]
+    return b"".join(mask.mask(msgspec.json.encode(line)) + b"\n" for line in lines)
+
+
+def _request_line(observed: ObservedRequest, upstream: dict[str, str], mask: CredentialMask) -> dict[str, JSON]:
+    connection = observed.connection
+    headers, query = mask.headers(connection.headers), mask.query(connection.query)
+    return {
         "type": "request",
         "version": VERSION,
-        "id": seen.id,
-        "time": seen.began,
-        "api": seen.api,
+        "id": observed.id,
+        "time": observed.began_at,
+        "api": observed.api,
         "method": connection.method,
         "path": connection.path,
         "query": query,
         "headers": headers,
-        "body": "" if withheld else body.decode("utf-8", "replace"),
+        "body": mask.mask(mask.body(observed.body)).decode("utf-8", "replace"),
         **upstream,
-        **({"upstream": seen.upstream} if seen.upstream else {}),
-        "settings": seen.model_config,
-        "relayed": seen.is_relayed,
-        "ran_tools": bool(seen.runs),
-        "withheld": withheld,
+        **({"upstream": observed.upstream} if observed.upstream else {}),
+        "settings": observed.model_config,
+        "relayed": observed.is_relayed,
+        "ran_tools": bool(observed.runs),
     }
-    last: dict[str, JSON] = {
+
+
+def _end_line(recording: Recording, withheld: str) -> dict[str, JSON]:
+    observed = recording.observed
+    return {
         "type": "end",
-        "status": seen.status,
-        "error": seen.error,
-        "seconds": seen.ended_at - seen.started_at,
+        "status": observed.status,
+        "error": observed.error,
+        "seconds": observed.ended_at - observed.started_at,
         "cut": recording.cut,
-        "reply": "" if withheld else relayed.decode("utf-8", "replace"),
-        "calls": [call._asdict() for call in seen.calls],
+        "reply": "" if withheld else recording.relayed.data.decode("utf-8", "replace"),
+        "calls": [call._asdict() for call in observed.calls],
     }
-    lines = [first, *(_attempt_line(*attempt, withheld) for attempt in attempts), last]
-    return b"".join(mask.mask(msgspec.json.encode(line)) + b"\n" for line in lines)
 
 
 def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld: str) -> dict[str, JSON]:
@@ -175,7 +186,7 @@ def _why_withheld(recording: Recording, mask: CredentialMask) -> str:
     if not mask.is_needed:
         return ""
     try:
-        repeats = recording.seen.is_relayed or any(mask.mask_text(text) != text for text in _texts(recording))
+        repeats = recording.observed.is_relayed or any(mask.mask_text(text) != text for text in _texts(recording))
     except RecursionError:
         return "the reply is nested too deep to be searched for credentials"
     return "the reply may repeat a credential of the request" if repeats else ""

@@ -88,29 +88,33 @@ class Tracing:
         self._secrets = config_secrets(config)
         self._content = content
 
-    def begin(self, seen: ObservedRequest) -> "_TracedRequest | None":
+    def begin(self, observed: ObservedRequest) -> "_TracedRequest | None":
         """Start the span of a reply, in the client's trace; requests upstream carry its context."""
-        if seen.operation != "reply":
+        if observed.operation != "reply":
             return None
-        connection = seen.connection
+        connection = observed.connection
         carrier = {name.decode(): connection.header(name).decode("latin-1") for name in _CONTEXT_HEADERS}
         parent = _PROPAGATOR.extract(carrier)
         span = self._tracer.start_span(
-            "chat", context=parent, kind=SpanKind.CLIENT, attributes=self._common, start_time=_nanoseconds(seen.began)
+            "chat",
+            context=parent,
+            kind=SpanKind.CLIENT,
+            attributes=self._common,
+            start_time=_nanoseconds(observed.began_at),
         )
         _pass_on(connection, span)
-        return _TracedRequest(self, seen, span, KEPT_BYTES if self._content else 0)
+        return _TracedRequest(self, observed, span, KEPT_BYTES if self._content else 0)
 
     def end(self, traced: "_TracedRequest") -> None:
         """End the span of a reply."""
-        seen, span = traced.seen, traced.span
-        ended_at = seen.began + seen.ended_at - seen.started_at
-        self._measure(seen)
+        observed, span = traced.observed, traced.span
+        ended_at = observed.began_at + observed.ended_at - observed.started_at
+        self._measure(observed)
         if span.is_recording():
-            mask = _mask_of(seen, self._secrets)
+            mask = _mask_of(observed, self._secrets)
             self._describe(traced, mask)
-            for run in seen.runs:
-                self._add_run(span, seen, run, mask)
+            for run in observed.runs:
+                self._add_run(span, observed, run, mask)
         span.end(_nanoseconds(ended_at))
 
     def close(self) -> None:
@@ -119,23 +123,23 @@ class Tracing:
         self._meters.shutdown()
 
     def _describe(self, traced: "_TracedRequest", mask: CredentialMask) -> None:
-        seen, span = traced.seen, traced.span
-        if seen.model:
-            span.update_name(f"chat {mask.mask_text(seen.model)[:200]}")
-        attributes = {**_request_attributes(seen), **_reply_attributes(seen)}
+        observed, span = traced.observed, traced.span
+        if observed.model:
+            span.update_name(f"chat {mask.mask_text(observed.model)[:200]}")
+        attributes = {**_request_attributes(observed), **_reply_attributes(observed)}
         if self._content and not mask.overflowed:
             attributes |= _content_attributes(traced)
         span.set_attributes(
             {name: _masked(value, mask) for name, value in attributes.items() if value not in (None, "")}
         )
-        for attempt in seen.attempts[1:]:
+        for attempt in observed.attempts[1:]:
             span.add_event("fcshim.attempt", {"reason": mask.mask_text(attempt.reason)[:500]})
-        if seen.error or seen.status >= 400:
-            span.set_attribute("error.type", str(seen.status or "cancelled"))
-            span.set_status(Status(StatusCode.ERROR, mask.mask_text(seen.error)[:500]))
+        if observed.error or observed.status >= 400:
+            span.set_attribute("error.type", str(observed.status or "cancelled"))
+            span.set_status(Status(StatusCode.ERROR, mask.mask_text(observed.error)[:500]))
 
-    def _add_run(self, span: Span, seen: ObservedRequest, run: ObservedRun, mask: CredentialMask) -> None:
-        offset = seen.began - seen.started_at
+    def _add_run(self, span: Span, observed: ObservedRequest, run: ObservedRun, mask: CredentialMask) -> None:
+        offset = observed.began_at - observed.started_at
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": run.call.tool_call_name,
@@ -160,25 +164,25 @@ class Tracing:
             child.set_status(Status(StatusCode.ERROR))
         child.end(_nanoseconds(run.ended_at + offset))
 
-    def _measure(self, seen: ObservedRequest) -> None:
-        labels = {**self._common, **({"error.type": str(seen.status)} if seen.status >= 400 else {})}
-        self._duration.record(seen.ended_at - seen.started_at, labels)
-        if _first_chunk_is_reported(seen):
-            self._first_chunk.record(seen.first_event_at - seen.started_at, self._common)
-        if seen.usage is not None:
-            self._tokens.record(seen.usage.input_tokens, {**self._common, "gen_ai.token.type": "input"})
-            self._tokens.record(seen.usage.output_tokens, {**self._common, "gen_ai.token.type": "output"})
+    def _measure(self, observed: ObservedRequest) -> None:
+        labels = {**self._common, **({"error.type": str(observed.status)} if observed.status >= 400 else {})}
+        self._duration.record(observed.ended_at - observed.started_at, labels)
+        if _first_chunk_is_reported(observed):
+            self._first_chunk.record(observed.first_event_at - observed.started_at, self._common)
+        if observed.usage is not None:
+            self._tokens.record(observed.usage.input_tokens, {**self._common, "gen_ai.token.type": "input"})
+            self._tokens.record(observed.usage.output_tokens, {**self._common, "gen_ai.token.type": "output"})
 
 
 class _TracedRequest(KeptReplies):
     """One reply with its span. What was said is kept only with the opt-in."""
 
-    def __init__(self, tracing: Tracing, seen: ObservedRequest, span: Span, limit: int) -> None:
+    def __init__(self, tracing: Tracing, observed: ObservedRequest, span: Span, limit: int) -> None:
         super().__init__(limit)
-        self.seen, self.span = seen, span
+        self.observed, self.span = observed, span
         self._tracing = tracing
 
-    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `seen` has both
+    def end(self, status: int, error: str) -> None:  # noqa: ARG002 - `observed` has both
         """End the span."""
         self._tracing.end(self)
 
@@ -209,11 +213,11 @@ def _pass_on(connection: ClientConnection, span: Span) -> None:
         connection.headers = [*others, *((name.encode(), value.encode()) for name, value in carrier.items())]
 
 
-def _mask_of(seen: ObservedRequest, secrets: Iterable[Secret]) -> CredentialMask:
+def _mask_of(observed: ObservedRequest, secrets: Iterable[Secret]) -> CredentialMask:
     mask = CredentialMask(secrets)
-    mask.headers(seen.connection.headers)
-    mask.query(seen.connection.query)
-    mask.body(seen.body)
+    mask.headers(observed.connection.headers)
+    mask.query(observed.connection.query)
+    mask.body(observed.body)
     return mask
 
 
@@ -221,9 +225,13 @@ def _masked(value: JSON, mask: CredentialMask) -> JSON:
     return mask.mask_text(value)[:_MAX_CONTENT] if isinstance(value, str) else value
 
 
-def _request_attributes(seen: ObservedRequest) -> dict[str, JSON]:
-    request = seen.request
-    found: dict[str, JSON] = {"fcshim.request_id": seen.id, "fcshim.api": seen.api, "fcshim.upstream": seen.upstream}
+def _request_attributes(observed: ObservedRequest) -> dict[str, JSON]:
+    request = observed.request
+    found: dict[str, JSON] = {
+        "fcshim.request_id": observed.id,
+        "fcshim.api": observed.api,
+        "fcshim.upstream": observed.upstream,
+    }
     if request is not None:
         found |= {
             "gen_ai.request.model": request.model[:200],
@@ -234,15 +242,15 @@ def _request_attributes(seen: ObservedRequest) -> dict[str, JSON]:
     return found
 
 
-def _reply_attributes(seen: ObservedRequest) -> dict[str, JSON]:
-    usage = seen.usage
-    outcomes = [call.outcome for call in seen.calls]
+def _reply_attributes(observed: ObservedRequest) -> dict[str, JSON]:
+    usage = observed.usage
+    outcomes = [call.outcome for call in observed.calls]
     found: dict[str, JSON] = {
-        "http.response.status_code": seen.status or None,
-        "gen_ai.response.finish_reasons": [seen.stop_reason] if seen.stop_reason else None,
-        "fcshim.attempts": len(seen.attempts),
-        "fcshim.relayed": seen.is_relayed,
-        "fcshim.dialect": seen.calls[0].dialect if seen.calls else None,
+        "http.response.status_code": observed.status or None,
+        "gen_ai.response.finish_reasons": [observed.stop_reason] if observed.stop_reason else None,
+        "fcshim.attempts": len(observed.attempts),
+        "fcshim.relayed": observed.is_relayed,
+        "fcshim.dialect": observed.calls[0].dialect if observed.calls else None,
         "fcshim.call_outcomes": outcomes or None,
     }
     if usage is not None:
@@ -252,22 +260,22 @@ def _reply_attributes(seen: ObservedRequest) -> dict[str, JSON]:
             "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
         }
-    if _first_chunk_is_reported(seen):
-        found["gen_ai.response.time_to_first_chunk"] = seen.first_event_at - seen.started_at
+    if _first_chunk_is_reported(observed):
+        found["gen_ai.response.time_to_first_chunk"] = observed.first_event_at - observed.started_at
     return found
 
 
-def _first_chunk_is_reported(seen: ObservedRequest) -> bool:
+def _first_chunk_is_reported(observed: ObservedRequest) -> bool:
     """Return whether the time to the first chunk is known and reported: the conventions want it of streams only."""
-    return bool(seen.first_event_at and seen.request is not None and seen.request.stream)
+    return bool(observed.first_event_at and observed.request is not None and observed.request.stream)
 
 
 def _content_attributes(traced: _TracedRequest) -> dict[str, JSON]:
     """Return what was said, in the form of the conventions."""
-    seen = traced.seen
+    observed = traced.observed
     events = [event for log in traced.replies for event in log.first_choice()]
-    output = [{"role": "assistant", "parts": _output_parts(events), "finish_reason": seen.stop_reason}]
-    messages = () if seen.request is None else seen.request.messages
+    output = [{"role": "assistant", "parts": _output_parts(events), "finish_reason": observed.stop_reason}]
+    messages = () if observed.request is None else observed.request.messages
     masked = CredentialMask()
     sent = masked.body(msgspec.json.encode([_input_message(message) for message in messages]))
     return {

@@ -73,17 +73,17 @@ class Capture(RequestObserver):
 
     wants_reads = wants_writes = True
 
-    def __init__(self, ring: "CaptureRing", number: int, seen: ObservedRequest) -> None:
-        connection = seen.connection
+    def __init__(self, ring: "CaptureRing", number: int, observed: ObservedRequest) -> None:
+        connection = observed.connection
         self._ring = ring
-        self._seen: ObservedRequest | None = seen
+        self._observed: ObservedRequest | None = observed
         self.id = str(number)
-        self.method, self.path, self.codec = connection.method, connection.path, seen.codec
+        self.method, self.path, self.codec = connection.method, connection.path, observed.codec
         self.upstream = ring.upstream
         self.mask = CredentialMask(ring.secrets)
         self.headers = self.mask.headers(connection.headers)
         self.query = self.mask.query(connection.query)
-        self.time, self.started_at = seen.began, seen.started_at
+        self.time, self.started_at = observed.began_at, observed.started_at
         self.ended_at = 0.0
         self.body = b""
         self.model = ""
@@ -91,7 +91,7 @@ class Capture(RequestObserver):
         self.model_config: ModelConfig | None = None
         self.tools: tuple[Tool, ...] = ()
         self.attempts: list[AttemptCapture] = []
-        self.calls, self.usage = seen.calls, seen.usage
+        self.calls, self.usage = observed.calls, observed.usage
         self.status = 0
         self.room = _RingRoom(ring)
         self.sent = ChunkLog(self.room.charge, written=True)
@@ -151,9 +151,9 @@ class Capture(RequestObserver):
     def end(self, status: int, error: str) -> None:
         """Handle the end of the response, and release what is not masked."""
         self.status, self.error, self.ended_at = status, self.mask.mask_text(error), time.monotonic()
-        if self._seen is not None:
+        if self._observed is not None:
             self._name_upstream()
-            self.usage, self._seen = self._seen.usage, None
+            self.usage, self._observed = self._observed.usage, None
         if self.withheld:
             self.sent, self.attempts = ChunkLog(self.room.charge, written=True), []
         self.room.charge(len(self.calls) * CHUNK_BYTES)
@@ -161,7 +161,7 @@ class Capture(RequestObserver):
 
     def catch_up(self) -> None:
         """Take the reads of the unfinished block, if the request still runs. Call it on the event loop."""
-        observers = None if self._seen is None else self._seen.connection.observers
+        observers = None if self._observed is None else self._observed.connection.observers
         if observers is not None:
             observers.catch_up()
 
@@ -191,8 +191,8 @@ class Capture(RequestObserver):
         return data.decode("utf-8", "replace")
 
     def _name_upstream(self) -> None:
-        if self._seen is not None:
-            self.upstream = self._seen.upstream or self.upstream
+        if self._observed is not None:
+            self.upstream = self._observed.upstream or self.upstream
 
     def _mask_prompt(self, attempt: AttemptCapture, body: bytes) -> None:
         attempt.body = self._masked_body(body)
@@ -236,12 +236,12 @@ class CaptureRing:
         self._count = 0
         self._subscribers: set[Subscriber] = set()
 
-    def begin(self, seen: ObservedRequest) -> Capture | None:
+    def begin(self, observed: ObservedRequest) -> Capture | None:
         """Capture a request for a reply."""
-        if seen.operation != "reply":
+        if observed.operation != "reply":
             return None
         self._count += 1
-        capture = Capture(self, self._count, seen)
+        capture = Capture(self, self._count, observed)
         capture.room.charge(_CAPTURE_BYTES)
         self._captures[capture.id] = capture
         self._notify(capture)
