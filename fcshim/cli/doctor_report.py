@@ -155,7 +155,7 @@ def _describe_endpoint(endpoint: EndpointInfo) -> str:
 
 
 def _trial_title(trial: Trial) -> str:
-    return f"asked in {trial.way}" if trial.way != NATIVE else "native tool calling"
+    return f"asked in {trial.dialect}" if trial.dialect != NATIVE else "native tool calling"
 
 
 def _trial_outcome(trial: Trial) -> str:
@@ -164,10 +164,10 @@ def _trial_outcome(trial: Trial) -> str:
 
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
-        why = "no trial had a correct call" if diagnosis.trials else "it gives no replies"
+        reason = "no trial had a correct call" if diagnosis.trials else "it gives no replies"
         unwritten = "" if file is None else f"\n{not_written_message(file)}"
-        return f"{diagnosis.model} cannot make tool calls: {why}{_constraint_note(diagnosis)}.{unwritten}"
-    best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
+        return f"{diagnosis.model} cannot make tool calls: {reason}{_constraint_note(diagnosis)}.{unwritten}"
+    best = next((trial for trial in diagnosis.trials if trial.dialect == diagnosis.dialect), None)
     works = "The model replies; its tool calls were not tested (--quick)"
     if best is not None:
         works = f"The model makes tool calls, best {_trial_title(best)}: {describe_trial(best)}"

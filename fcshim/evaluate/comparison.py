@@ -26,12 +26,12 @@ _FIRST_BATCH = 8
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one dialect. `own`: it is the model's own dialect; `way`: its name, or `native`.
+    """The outcome of one dialect. `own`: it is the model's own dialect; `dialect`: its name, or `native`.
 
     `calls_right` is the number of right results with calls, `mistakes` the number of other results by verdict.
     """
 
-    way: str
+    dialect: str
     own: bool
     cases: int
     right: int
@@ -111,7 +111,7 @@ def describe_trial(trial: Trial) -> str:
 def _summarize_trial(dialect: str, results: Sequence[Result], problem: str, *, own: bool) -> Trial:
     counted = [result.input_tokens for result in results if result.input_tokens]
     return Trial(
-        way=dialect,
+        dialect=dialect,
         own=own,
         cases=len(results),
         right=count_right(results),

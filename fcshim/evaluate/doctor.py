@@ -24,11 +24,12 @@ from fcshim.evaluate.target import ProbeTarget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
+from fcshim.upstream.endpoint import timeouts_of
 
 DEFAULT_CASES = 24
 """Cases for each dialect: enough to distinguish dialects that work from those that do not, in minutes on a CPU."""
 _MAX_TOKENS, _MAX_REASONING_TOKENS = 512, 2048
-"""Most tokens of a reply, and of a reply of a model that reasons first."""
+"""Limits on the tokens of a reply, and of a reply of a model that reasons first."""
 _LONG_CASE_CONTEXT = 8192
 """Tokens of context that the longest cases need."""
 _LONG_CATEGORIES = frozenset(["many_tools", "long_results"])
@@ -48,7 +49,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     findings: tuple[Finding, ...]
     trials: tuple[Trial, ...]
-    way: str
+    dialect: str
     """The dialect of the best trial, or `native`; empty if there was no trial, or none worked."""
     choices: tuple[Recommendation, ...]
 
@@ -79,23 +80,14 @@ async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCall
     Raises `ConfigError` for an unknown category, `UpstreamError` if the upstream is unreachable or has no such API.
     """
     cases = select_cases(options.categories or DEFAULT_CATEGORIES, options.cases)
-    timeouts = Timeouts(
-        connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
-    )
+    timeouts = timeouts_of(config)
     endpoint = await connect(config.upstream, options.api, options.model, config.upstream_key, timeouts)
     callbacks.on_connect(endpoint)
-    async with Upstream(endpoint.url, key=config.upstream_key, timeouts=timeouts, kind=endpoint.kind) as upstream:
-        target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
-        findings = []
-        async for finding in run_probes(target):
-            callbacks.on_finding(finding)
-            findings.append(finding)
+    findings, request_count = await _examine(config, timeouts, endpoint, callbacks)
     replies = not any(finding.fatal for finding in findings)
     runner = _TrialRunner(config, timeouts, endpoint, findings)
     trials = [trial async for trial in runner.run_trials(cases, callbacks)] if replies and cases else []
     best = best_trial(trials)
-    measured = () if best is None else recommend_dialect(best, trials)
-    dialect = chosen_dialect(config.for_model(endpoint.model).dialect, endpoint.model)
     return Diagnosis(
         upstream=endpoint.url,
         upstream_api=endpoint.kind.name,
@@ -105,12 +97,35 @@ async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCall
         models=len(endpoint.model_names),
         table=model_pattern(endpoint),
         works=replies and (best is not None or not trials),
-        requests=target.request_count + sum(trial.cases for trial in trials),
+        requests=request_count + sum(trial.cases for trial in trials),
         findings=tuple(findings),
         trials=tuple(trials),
-        way="" if best is None else best.way,
-        choices=recommend(endpoint, findings, measured, "" if measured else dialect_note(dialect)),
+        dialect="" if best is None else best.dialect,
+        choices=_recommend(config, endpoint, findings, trials),
     )
+
+
+async def _examine(
+    config: Config, timeouts: Timeouts, endpoint: EndpointInfo, callbacks: DoctorCallbacks
+) -> tuple[list[Finding], int]:
+    """Run the probes; return the findings and the number of requests."""
+    findings = []
+    async with Upstream(endpoint.url, key=config.upstream_key, timeouts=timeouts, kind=endpoint.kind) as upstream:
+        target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
+        async for finding in run_probes(target):
+            callbacks.on_finding(finding)
+            findings.append(finding)
+    return findings, target.request_count
+
+
+def _recommend(
+    config: Config, endpoint: EndpointInfo, findings: Sequence[Finding], trials: Sequence[Trial]
+) -> tuple[Recommendation, ...]:
+    best = best_trial(trials)
+    if best is not None:
+        return recommend(endpoint, findings, recommend_dialect(best, trials))
+    dialect = chosen_dialect(config.for_model(endpoint.model).dialect, endpoint.model)
+    return recommend(endpoint, findings, note=dialect_note(dialect))
 
 
 class _TrialRunner:
@@ -168,7 +183,7 @@ class _TrialRunner:
         )
 
     def _is_sequential(self) -> bool:
-        return "company" in self._findings and self._findings["company"].verdict == "no"
+        return "concurrency" in self._findings and self._findings["concurrency"].verdict == "no"
 
     def _has_short_context(self) -> bool:
         tokens = self._context_length()

@@ -59,7 +59,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("reply", "gives replies", probe_reply),
     Probe("usage", "counts tokens", probe_usage),
     Probe("stream", "streams cleanly", probe_stream),
-    Probe("company", "several requests at once", probe_concurrency, _is_local),
+    Probe("concurrency", "several requests at once", probe_concurrency, _is_local),
     Probe("context", "context length", probe_context_length),
     Probe("system", "system messages", probe_system_role),
     Probe("order", "messages in any order", probe_turn_order),

@@ -32,7 +32,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
     setting: str
     value: str | bool | int
-    why: str
+    reason: str
     of_model: bool = False
 
 
@@ -48,8 +48,8 @@ def recommend(
     if not any(choice.setting == "tools" for choice in own):
         own += _recommend_tools(by_probe)
     general = [
-        Recommendation(setting="upstream", value=endpoint.url, why="the endpoint that was examined"),
-        Recommendation(setting="upstream_api", value=endpoint.kind.name, why=endpoint.detection.evidence),
+        Recommendation(setting="upstream", value=endpoint.url, reason="the endpoint that was examined"),
+        Recommendation(setting="upstream_api", value=endpoint.kind.name, reason=endpoint.detection.evidence),
         *_recommend_constrain(endpoint, by_probe, f"; but {note}" if note else ""),
     ]
     return (
@@ -63,15 +63,15 @@ def recommend(
 
 def recommend_dialect(best: Trial, trials: Sequence[Trial]) -> tuple[Recommendation, ...]:
     """Return the settings for the dialect of the best trial, or for native tool calling."""
-    others = "; ".join(f"{trial.way}: {trial.right}" for trial in trials if trial is not best)
-    why = describe_trial(best) + (f". The others, with the same cases: {others}" if others else "")
-    if best.way == NATIVE:
-        return (Recommendation(setting="tools", value="native", why=why, of_model=True),)
+    others = "; ".join(f"{trial.dialect}: {trial.right}" for trial in trials if trial is not best)
+    reason = describe_trial(best) + (f". The others, with the same cases: {others}" if others else "")
+    if best.dialect == NATIVE:
+        return (Recommendation(setting="tools", value="native", reason=reason, of_model=True),)
     return (
         Recommendation(
-            setting="tools", value="prompt", why="the best trial had the tools in the prompt", of_model=True
+            setting="tools", value="prompt", reason="the best trial had the tools in the prompt", of_model=True
         ),
-        Recommendation(setting="dialect", value=best.way, why=why, of_model=True),
+        Recommendation(setting="dialect", value=best.dialect, reason=reason, of_model=True),
     )
 
 
@@ -90,14 +90,16 @@ def _recommend_constrain(
     ]
     own = [(form, finding) for form, finding in works if form == endpoint.detection.backend.form]
     if own:
-        yield Recommendation(setting="constrain", value=endpoint.detection.backend.name, why=own[0][1].evidence + note)
+        yield Recommendation(
+            setting="constrain", value=endpoint.detection.backend.name, reason=own[0][1].evidence + note
+        )
     elif works:
         form, finding = works[0]
         yield Recommendation(
-            setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}{note}"
+            setting="constrain", value=backend_name_for(form), reason=f"{finding.title}: {finding.evidence}{note}"
         )
     elif {findings[probe].verdict for probe, _ in _FORMS_BY_PROBE if probe in findings} == {"no"}:
-        yield Recommendation(setting="constrain", value="off", why="no constraint made a difference")
+        yield Recommendation(setting="constrain", value="off", reason="no constraint made a difference")
 
 
 def _recommend_tools(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
@@ -105,11 +107,11 @@ def _recommend_tools(findings: Mapping[str, Finding]) -> Iterable[Recommendation
     if tools is None:
         return
     if tools.verdict == "yes":
-        why = f"{tools.evidence}; the tools go into the prompt if native tool calling turns out not to work"
-        yield Recommendation(setting="tools", value="auto", why=why, of_model=True)
+        reason = f"{tools.evidence}; the tools go into the prompt if native tool calling turns out not to work"
+        yield Recommendation(setting="tools", value="auto", reason=reason, of_model=True)
     else:
         yield Recommendation(
-            setting="tools", value="prompt", why=f"native tool calling: {tools.evidence}", of_model=True
+            setting="tools", value="prompt", reason=f"native tool calling: {tools.evidence}", of_model=True
         )
 
 
@@ -130,8 +132,8 @@ def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[
     if names == ([] if named is DEFAULT else [named.name]):
         return
     reasons = [finding for _, finding in lacks] or [findings["system"]]
-    why = "; ".join(f"{finding.title}: {finding.evidence}" for finding in reasons)
-    yield Recommendation(setting="profile", value="+".join(names) or DEFAULT.name, why=why, of_model=True)
+    reason = "; ".join(f"{finding.title}: {finding.evidence}" for finding in reasons)
+    yield Recommendation(setting="profile", value="+".join(names) or DEFAULT.name, reason=reason, of_model=True)
 
 
 def _is_unsupported(finding: Finding) -> bool:
@@ -142,13 +144,15 @@ def _is_unsupported(finding: Finding) -> bool:
 def _recommend_budget(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
     context = findings.get("context")
     if context is not None and isinstance(context.value, int):
-        why = f"a context of {context.evidence}; old results, then tools are shortened before the prompt fills it"
-        yield Recommendation(setting="prompt_budget", value=int(context.value * _PROMPT_SHARE), why=why, of_model=True)
+        reason = f"a context of {context.evidence}; old results, then tools are shortened before the prompt fills it"
+        yield Recommendation(
+            setting="prompt_budget", value=int(context.value * _PROMPT_SHARE), reason=reason, of_model=True
+        )
 
 
 def _recommend_reasoning(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
     reasoning = findings.get("reasoning")
     if reasoning is not None and isinstance(reasoning.value, dict):
         yield Recommendation(
-            setting="in_reasoning", value=reasoning.value["in_reasoning"], why=reasoning.evidence, of_model=True
+            setting="in_reasoning", value=reasoning.value["in_reasoning"], reason=reasoning.evidence, of_model=True
         )

@@ -88,7 +88,7 @@ def _set(table: Table, choices: Sequence[Recommendation]) -> None:
         if key in table:
             table[key] = choice.value
             continue
-        clean = "".join(char if char.isprintable() else " " for char in choice.why)
+        clean = "".join(char if char.isprintable() else " " for char in choice.reason)
         for line in textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False):
             table.add(tomlkit.comment(line))
         table.add(key, choice.value)

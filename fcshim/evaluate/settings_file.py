@@ -55,7 +55,7 @@ def _already_exists(file: Path) -> ConfigError:
 
 def _render_setting(choice: Recommendation) -> str:
     value = _toml_string(choice.value) if isinstance(choice.value, str) else json.dumps(choice.value)
-    return "\n".join([*_comment_lines(choice.why), f"{choice.setting} = {value}"])
+    return "\n".join([*_comment_lines(choice.reason), f"{choice.setting} = {value}"])
 
 
 def _comment_lines(text: str) -> list[str]:

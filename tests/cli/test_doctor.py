@@ -110,7 +110,7 @@ ENDPOINT = EndpointInfo(
     "http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a"
 )
 FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
-TRIAL = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
+TRIAL = Trial(dialect="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
 DIAGNOSIS = Diagnosis(
     upstream="http://h",
     upstream_api="openai",
@@ -123,8 +123,8 @@ DIAGNOSIS = Diagnosis(
     requests=3,
     findings=(FINDING,),
     trials=(TRIAL,),
-    way="hermes",
-    choices=(Recommendation(setting="upstream", value="http://h", why="x" * 100 + " y"),),
+    dialect="hermes",
+    choices=(Recommendation(setting="upstream", value="http://h", reason="x" * 100 + " y"),),
 )
 
 

@@ -141,14 +141,14 @@ async def test_the_embedded_model_is_examined_although_it_supports_no_constraint
 
 def test_the_best_settings_are_recommended_with_the_reason(trained_server: LlamaServer) -> None:
     report = examined(trained_server.url, "--category", "commands", "--cases", "8")
-    ways = {trial["way"]: trial for trial in report["trials"]}
+    trials = {trial["dialect"]: trial for trial in report["trials"]}
 
-    assert {"function_call", "bare_json", "pythonic", "hermes"} == set(ways)
-    assert {8} == {trial["cases"] for trial in ways.values()}
-    assert ways["function_call"]["own"]
-    assert ways["function_call"]["right"] >= 7
-    assert "function_call" == report["way"] == report["set"]["dialect"]
-    assert any("bare_json: " in choice["why"] for choice in report["choices"])
+    assert {"function_call", "bare_json", "pythonic", "hermes"} == set(trials)
+    assert {8} == {trial["cases"] for trial in trials.values()}
+    assert trials["function_call"]["own"]
+    assert trials["function_call"]["right"] >= 7
+    assert "function_call" == report["dialect"] == report["set"]["dialect"]
+    assert any("bare_json: " in choice["reason"] for choice in report["choices"])
 
 
 def test_a_random_model_calls_nothing_with_any_settings(random_server: LlamaServer) -> None:

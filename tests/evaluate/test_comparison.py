@@ -13,9 +13,14 @@ from fcshim.parse.dialects import DIALECTS
 from tests.scripted import Script, scripted_upstream, text_reply
 
 
-def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
+def trial(dialect: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
     return Trial(
-        way=way, own=own, cases=24, right=right, calls_right=right if calls is None else calls, prompt_tokens=prompt
+        dialect=dialect,
+        own=own,
+        cases=24,
+        right=right,
+        calls_right=right if calls is None else calls,
+        prompt_tokens=prompt,
     )
 
 
@@ -48,7 +53,7 @@ def test_the_native_tools_of_a_provider_are_the_only_candidate():
 def test_the_best_trial_wins_and_ties_go_to_the_models_own_dialect_then_the_shortest_prompt(trials, expected):
     best = best_trial(trials)
 
-    assert expected == (best and best.way)
+    assert expected == (best and best.dialect)
 
 
 def test_cases_are_selected_evenly_from_the_categories():

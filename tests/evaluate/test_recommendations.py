@@ -54,7 +54,7 @@ def test_a_dialect_that_cannot_be_constrained_is_noted_at_the_recommendation():
         if choice.setting == "constrain"
     ]
 
-    assert "grammar seen; but it cannot be constrained" == constrain.why
+    assert "grammar seen; but it cannot be constrained" == constrain.reason
 
 
 def test_unclear_constraints_are_left_to_the_detection_by_serve():
@@ -103,12 +103,12 @@ def test_untested_native_tools_are_used_with_a_fallback(verdict, expected):
 
 
 def test_the_best_dialect_is_set_with_the_results_of_the_others_as_reason():
-    best = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
-    other = Trial(way=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
+    best = Trial(dialect="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
+    other = Trial(dialect=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
     measured = recommend_dialect(best, [best, other])
 
     assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in measured}
-    assert "native: 3" in measured[1].why
+    assert "native: 3" in measured[1].reason
     assert "prompt" == recommended_settings(make_finding("tools", "yes"), measured=measured)["tools"]
     assert ["native"] == [choice.value for choice in recommend_dialect(other, [other])]
 

@@ -31,7 +31,7 @@ dialect = "hermes"
 
 
 def choice(setting, value, *, of_model=False):
-    return Recommendation(setting=setting, value=value, why=f"why {setting}\nhere", of_model=of_model)
+    return Recommendation(setting=setting, value=value, reason=f"why {setting}\nhere", of_model=of_model)
 
 
 CHOICES = [

@@ -14,10 +14,10 @@ from fcshim.evaluate.settings_file import render_settings, save_settings
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@given(table=ANY, value=ANY, why=ANY, about=ANY, switch=st.booleans())
-def test_any_value_and_any_comment_round_trip(table, value, why, about, switch):
-    general = Recommendation(setting="upstream", value=value, why=why)
-    own = Recommendation(setting="rescue", value=switch, why=why, of_model=True)
+@given(table=ANY, value=ANY, reason=ANY, about=ANY, switch=st.booleans())
+def test_any_value_and_any_comment_round_trip(table, value, reason, about, switch):
+    general = Recommendation(setting="upstream", value=value, reason=reason)
+    own = Recommendation(setting="rescue", value=switch, reason=reason, of_model=True)
 
     expected = {"upstream": value, "models": {table: {"rescue": switch}}}
 
@@ -26,10 +26,10 @@ def test_any_value_and_any_comment_round_trip(table, value, why, about, switch):
 
 def test_the_file_can_be_loaded_as_configuration(tmp_path):
     choices = [
-        Recommendation(setting="upstream", value="http://127.0.0.1:8080", why="it is there"),
-        Recommendation(setting="constrain", value="llama-server", why="a\nb"),
-        Recommendation(setting="profile", value="no-system+text-only", why="", of_model=True),
-        Recommendation(setting="in_reasoning", value="<think>", why="", of_model=True),
+        Recommendation(setting="upstream", value="http://127.0.0.1:8080", reason="it is there"),
+        Recommendation(setting="constrain", value="llama-server", reason="a\nb"),
+        Recommendation(setting="profile", value="no-system+text-only", reason="", of_model=True),
+        Recommendation(setting="in_reasoning", value="<think>", reason="", of_model=True),
     ]
     file = tmp_path / "found.toml"
     save_settings(render_settings(choices, 'a"b\\c', "about"), file)

@@ -48,7 +48,9 @@ async def test_a_call_is_shown_with_its_prompt_its_chunks_and_its_events():
     names = [text for _, kind, text in attempt["segments"] if kind == "name"]
     events = [pair["event"]["type"] for pair in attempt["events"]]
 
-    assert (["calls"], ["add"], "prompt", 200) == tuple(summary[key] for key in ("outcome", "calls", "way", "status"))
+    assert (["calls"], ["add"], "prompt", 200) == tuple(
+        summary[key] for key in ("outcome", "calls", "tool_calling", "status")
+    )
     assert "".join(pieces) == "".join(text for _, _, text in attempt["segments"])
     assert ["text", "marker", "name", "arguments"] == list(dict.fromkeys(kinds))
     assert ["add"] == names
@@ -69,7 +71,7 @@ async def test_a_relayed_request_is_shown_as_the_client_got_it():
         (summary,) = await summaries(client)
         shown = await detail(client)
 
-    assert ("relayed", ["text"]) == (summary["way"], summary["outcome"])
+    assert ("relayed", ["text"]) == (summary["tool_calling"], summary["outcome"])
     assert "Hello" == "".join(text for _, _, text in shown["attempts"][0]["segments"])
 
 
@@ -160,7 +162,7 @@ async def test_a_relayed_reply_has_its_calls_and_tokens(stream):
         await client.post(CHAT, json=chat_body(tools=False, stream=stream))
         (summary,) = await summaries(client)
 
-    assert ("relayed", ["calls"], ["add"]) == tuple(summary[key] for key in ("way", "outcome", "calls"))
+    assert ("relayed", ["calls"], ["add"]) == tuple(summary[key] for key in ("tool_calling", "outcome", "calls"))
     assert (7, 3) == (summary["input_tokens"], summary["output_tokens"])
 
 

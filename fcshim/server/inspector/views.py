@@ -48,8 +48,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
     upstream: str
     """Its name where there are several, else its address."""
     dialect: str
-    way: str
-    """How the upstream was asked: prompt, native, relayed, or empty if nothing was sent."""
+    tool_calling: str
+    """prompt, native or relayed; empty if nothing was sent."""
     streamed: bool
     status: int
     duration: float | None
@@ -83,7 +83,7 @@ def summary_of(capture: Capture) -> RequestSummary:
         model=capture.model,
         upstream=capture.upstream,
         dialect=_dialect_name(capture),
-        way=_way(capture),
+        tool_calling=_tool_calling(capture),
         streamed=capture.streamed,
         status=capture.status,
         duration=capture.ended_at - capture.started_at if capture.ended_at else None,
@@ -155,7 +155,9 @@ def _why_only_text(capture: Capture, events: Sequence[Event]) -> str:
         " in its reasoning, where a call is not run (see --reasoning)": reasoning,
     }
     reader = (
-        "The upstream reads calls itself and found none" if _way(capture) != "prompt" else "The model wrote no call"
+        "The upstream reads calls itself and found none"
+        if _tool_calling(capture) != "prompt"
+        else "The model wrote no call"
     )
     for place, written in places.items():
         named = [tool.name for tool in capture.tools if tool.name in written]
@@ -164,7 +166,7 @@ def _why_only_text(capture: Capture, events: Sequence[Event]) -> str:
     return f"{reader}, and the reply names no offered tool."
 
 
-def _way(capture: Capture) -> str:
+def _tool_calling(capture: Capture) -> str:
     if not capture.attempts:
         return "relayed" if capture.status == 200 else ""
     return "native" if capture.attempts[-1].native else "prompt"

@@ -18,7 +18,7 @@ export class RequestList {
     this.api = el("select", { "aria-label": "API", change: () => this.refresh() }, el("option", { value: "" }, "every API"));
     this.count = el("span", { class: "dim" });
     this.body = el("tbody", { click: (event) => this.clicked(event) });
-    const heads = [["time"], ["API", "wide"], ["model"], ["upstream", "wide"], ["way", "wide"], ["dialect", "wide"], ["outcome"], ["tools called", "wide"], ["tokens", "wide"], ["duration"]];
+    const heads = [["time"], ["API", "wide"], ["model"], ["upstream", "wide"], ["tool calling", "wide"], ["dialect", "wide"], ["outcome"], ["tools called", "wide"], ["tokens", "wide"], ["duration"]];
     this.more = el("button", { type: "button", hidden: true, click: () => this.grow() }, "show more");
     this.element = el("section", { class: "listing", "aria-label": "Requests" },
       el("div", { class: "bar" }, this.search, this.outcome, this.api, this.count),
@@ -55,7 +55,7 @@ export class RequestList {
     return this.ids().map((id) => this.byId.get(id)).filter((each) => {
       if (this.outcome.value && !each.outcome.includes(this.outcome.value)) return false;
       if (this.api.value && each.api !== this.api.value) return false;
-      const text = [each.model, each.api, each.path, each.upstream, each.dialect, each.way, each.error, ...each.calls, ...each.outcome].join(" ").toLowerCase();
+      const text = [each.model, each.api, each.path, each.upstream, each.dialect, each.tool_calling, each.error, ...each.calls, ...each.outcome].join(" ").toLowerCase();
       return words.every((word) => text.includes(word));
     });
   }
@@ -78,7 +78,7 @@ export class RequestList {
   row(each) {
     const tokens = each.output_tokens === null ? "" : `${each.input_tokens} → ${each.output_tokens}`;
     const time = new Date(each.time * 1000).toLocaleTimeString();
-    const cells = [[time], [each.api, "wide"], [line(each.model || each.path, 60)], [line(each.upstream, 40), "wide"], [each.way, "wide"], [line(each.dialect, 40), "wide"], [tags(each.outcome)], [line(each.calls.join(", "), 60), "wide"], [tokens, "wide n"], [each.duration === null ? "…" : seconds(each.duration), "n"]];
+    const cells = [[time], [each.api, "wide"], [line(each.model || each.path, 60)], [line(each.upstream, 40), "wide"], [each.tool_calling, "wide"], [line(each.dialect, 40), "wide"], [tags(each.outcome)], [line(each.calls.join(", "), 60), "wide"], [tokens, "wide n"], [each.duration === null ? "…" : seconds(each.duration), "n"]];
     return el("tr", { "data-id": each.id, "aria-selected": String(each.id === this.selected) }, cells.map(([content, kind]) => el("td", { class: kind }, content)));
   }
 
