@@ -83,8 +83,10 @@ class SlashCommands:
         if name in ("quit", "exit"):
             return False
         if name not in self._handlers:
-            near = difflib.get_close_matches(name, [*COMMANDS, *await self._user.list()], n=1)
-            raise ConfigError(f"there is no /{name}" + (f", did you mean /{near[0]}?" if near else "; /help lists all"))
+            similar = difflib.get_close_matches(name, [*COMMANDS, *await self._user.list()], n=1)
+            raise ConfigError(
+                f"there is no /{name}" + (f", did you mean /{similar[0]}?" if similar else "; /help lists all")
+            )
         await self._handlers[name](rest.strip())
         return True
 
@@ -176,8 +178,8 @@ class SlashCommands:
             raise ConfigError(f"/compact: expected how many turns stay, got {turns}")
         self._view.show_waiting()
         done = await self._conversation.compact(*([int(turns)] if turns else []))
-        stay = "no turn stays" if not done.kept else f"the last {count_of(done.kept, 'turn')} stay"
-        self._view.note(f"{count_of(done.replaced, 'turn')} summed up, {stay} as they were. The summary:")
+        kept = f"the last {count_of(done.kept, 'turn')} stay" if done.kept else "no turn stays"
+        self._view.note(f"{count_of(done.replaced, 'turn')} summed up, {kept} as they were. The summary:")
         self._view.write_line(done.summary)
 
     async def _raw(self, _: str) -> None:

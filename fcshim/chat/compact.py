@@ -58,8 +58,8 @@ async def compact(messages: Sequence[Message], ask: AskForSummary, keep: int = K
     end = starts[-keep] if keep else len(messages)
     system = count_leading_system(messages)
     summary = await _summarise(messages[system:end], ask)
-    said = (UserMessage((TextPart(_QUESTION),)), AssistantMessage((TextPart(summary),)))
-    return Compacted((*messages[:system], *said, *messages[end:]), summary, len(starts) - keep, keep)
+    exchange = (UserMessage((TextPart(_QUESTION),)), AssistantMessage((TextPart(summary),)))
+    return Compacted((*messages[:system], *exchange, *messages[end:]), summary, len(starts) - keep, keep)
 
 
 async def _summarise(messages: Iterable[Message], ask: AskForSummary) -> str:

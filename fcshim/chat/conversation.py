@@ -76,7 +76,7 @@ class ChatConversation:
         return "".join(self._reply_texts)
 
     async def send(
-        self, given: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
+        self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
     ) -> AsyncGenerator[ChatEvent, None]:
         """Send a message of the user's, or several; yield all events until the model has answered.
 
@@ -86,8 +86,9 @@ class ChatConversation:
         not stop calling tools, or if its answer is a call that could not run.
         """
         before = self.session.messages
-        asked = (UserMessage((TextPart(given),)),) if isinstance(given, str) else tuple(given)
-        with_question = self._begin_turn(asked)
+        with_question = self._begin_turn(
+            (UserMessage((TextPart(question),)),) if isinstance(question, str) else tuple(question)
+        )
         if allowed is not None:
             self.permissions.restrict(allowed)
         unfinished: list[str] = []
@@ -112,13 +113,13 @@ class ChatConversation:
             elif self.session.messages is with_question:
                 self._end_without_reply(before)
 
-    def _begin_turn(self, asked: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _begin_turn(self, question: tuple[Message, ...]) -> tuple[Message, ...]:
         """Append the question and return the conversation. Raises `RequestError` for a question that is refused."""
-        if why := self._refusal(text_of(asked[-1].content)):
-            raise RequestError(why)
+        if reason := self._refusal(text_of(question[-1].content)):
+            raise RequestError(reason)
         self._journal.begin_turn()
         self._starts.append(len(self.session.messages))
-        self.session.messages += asked
+        self.session.messages += question
         return self.session.messages
 
     def _end_without_reply(self, before: tuple[Message, ...]) -> None:
@@ -150,8 +151,8 @@ class ChatConversation:
         return done
 
     async def _ask_for_summary(self, text: str) -> str:
-        if why := self._refusal(text):
-            raise RequestError(why)
+        if reason := self._refusal(text):
+            raise RequestError(reason)
         question = (UserMessage((TextPart(text),)),)
         reply = await self.client.complete(question, model=self.session.model, max_tokens=SUMMARY_TOKENS)
         return reply.text
@@ -164,11 +165,11 @@ class ChatConversation:
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:
     """Yield an event, or the two parts of a text; text that was held back comes before any other event."""
-    shown, aside = reply.feed(event.text) if isinstance(event, Text) else (reply.close(), "")
-    if shown:
-        yield Text(shown)
-    if aside:
-        yield MarkupSetAside(aside)
+    visible, markup = reply.feed(event.text) if isinstance(event, Text) else (reply.close(), "")
+    if visible:
+        yield Text(visible)
+    if markup:
+        yield MarkupSetAside(markup)
     if not isinstance(event, Text):
         yield event
 

@@ -63,8 +63,8 @@ class EditJournal:
             self.begin_turn()
         edits = self._turns[-1]
         first = edits[path].before if path in edits else before
-        forgotten = path in edits and edits[path].after is None
-        edits[path] = FileEdit(path, first, None if forgotten else after, name)
+        was_forgotten = path in edits and edits[path].after is None
+        edits[path] = FileEdit(path, first, None if was_forgotten else after, name)
         self._forget()
 
     def _forget(self) -> None:

@@ -48,8 +48,8 @@ class CallDescription(msgspec.Struct, frozen=True):
 
 def describe_call(request: PermissionRequest, width: int, *, whole: bool = False) -> CallDescription:
     """Describe a call for a terminal of `width` columns; with `whole`, nothing is folded."""
-    claim = " (its server says that it only reads)" if request.traits.reads_only else ""
-    rows = [Row(f"  {visible(request.name)}{claim}")]
+    note = " (its server says that it only reads)" if request.traits.reads_only else ""
+    rows = [Row(f"  {visible(request.name)}{note}")]
     folded = False
     change = request.change
     for name, value in request.arguments.items():
@@ -141,11 +141,11 @@ def _wrap(line: str, width: int) -> Iterator[str]:
     """Split a line into rows of at most `width` columns; no blank is lost, since the row would hide it."""
     start = used = 0
     for at, char in enumerate(line):
-        wide = cell_len(char)
-        if used + wide > max(width, 2):
+        char_width = cell_len(char)
+        if used + char_width > max(width, 2):
             yield line[start:at]
             start, used = at, 0
-        used += wide
+        used += char_width
     yield line[start:]
 
 

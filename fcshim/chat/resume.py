@@ -21,13 +21,13 @@ _ENDPOINT_OPTIONS = ("api", "tools", "dialect")
 
 
 class ResumedSession:
-    """A session that is continued; `say` shows a line. Raises `ConfigError` for an address that is not confirmed."""
+    """A session that is continued; `show` shows a line. Raises `ConfigError` for an address that is not confirmed."""
 
-    def __init__(self, name: str, store: SessionStore, settings: ChatSettings, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, store: SessionStore, settings: ChatSettings, show: Callable[[str], None]) -> None:
         self._name = name
         self._store = store
         self._settings = settings
-        self._say = say
+        self._show = show
 
     def session(self, new_id: str) -> ChatSession:
         """Return the session with the merged options. A file from elsewhere does not replace a saved session."""
@@ -57,7 +57,7 @@ class ResumedSession:
         risky = {name: path for name, path in kept.paths.items() if name in restored}
         excluded = [name for name, value in risky.items() if not Path(value).exists()]
         for name in excluded:
-            self._say(f"--{name} {risky.pop(name)} of the session no longer exists; it continues without that")
+            self._show(f"--{name} {risky.pop(name)} of the session no longer exists; it continues without that")
         if not self._may_use(risky):
             excluded += risky
         return msgspec.structs.replace(given, **{name: restored[name] for name in restored if name not in excluded})
@@ -67,26 +67,26 @@ class ResumedSession:
         if not risky:
             return True
         if not self._is_foreign:
-            self._say(f"again with {options}")
+            self._show(f"again with {options}")
             return True
         if self._settings.prompt is not None:
-            self._say(f"without what the session's file names, as a script cannot be asked; to use it: {options}")
+            self._show(f"without what the session's file names, as a script cannot be asked; to use it: {options}")
             return False
         notice = f"The session in the file used {options}, which can change files and start programs."
         return _confirm(f"{notice} Use them again? [y]es, [n]o: ")
 
     def _confirm_address(self, url: str) -> None:
         """Ask whether the conversation, and the key, may go to an address. Raises `ConfigError`."""
-        again = f"to use it, name it: fcshim chat {shlex.join([url, '--resume', *filter(None, [self._name])])}"
+        advice = f"to use it, name it: fcshim chat {shlex.join([url, '--resume', *filter(None, [self._name])])}"
         if self._settings.prompt is not None:
-            raise ConfigError(f"the session was with {url}; {again}")
+            raise ConfigError(f"the session was with {url}; {advice}")
         contents = "the conversation and the API key" if self._settings.key else "the conversation"
         if not _confirm(f"The session was with {url}. Send {contents} there? [y]es, [n]o: "):
             raise ConfigError(f"the session was with {url}, which was not confirmed; another one can be named")
 
     def _say_replaced(self, option: str, old: object, new: object) -> None:
         if old and new and old != new:
-            self._say(f"{option}: {new}, in place of the session's {old}")
+            self._show(f"{option}: {new}, in place of the session's {old}")
 
 
 _UNSET_ENDPOINT = dict.fromkeys(_ENDPOINT_OPTIONS)

@@ -157,15 +157,15 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
 async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: TerminalView) -> None:
     """Wait for servers, and report on stderr those that are slow or failed."""
     await servers.wait(min(seconds, _QUIET_SECONDS))
-    if late := servers.connecting():
-        view.note(f"waiting for {', '.join(late)} to connect, {seconds:g} s at most")
+    if connecting := servers.connecting():
+        view.note(f"waiting for {', '.join(connecting)} to connect, {seconds:g} s at most")
         await servers.wait(seconds - _QUIET_SECONDS)
-    for report in servers.news():
+    for report in servers.changes():
         if report.failed:
             view.error(report.text)
-    if late := servers.connecting():
-        names = ", ".join(late)
-        view.error(f"{names}: no answer within {seconds:g} s; it goes on without. --wait SECONDS waits longer.")
+    if connecting := servers.connecting():
+        names = ", ".join(connecting)
+        view.error(f"{names}: no answer within {seconds:g} s; the turn runs without. --wait SECONDS waits longer.")
 
 
 async def _run_interactive(
@@ -245,10 +245,10 @@ async def _following(servers: "ServerWatch | None", terminal: "Terminal", view: 
         yield
         return
     await servers.wait(_PROMPT_SECONDS)
-    for report in servers.news():
+    for report in servers.changes():
         (view.error if report.failed else view.note)(report.text)
-    if late := servers.connecting():
-        view.note(f"connecting to {', '.join(late)}: a line says when the tools are there")
+    if connecting := servers.connecting():
+        view.note(f"connecting to {', '.join(connecting)}: a line reports when their tools are available")
     task = asyncio.create_task(servers.follow(terminal.announce), name="servers")
     try:
         yield
@@ -266,10 +266,10 @@ def _greeting(conversation: ChatConversation) -> str:
     return f"{conversation.session.model or 'The first model of the endpoint'}, with {tools}. /help lists the commands."
 
 
-def _open_session(settings: ChatSettings, store: SessionStore, say: Callable[[str], None]) -> ChatSession:
+def _open_session(settings: ChatSettings, store: SessionStore, show: Callable[[str], None]) -> ChatSession:
     new_id = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
     if settings.resume is not None:
-        return ResumedSession(settings.resume, store, settings, say).session(new_id)
+        return ResumedSession(settings.resume, store, settings, show).session(new_id)
     messages = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
     return ChatSession(new_id, settings.url, settings.model, messages, settings.options)
 

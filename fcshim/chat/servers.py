@@ -38,46 +38,48 @@ class ServerWatch:
         self._manager = manager
         self._hub = hub
         self._file = file
-        self._said: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._waited = False
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has connected or failed once, at most this long."""
         await self._hub.wait_servers(seconds)
 
-    async def wait_before_turn(self, seconds: float, say: Callable[[str], None]) -> None:
+    async def wait_before_turn(self, seconds: float, show: Callable[[str], None]) -> None:
         """Wait before the first turn for servers that still connect: a model can only call tools that it is offered."""
         if self._waited:
             return
         self._waited = True
-        if late := self.connecting():
-            say(f"waiting for {', '.join(late)} to connect, {seconds:g} s at most")
+        if connecting := self.connecting():
+            show(f"waiting for {', '.join(connecting)} to connect, {seconds:g} s at most")
         await self.wait(seconds)
-        if late := self.connecting():
-            say(f"{', '.join(late)}: not connected within {seconds:g} s; this turn goes on without")
+        if connecting := self.connecting():
+            show(f"{', '.join(connecting)}: not connected within {seconds:g} s; this turn goes on without")
 
     def connecting(self) -> list[str]:
         """Return the names of the servers that have neither connected nor failed yet."""
-        return [each.name for each in self._manager.status() if _is_connecting(each) and each.name not in self._said]
+        return [
+            each.name for each in self._manager.status() if _is_connecting(each) and each.name not in self._reported
+        ]
 
-    def news(self) -> Iterator[Report]:
+    def changes(self) -> Iterator[Report]:
         """Yield what has changed."""
         for status in self._manager.status():
             described = self._describe(status)
-            if described is not None and described[0] != self._said.get(status.name):
-                self._said[status.name] = described[0]
+            if described is not None and described[0] != self._reported.get(status.name):
+                self._reported[status.name] = described[0]
                 yield described[1]
 
     async def follow(self, announce: Callable[[Report], Awaitable[None]]) -> None:
         """Announce what changes, until cancelled."""
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            for report in self.news():
+            for report in self.changes():
                 await announce(report)
 
     def _describe(self, status: "ServerStatus") -> tuple[str, Report] | None:
         """Return a server's state, and the report that is shown when the state changes."""
-        name, file, before = status.name, shlex.quote(self._file), self._said.get(status.name, "")
+        name, file, before = status.name, shlex.quote(self._file), self._reported.get(status.name, "")
         problem = status.error.rstrip(".")
         if status.changed_tools:
             approve = f"fcshim tools approve {shlex.quote(name)} --mcp {file}"
@@ -90,13 +92,14 @@ class ServerWatch:
         if not status.error:
             return None
         if status.state.value == _CLOSED:
-            return "unused", _failed(f"{name} is not used: {problem}. Mend its entry in {file} and start again.")
+            return "unused", _failed(f"{name} is not used: {problem}. Correct its entry in {file} and start again.")
         if before.startswith((_CONNECTED, _LOST)):
-            again = "It is connected again by itself; calls wait a while for it."
-            why = problem.removeprefix(_LOST_CONNECTION).lstrip("; ")
-            return _LOST, _failed(f"{name} is lost{f' ({why})' if why else ''}. {again}")
-        again = "It is tried again by itself; its entry is in"
-        return "failed", _failed(f"{name} did not start: {problem}. {again} {file}.")
+            reason = problem.removeprefix(_LOST_CONNECTION).lstrip("; ")
+            lost = f"{name} is lost ({reason})" if reason else f"{name} is lost"
+            return _LOST, _failed(f"{lost}. fcshim reconnects by itself; calls wait a while for it.")
+        return "failed", _failed(
+            f"{name} did not start: {problem}. fcshim tries again by itself; its entry is in {file}."
+        )
 
 
 def _failed(text: str) -> Report:

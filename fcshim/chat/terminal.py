@@ -161,9 +161,8 @@ class Terminal:
             call = describe_call(request, self._view.width)
             while True:
                 self._view.write_rows(call.rows)
-                always = "" if call.folded else f"[a]lways ({request.scope}), never, "
-                more = "[v]iew it whole, " if call.folded else ""
-                answer = await self._read_line(f"  run it? [y]es, [n]o, {more}{always}or what to do instead: ")
+                choices = "[v]iew it whole, " if call.folded else f"[a]lways ({request.scope}), never, "
+                answer = await self._read_line(f"  run it? [y]es, [n]o, {choices}or what to do instead: ")
                 if not (call.folded and answer in ("v", "view")):
                     return _decision(answer, remember=not call.folded)
                 call = describe_call(request, self._view.width, whole=True)
@@ -232,8 +231,8 @@ class Terminal:
                 async with self._output_lock:  # nothing is painted over a question
                     figures.count(event)
                     self._view.show(event)
-        if has_images(turn.messages[-1].content) and (why := await self._attachments.image_refusal()):
-            self._view.note(f"the picture did not reach the model: {why}")
+        if has_images(turn.messages[-1].content) and (reason := await self._attachments.image_refusal()):
+            self._view.note(f"the picture did not reach the model: {reason}")
         self._view.note(figures.line())
 
     async def _with_files(self, text: str) -> TurnInput:
@@ -246,22 +245,22 @@ class Terminal:
         return TurnInput((UserMessage(attached.content),))
 
     async def _run_command(self, text: str) -> bool:
-        goes_on = True
+        continues = True
 
         async def run() -> None:
-            nonlocal goes_on
+            nonlocal continues
             name = text[1:].partition(" ")[0]
             turn = None
             if name not in (*COMMANDS, "exit"):
                 await self._before_turn()  # the command may be a prompt of a server
                 turn = await self._user_commands.find(text)
             if turn is None:
-                goes_on = await self._commands.run(text)
+                continues = await self._commands.run(text)
             else:
                 await self._stream_turn(turn)
 
         await self._run_interruptible(run())
-        return goes_on
+        return continues
 
     def _prompt_text(self) -> str:
         mode = self._conversation.permissions.mode

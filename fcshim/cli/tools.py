@@ -271,8 +271,8 @@ def _confirms(arguments: argparse.Namespace) -> bool:
         sys.stderr.write("Approve? [y]es, [n]o: ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
-    again = shlex.join(["fcshim", "tools", "approve", "--mcp", arguments.mcp, arguments.server, "--yes"])
-    write_error(f"fcshim: nothing is approved yet; to approve what is shown: {again}")
+    command = shlex.join(["fcshim", "tools", "approve", "--mcp", arguments.mcp, arguments.server, "--yes"])
+    write_error(f"fcshim: nothing is approved yet; to approve what is shown: {command}")
     return False
 
 
@@ -340,12 +340,12 @@ def _manager(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) 
 
 def _candidate_servers(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServerConfig]:
     """Return the servers that can have this tool, so that the others need not be started."""
-    meant = [
+    named = [
         server
         for server in servers
         if name.startswith((f"{server.name}:", full_name(server.name, ""), server_prefix(server.name)))
     ]
-    return meant or servers
+    return named or servers
 
 
 def _find_tool(manager: "Manager", name: str) -> "McpTool":
@@ -357,9 +357,9 @@ def _find_tool(manager: "Manager", name: str) -> "McpTool":
         return bare[0]
     if bare:
         raise ConfigError(f"{name} is ambiguous: {', '.join(qualified_name(each.server, name) for each in bare)}")
-    faults = _server_problems(manager)
-    if faults:
-        raise ToolError("; ".join(faults))
+    problems = _server_problems(manager)
+    if problems:
+        raise ToolError("; ".join(problems))
     known = ", ".join(qualified_name(each.server, each.name) for each in manager.tools()) or "none"
     raise ConfigError(f"there is no tool {name} (there are: {known})")
 
@@ -376,10 +376,10 @@ def _server_problems(manager: "Manager") -> list[str]:
 
 
 def _report_problems(manager: "Manager") -> int:
-    faults = _server_problems(manager)
-    for fault in faults:
-        write_error(f"fcshim: {fault}")
-    return _FAILED if faults else _DONE
+    problems = _server_problems(manager)
+    for problem in problems:
+        write_error(f"fcshim: {problem}")
+    return _FAILED if problems else _DONE
 
 
 def _show_progress(progress: "ToolProgress") -> None:

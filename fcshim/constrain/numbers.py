@@ -134,13 +134,13 @@ class _Decimals:
         if low is None and high is None:
             return Repeat(DIGIT, 1, places)
         first, last = int((low or "0")[0]), 9 if high is None else int((high or "0")[0])
-        tight = {first} if low is not None else set()
-        tight |= {last} if high is not None else set()
-        free = [digit for digit in range(first, last + 1) if digit not in tight]
+        bound_digits = {first} if low is not None else set()
+        bound_digits |= {last} if high is not None else set()
+        free_digits = [digit for digit in range(first, last + 1) if digit not in bound_digits]
         options: list[Expression | None] = []
-        if free:
-            options.append(series(chars(f"{free[0]}{free[-1]}"), Repeat(DIGIT, 0, places - 1)))
-        for digit in sorted(tight) if first <= last else []:
+        if free_digits:
+            options.append(series(chars(f"{free_digits[0]}{free_digits[-1]}"), Repeat(DIGIT, 0, places - 1)))
+        for digit in sorted(bound_digits) if first <= last else []:
             further_low = low[1:] if low is not None and digit == first else None
             further_high = high[1:] if high is not None and digit == last else None
             rest = self._rest(further_low, further_high, places - 1)

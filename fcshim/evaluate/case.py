@@ -68,13 +68,13 @@ def expand(line: CaseLine, category: str, tools: tuple[Tool, ...], document: Cal
 
 
 def _messages(history: Sequence[dict[str, JSON]], document: Callable[[str], str]) -> Iterator[dict[str, JSON]]:
-    made = 0
+    call_count = 0
     waiting: list[str] = []
     for item in history:
         match item:
             case {"calls": list(calls)}:
-                waiting = [f"call_{made + position}" for position in range(1, len(calls) + 1)]
-                made += len(calls)
+                waiting = [f"call_{call_count + position}" for position in range(1, len(calls) + 1)]
+                call_count += len(calls)
                 past = [_past_call(id_, call) for id_, call in zip(waiting, calls, strict=True)]
                 yield {"role": "assistant", "content": None, "tool_calls": past}
             case {"results": list(results)}:

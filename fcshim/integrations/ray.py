@@ -107,10 +107,10 @@ def make_replica_app() -> ReplicaApp:
     from fcshim.server.request_log import configure_request_log  # noqa: PLC0415 - its extra may be missing
     from fcshim.server.run import app_from_env, silence_library_logs  # noqa: PLC0415 - see above
 
-    made = app_from_env()
-    configure_request_log(made.config.log_level.upper(), made.config.log_format)
+    application = app_from_env()
+    configure_request_log(application.config.log_level.upper(), application.config.log_format)
     silence_library_logs()
-    return ReplicaApp(made)
+    return ReplicaApp(application)
 
 
 def deployment_options(args: Mapping[str, JSON], config: Config) -> dict[str, JSON]:

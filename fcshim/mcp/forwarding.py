@@ -57,7 +57,7 @@ class ClientForwarding:
             return _refusal("model")
         session, request_id = found
         with _without_deprecations():
-            asked = session.create_message(
+            request = session.create_message(
                 params.messages,
                 max_tokens=params.max_tokens,
                 system_prompt=params.system_prompt,
@@ -65,7 +65,7 @@ class ClientForwarding:
                 stop_sequences=params.stop_sequences,
                 related_request_id=request_id,
             )
-        return await _answer(asked)
+        return await _answer(request)
 
     async def elicit(
         self,
@@ -78,8 +78,8 @@ class ClientForwarding:
             return _refusal("user")
         session, request_id = found
         with _without_deprecations():
-            asked = session.elicit_form(params.message, params.requested_schema, related_request_id=request_id)
-        return await _answer(asked)
+            request = session.elicit_form(params.message, params.requested_schema, related_request_id=request_id)
+        return await _answer(request)
 
     def _caller(self, capability: ClientCapabilities) -> tuple[ServerSession, RequestId | None] | None:
         """Return the client whose call must have caused a server's request; None if that is not certain."""
@@ -90,13 +90,13 @@ class ClientForwarding:
         return (session, request_id) if can_answer else None
 
 
-def _refusal(asked: str) -> ErrorData:
-    return ErrorData(code=INVALID_REQUEST, message=f"the client of fcshim mcp does not let servers ask its {asked}")
+def _refusal(requested: str) -> ErrorData:
+    return ErrorData(code=INVALID_REQUEST, message=f"the client of fcshim mcp does not let servers ask its {requested}")
 
 
-async def _answer(asked: Awaitable[_Result]) -> _Result | ErrorData:
+async def _answer(request: Awaitable[_Result]) -> _Result | ErrorData:
     try:
-        return await asked
+        return await request
     except MCPError as error:
         return error.error
 

@@ -83,11 +83,11 @@ def _hint_warnings(hints: ToolAnnotations | None) -> tuple[str, ...]:
     """
     if hints is None or hints.read_only_hint:
         return ()
-    said = {
+    claims = {
         "may delete or overwrite something, as its server says": hints.destructive_hint,
         "reaches beyond this machine, as its server says": hints.open_world_hint,
     }
-    return tuple(warning for warning, true in said.items() if true)
+    return tuple(warning for warning, is_claimed in claims.items() if is_claimed)
 
 
 class McpTool:

@@ -200,7 +200,7 @@ class Exchange:
                 return events + self._end_with_error(event)
             elif index < self._choice_count:
                 self._count(event)
-                events += [(index, made) for made in self._choice(index).feed(event)]
+                events += [(index, result) for result in self._choice(index).feed(event)]
         return self._update_finished(events)
 
     def _update_finished(self, events: Batch) -> Batch:

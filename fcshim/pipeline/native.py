@@ -105,8 +105,8 @@ class NativeStream:
 
     def close(self) -> list[Event]:
         """Handle the end of the upstream's reply; return the text that was held back."""
-        held, self._ended = self._held_text(), True
-        return held
+        events, self._ended = self._held_text(), True
+        return events
 
     def _search_stops(self, stops: StopSearch, text: str) -> list[Event]:
         events: list[Event] = [Text(found)] if (found := stops.feed(text)) else []

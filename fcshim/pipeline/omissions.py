@@ -140,20 +140,20 @@ def _with_one_system(request: Request) -> Request:
     if count < 2 and not _has_system(rest):
         return request
     system = (SystemMessage(join_contents([message.content for message in first], "\n\n")),) if first else ()
-    return _replace(request, messages=(*system, *_system_as_user(rest, begun=True)))
+    return _replace(request, messages=(*system, *_system_as_user(rest, started=True)))
 
 
 def _has_system(messages: Iterable[Message]) -> bool:
     return any(isinstance(message, SystemMessage) for message in messages)
 
 
-def _system_as_user(messages: Iterable[Message], *, begun: bool = False) -> Iterator[Message]:
+def _system_as_user(messages: Iterable[Message], *, started: bool = False) -> Iterator[Message]:
     waiting: list[Content] = []
     for message in messages:
         if isinstance(message, SystemMessage):
-            waiting.append(as_system_note(message.content) if begun else message.content)
+            waiting.append(as_system_note(message.content) if started else message.content)
             continue
-        begun = True
+        started = True
         if waiting and isinstance(message, UserMessage):
             yield UserMessage(join_contents([*waiting, message.content], "\n\n"))
         elif waiting:

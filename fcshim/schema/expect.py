@@ -373,15 +373,15 @@ class _SchemaCompiler:
 
 def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int) -> frozenset[str]:
     """Return the first characters of the values to which, as a whole, no coercion can apply."""
-    free = [shape.kinds for shape in shapes if shape.values is None]
+    unlisted = [shape.kinds for shape in shapes if shape.values is None]
     starts: set[str] = set()
     if objects == 1 or (objects == 0 and arrays == 0):  # an object that does not fit can only be wrapped in an array
         starts.add("{")
     if arrays <= 1:  # no coercion applies to an array that does not fit
         starts.add("[")
-    if any("string" in kinds for kinds in free):
+    if any("string" in kinds for kinds in unlisted):
         starts.add('"')
-    if any({"integer", "fraction"} <= kinds for kinds in free):
+    if any({"integer", "fraction"} <= kinds for kinds in unlisted):
         starts |= _DIGITS
     starts.update(word for word, value in (("t", True), ("f", False)) if _boolean_streams(shapes, value, arrays))
     if any(shape.admits("null", None) for shape in shapes):

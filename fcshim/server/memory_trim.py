@@ -82,11 +82,13 @@ def _clear_type_cache() -> None:
 
 def _renew_free_lists(loop: asyncio.AbstractEventLoop) -> None:
     """Replace the freed objects that libraries keep for reuse, which lie scattered, by ones that lie close together."""
-    scattered = _take_free_objects(loop)
+    old_objects = _take_free_objects(loop)
     fillers = [bytes(size - _BYTES_OVERHEAD) for size in _FILLER_SIZES for _ in range(_FILLER_COUNT)]
-    close = _take_free_objects(loop)
+    new_objects = _take_free_objects(loop)
     fillers.clear()
-    loop.call_soon(_return_memory, close, scattered)  # behind the handles among them, which the loop still holds
+    loop.call_soon(
+        _return_memory, new_objects, old_objects
+    )  # behind the handles among them, which the loop still holds
 
 
 class _FreeObjects(NamedTuple):

@@ -63,10 +63,10 @@ class ModelDirectory:
             return found
         await self._refresh(_RECHECK)
         found = self._owner(wanted)
-        away = [f"{name} ({known.error})" for name, known in self._lists.items() if not known.known]
-        if found is None and away:
+        unreached = [f"{name} ({known.error})" for name, known in self._lists.items() if not known.known]
+        if found is None and unreached:
             raise UpstreamError(
-                f"no upstream lists the model {model!r:.200}, and these could not be asked: {', '.join(away)}; "
+                f"no upstream lists the model {model!r:.200}, and these could not be asked: {', '.join(unreached)}; "
                 f'a row [models."NAME"] with upstream = "..." says whose it is',
                 status=503,
                 kind="unavailable",
@@ -143,8 +143,8 @@ class ModelDirectory:
         except FcshimError as error:
             known.error = error.message
             # An upstream that refuses to list its models is reachable, but has none that could be found by its list.
-            away = isinstance(error, UpstreamError) and (error.lost or error.status in FAILURE_STATUSES)
-            known.known = known.known or not away
+            is_unreachable = isinstance(error, UpstreamError) and (error.lost or error.status in FAILURE_STATUSES)
+            known.known = known.known or not is_unreachable
         known.asked_at = self._clock()
 
 

@@ -48,9 +48,9 @@ def _collect(value: JSON, path: Path, parts: dict[Path, list[str]]) -> None:
         case str():
             parts[path].append(value)
         case dict():
-            here = (*path, *(found for name in _INDEX if type(found := value.get(name)) is int))
+            field_path = (*path, *(found for name in _INDEX if type(found := value.get(name)) is int))
             for name, inner in value.items():
-                _collect(inner, (*here, name), parts)
+                _collect(inner, (*field_path, name), parts)
         case list():
             for inner in value:
                 _collect(inner, path, parts)

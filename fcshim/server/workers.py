@@ -276,13 +276,15 @@ class Supervisor:
         self._drop_live_figures(slot.index)
         if self._is_stopping:
             return
-        how = slot.problem or (f"signal {-code}" if code < 0 else f"status {code}")
+        reason = slot.problem or (f"signal {-code}" if code < 0 else f"status {code}")
         if not self._was_ready:
-            raise ConfigError(slot.problem) if slot.problem else FcshimError(f"a worker ended before it served: {how}")
+            raise (
+                ConfigError(slot.problem) if slot.problem else FcshimError(f"a worker ended before it served: {reason}")
+            )
         self._schedule(slot)
         pause = slot.start_at - time.monotonic()
-        again = f" in {pause:.0f} s" if pause > 0 else ""
-        logger.warning("worker %d has ended (%s); another one takes its place%s", slot.index, how, again)
+        delay = f" in {pause:.0f} s" if pause > 0 else ""
+        logger.warning("worker %d has ended (%s); another one takes its place%s", slot.index, reason, delay)
 
     def _schedule(self, slot: WorkerSlot) -> None:
         """Set when the next worker starts: at once, unless the last one has ended at once."""

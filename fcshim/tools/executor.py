@@ -91,8 +91,8 @@ class Executor:
     @property
     def definitions(self) -> tuple[Tool, ...]:
         """The definitions that the model gets, in the order of the tools; those that may not run now are left out."""
-        may = self._permissions
-        return tuple(tool.definition for tool in self.registry if may is None or may.offers(tool))
+        permissions = self._permissions
+        return tuple(tool.definition for tool in self.registry if permissions is None or permissions.offers(tool))
 
     def extended(self, tool: AnyTool) -> "Executor":
         """Return an executor with one more tool, and the same limits, which both share."""

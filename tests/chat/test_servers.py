@@ -39,7 +39,7 @@ async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_t
             "chat", upstream.url, "--model", "m", "--mcp", file, "--wait", "2", state=tmp_path, width=100
         ) as screen,
     ):
-        await screen.expect("connecting to f: a line says when the tools are there")
+        await screen.expect("connecting to f: a line reports when their tools are")
         await screen.expect("m, with no tools. /help lists the commands.")
         await screen.expect(PROMPT)
         screen.enter("Which tools?")
@@ -98,10 +98,10 @@ async def test_a_server_that_fails_says_why_and_what_to_do_once(tmp_path):
     (dies,) = [row for row in rows if row.startswith("dies ")]
     (unset,) = [row for row in rows if row.startswith("unset ")]
     assert "'no-such-program-here' was not found" in gone
-    assert f"It is tried again by itself; its entry is in {file}." in gone
+    assert f"fcshim tries again by itself; its entry is in {file}." in gone
     assert "no database" in dies
     assert "NO_SUCH_VARIABLE_HERE" in unset
-    assert f"Mend its entry in {file} and start again." in unset
+    assert f"Correct its entry in {file} and start again." in unset
 
 
 async def test_a_lost_server_is_named_and_so_is_its_return(tmp_path):
@@ -119,7 +119,7 @@ async def test_a_lost_server_is_named_and_so_is_its_return(tmp_path):
         await screen.expect("f is connected: ")
         gate.unlink()
         os.kill(int(number.read_text()), 9)
-        lost = await screen.expect("It is connected again by")
+        lost = await screen.expect("fcshim reconnects by")
         gate.touch()
         await screen.expect("f is connected: ")
 
@@ -158,7 +158,7 @@ async def test_a_script_says_that_it_goes_on_without_a_server(tmp_path):
         code, out, err = await chat(tmp_path, upstream.url, "-p", "Hello", "--mcp", file, "--wait", "1")
 
     assert (0, "Hi.\n") == (code, out)
-    assert "f: no answer within 1 s; it goes on without. --wait SECONDS waits longer.\n" in err
+    assert "f: no answer within 1 s; the turn runs without. --wait SECONDS waits longer.\n" in err
     assert "gone did not start: 'no-such-program-here' was not found." in err
     assert "mcp__f__add" not in prompts(upstream)[0]
 

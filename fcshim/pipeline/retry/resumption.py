@@ -239,7 +239,7 @@ class CallResumption:
 
     def feed(self, events: Iterable[ParsedEvent]) -> list[ParsedEvent]:
         """Take events of the prefilled reply; return those that the client does not have."""
-        return [made for event in events for made in ([event] if self.ended else self._feed_event(*event))]
+        return [result for event in events for result in ([event] if self.ended else self._feed_event(*event))]
 
     def restore(self, buffered: list[Event]) -> list[Event]:
         """Return the events that were buffered at the interruption; the call's end has what was sent since."""

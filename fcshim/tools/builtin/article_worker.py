@@ -42,10 +42,10 @@ def _limit_memory(size: int) -> None:
 
 def _convert(html: str) -> str:
     title, article = _find_article(html)
-    made = _to_markdown(article)
-    if len(made) < MIN_ARTICLE and article is not html:
-        made, title = _to_markdown(html), ""
-    return f"# {title}\n\n{made}" if title and not made.startswith("# ") else made
+    markdown = _to_markdown(article)
+    if len(markdown) < MIN_ARTICLE and article is not html:
+        markdown, title = _to_markdown(html), ""
+    return f"# {title}\n\n{markdown}" if title and not markdown.startswith("# ") else markdown
 
 
 def _find_article(html: str) -> tuple[str, str]:
