@@ -3,9 +3,9 @@
 Rule: when an upstream refuses native tools, a constraint or another part of a request (`omissions`), the request is
 sent again without it, unless the client has already received events; the refusal is remembered once the upstream has
 taken the request without it. The same settings give the same attempts in the client and in the proxy. Long work runs
-beside the event loop, so that streams of other requests go on: one piece of work at a time. With one thread beside it,
-the event loop gets the interpreter's lock back after a few milliseconds; so no single call of a C function may hold the
-lock for long.
+beside the event loop, so that streams of other requests continue: one piece of work at a time. With one thread beside
+it, the event loop gets the interpreter's lock back after a few milliseconds; so no single call of a C function may hold
+the lock for long.
 """
 
 import contextlib

@@ -75,7 +75,7 @@ class UpstreamError(FcshimError):
 
 
 KEY_ADVICE = "set it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
-"""What the operator can do about `UpstreamError.key_refused`."""
+"""The advice for the operator about `UpstreamError.key_refused`."""
 
 
 class ModelOutputError(FcshimError):

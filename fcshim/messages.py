@@ -99,7 +99,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 WebAction: TypeAlias = Literal["search", "fetch"]
-"""What a provider's tool for the web does."""
+"""The actions of a provider's tools for the web."""
 
 
 class ProviderTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class ProviderTool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str
     action: WebAction | None = None
-    """What the tool does, if the proxy can do it instead."""
+    """The action of the tool, if the proxy can run it instead."""
     allowed_domains: tuple[str, ...] = ()
     """The only hosts that it may use, with their subdomains; empty for all."""
     blocked_domains: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ class ModelDefaults:
 class ModelPattern:
     """A row: `fnmatch` patterns of lower-case names, separated by blanks, and what they set; None sets nothing.
 
-    Models that reason in a channel of their own (gpt-oss, Gemma 4) have no reasoning tag: their servers remove it.
+    Models that reason in a separate channel (gpt-oss, Gemma 4) have no reasoning tag: their servers remove it.
     """
 
     patterns: str

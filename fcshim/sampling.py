@@ -68,8 +68,10 @@ def request_fields(options: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the fields to send. Raises `TypeError` for an unknown option, as Python does for an unknown argument."""
     for name in options:
         if name not in Sampling.__annotations__:
-            near = difflib.get_close_matches(name, [*Sampling.__annotations__, *_OTHERS], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"if your server knows it: extra_body={{{name!r}: ...}}"
+            similar = difflib.get_close_matches(name, [*Sampling.__annotations__, *_OTHERS], n=1)
+            hint = (
+                f"did you mean {similar[0]!r}?" if similar else f"if your server knows it: extra_body={{{name!r}: ...}}"
+            )
             raise TypeError(f"there is no option {name!r}; {hint}")
     extra = options.get("extra_body") or {}
     return {**{name: value for name, value in options.items() if name != "extra_body"}, **extra}

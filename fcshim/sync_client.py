@@ -1,4 +1,4 @@
-"""The synchronous client: a `Client` whose event loop runs in a thread of its own.
+"""The synchronous client: a `Client` whose event loop runs in a separate thread.
 
 Rule: every call waits for its result, and the thread ends with the client. `on_event`, and tools that are async
 functions, run in that thread.

@@ -57,7 +57,7 @@ class Sessions:
         agentId: str | None = None,  # noqa: N803 - the parameter names that models see
         title: str | None = None,
     ) -> str:
-        """Start a session, a conversation of its own, and go on at once; SessionsHistory tells what it answered."""
+        """Start a session, a separate conversation, without waiting for it; SessionsHistory has its answers."""
         if len(self._sessions) >= MAX_SESSIONS:
             raise ToolError(f"There are {MAX_SESSIONS} sessions already.")
         agent = self._make_agent(agentId)

@@ -124,7 +124,7 @@ class SubAgents:
             prompt: the task
             agent: a kind of agent, if the user described some
             model: another model for it
-            background: go on at once, and ask for its status later
+            background: do not wait; ask for its status later
             maxIterations: how often it may call tools
             permissionMode: what it may do; at most what you may
             tools: names of tools that it gets, besides those of servers
@@ -154,7 +154,7 @@ class SubAgents:
         )
 
     def subagent_status(self, runId: str) -> str:  # noqa: N803
-        """Tell how it stands with a sub-agent, and what it answered."""
+        """Report the status of a sub-agent, and its answer."""
         run = self._runs.get(runId)
         if run is None:
             raise ToolError(f"There is no sub-agent {runId}. There are: {', '.join(self._runs) or 'none'}.")

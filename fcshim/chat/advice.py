@@ -10,7 +10,7 @@ from fcshim.errors import FcshimError, RequestError, UpstreamError
 
 
 class _Advice(NamedTuple):
-    """What to do, at a terminal and in a script."""
+    """The advice for a user at a terminal, and for a script."""
 
     chat: str
     script: str

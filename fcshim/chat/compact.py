@@ -17,7 +17,7 @@ from fcshim.errors import ModelOutputError, RequestError, UpstreamError
 from fcshim.messages import AssistantMessage, Message, TextPart, UserMessage, count_leading_system
 
 AskForSummary: TypeAlias = Callable[[str], Awaitable[str]]
-"""Has the model answer one text, in a conversation of its own."""
+"""Has the model answer one text, in a separate conversation."""
 
 KEPT_TURNS = 2
 """The last turns stay: the model needs their exact words most."""

@@ -342,8 +342,8 @@ class StreamedTable:
 
     def _widths(self) -> list[int]:
         """Return the widths of the columns: those that are too wide share the space that the others leave."""
-        most = next(cap for cap in range(self._free, 0, -1) if sum(min(w, cap) for w in self._natural) <= self._free)
-        return [max(min(width, most), 1) for width in self._natural]
+        widest = next(cap for cap in range(self._free, 0, -1) if sum(min(w, cap) for w in self._natural) <= self._free)
+        return [max(min(width, widest), 1) for width in self._natural]
 
 
 class _Hanging:

@@ -123,7 +123,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
 
 
 class _ModelOptions(TypedDict, total=False):
-    """What depends on the model: the questions that it is asked, and the options of requests."""
+    """The options that depend on the model: questions that are refused, and the sampling of requests."""
 
     refusal: Refusal
     sampling: Sampling

@@ -115,7 +115,7 @@ class TerminalView:
         return self._console.width
 
     def write_rows(self, rows: Iterable[Row]) -> None:
-        """Print rows that fit the terminal, each on a line of its own."""
+        """Print rows that fit the terminal, one per line."""
         for row in rows:
             self._print_line(row.text, row.style)
 
@@ -130,7 +130,7 @@ class TerminalView:
         self.write_rows(describe_arguments(call.tool_call_name, call.tool_call_arguments_complete, self.width))
 
     def _print_wrapped(self, text: str, style: str) -> None:
-        """Print a message on lines of its own; on a terminal it is wrapped between words."""
+        """Print a message on separate lines; on a terminal it is wrapped between words."""
         self._end_line()
         shown = Styled(sanitize(text), style, overflow="fold")
         self._console.print(shown, soft_wrap=not self._console.is_terminal)

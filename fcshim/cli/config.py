@@ -1,6 +1,6 @@
 """`fcshim config`: check a file of settings; write its JSON Schema.
 
-Rule: exit code 1 if the file has mistakes, each in a line of its own on stdout.
+Rule: exit code 1 if the file has mistakes, one per line on stdout.
 """
 
 import argparse

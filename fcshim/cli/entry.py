@@ -177,5 +177,5 @@ def _ignore_closed_pipe() -> int:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return ", did you mean NAME?" for the most similar known name, or an empty string."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
-    return f", did you mean {near[0]}?" if near else ""
+    similar = difflib.get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
+    return f", did you mean {similar[0]}?" if similar else ""

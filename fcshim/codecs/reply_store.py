@@ -27,7 +27,7 @@ class DocumentStore(Protocol):
 
 
 class Lookup(msgspec.Struct, frozen=True):
-    """What a request refers to: documents by their names, and names of documents by their aliases."""
+    """The references of a request: documents by their names, and names of documents by their aliases."""
 
     names: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

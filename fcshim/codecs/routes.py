@@ -27,8 +27,9 @@ from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.codecs.reply_store import DocumentStore
 
 Operation = Literal["reply", "count", "models", "model", "describe", "embed", "local"]
-"""What a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one model
-(`Api.catalogue`); descriptions of models (`Api.describer`); embeddings; a response of the codec's own (`Api.local`)."""
+"""The operation that a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one
+model (`Api.catalogue`); descriptions of models (`Api.describer`); embeddings; a response that the codec makes
+(`Api.local`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _URL = re.compile(
     r"(?P<userinfo>://[^\s/?#@:\"]*:)(?P<password>[^\s/?#@\"]+)(?=@)"
     r"|(?P<name>(?<=[?&#;])[^\s?&#;=\"]{1,100})=(?P<value>[^\s&#;\"'<>)]+)"
 )
-"""What may be a credential in an address: a password before the host, a parameter."""
+"""The parts of an address that may be credentials: a password before the host, a parameter."""
 _HINTS = (
     *(b"pass", b"pwd", b"authoriz", b"credential", b"cookie", b"bearer", b"jwt", b"secret", b"token", b"key", b"otp"),
     *(b'auth"', b"auth\\", b'pin"', b"pin\\", b"code", b"cvc", b"cvv", b"sig", b"\\u00"),

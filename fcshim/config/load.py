@@ -259,6 +259,6 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], location: str) -
 
 
 def _describe_unknown(name: str, names: list[str], location: str) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
+    similar = difflib.get_close_matches(name, names, n=1)
+    hint = f", did you mean {similar[0]!r}?" if similar else f". Known are {', '.join(names)}"
     return f"{location}{': ' if location else ''}there is no setting {name!r}{hint}"

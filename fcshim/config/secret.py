@@ -19,7 +19,7 @@ _ESCAPE = re.compile(
 )
 """An escape as it may stand in a spelling of a key. Where there is none, only the plain texts can occur."""
 _AMPERSAND = rb"(?:&|\\+(?:u0026|x26))(?:amp;)*"
-"""What starts an escape of HTML; it may be escaped itself: Go writes `&` as `\\u0026` in JSON."""
+"""The start of an HTML escape; it may be escaped itself: Go writes `&` as `\\u0026` in JSON."""
 _PERCENT = rb"(?:%|\\+(?:u0025|x25)|&(?:amp;)*(?:#37|#[xX]25|percnt);)(?:25)*"
 _UNFINISHED_ESCAPE = re.compile(
     rb"(?:\\+(?:[ux]?\{?[0-9a-fA-F]{0,4}|(?:u002[56]|x2[56])[#a-zA-Z0-9;]{0,16})|%[0-9a-fA-F]{0,8}"

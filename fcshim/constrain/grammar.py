@@ -40,7 +40,7 @@ class Alternation(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 CountedUnit: TypeAlias = Literal["", "characters", "items", "further_calls", "reasoning"]
-"""What a repetition counts: the name of the attribute of `GrammarLimits` that bounds it. Empty: only `maximum` does."""
+"""The unit that a repetition counts: the attribute of `GrammarLimits` that bounds it. Empty: only `maximum` does."""
 
 
 class Repeat(Struct, frozen=True, cache_hash=True, gc=False):

@@ -47,7 +47,7 @@ def candidate_dialects(model: str, *, native: bool, provider_api: bool) -> tuple
     """Return the dialects to compare; the first is the model's own.
 
     `native`: native tool calling may work. `provider_api`: the API is the model provider's, so with `native` nothing
-    else is compared. Otherwise the name of the model tells its own dialect.
+    else is compared. The model's own dialect is derived from its name.
     """
     if native and provider_api:
         return (NATIVE,)
@@ -96,8 +96,8 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
     """Return the best trial, or None if no trial has a right call."""
     # Without this filter a model that never calls would win with the cases that expect no call.
     calling = [trial for trial in trials if trial.calls_right]
-    most = max((trial.right for trial in calling), default=0)
-    ties = [trial for trial in calling if trial.right >= most - _TIE_MARGIN]
+    best_count = max((trial.right for trial in calling), default=0)
+    ties = [trial for trial in calling if trial.right >= best_count - _TIE_MARGIN]
     return min(ties, key=lambda trial: (not trial.own, trial.prompt_tokens), default=None)
 
 

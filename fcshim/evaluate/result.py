@@ -74,7 +74,7 @@ ProbeVerdict = Literal["yes", "no", "unclear"]
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """What a probe returns. `means` is what the evidence means for the settings, or empty.
+    """The result of a probe. `means` is what the evidence means for the settings, or empty.
 
     `value` is a detail for programs; `fatal` means that the model cannot make tool calls.
     """

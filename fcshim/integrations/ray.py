@@ -138,15 +138,15 @@ def _scale(options: ServeOptions) -> dict[str, JSON]:
         if options.min_replicas or options.max_replicas:
             raise ValueError("expected num_replicas, or min_replicas and max_replicas")
         return {"num_replicas": options.num_replicas}
-    least = options.min_replicas or _MIN_REPLICAS
-    most = options.max_replicas or max(_MAX_REPLICAS, least)
-    if most < least:
-        raise ValueError(f"expected max_replicas >= min_replicas, got {most} and {least}")
+    minimum = options.min_replicas or _MIN_REPLICAS
+    maximum = options.max_replicas or max(_MAX_REPLICAS, minimum)
+    if maximum < minimum:
+        raise ValueError(f"expected max_replicas >= min_replicas, got {maximum} and {minimum}")
     if options.target_ongoing_requests > options.max_ongoing_requests:
         raise ValueError("expected max_ongoing_requests >= target_ongoing_requests, or nothing would be scaled")
     scaling = {
-        "min_replicas": least,
-        "max_replicas": most,
+        "min_replicas": minimum,
+        "max_replicas": maximum,
         "target_ongoing_requests": options.target_ongoing_requests,
     }
     return {"autoscaling_config": scaling}

@@ -285,9 +285,9 @@ class _ServerFields:
         for field in self._fields:
             if field in _FIELDS or field in _OTHER_CLIENT_FIELDS:
                 continue
-            near = difflib.get_close_matches(field, _FIELDS, n=1, cutoff=0.75)
-            if near:
-                raise self._error(field, f"a known field; did you mean {near[0]}?")
+            similar = difflib.get_close_matches(field, _FIELDS, n=1, cutoff=0.75)
+            if similar:
+                raise self._error(field, f"a known field; did you mean {similar[0]}?")
 
     def _error(self, field: str | None, expected: str, got: JSON = msgspec.UNSET) -> ConfigError:
         place = f"{self._location}: mcpServers.{self._name}" + (f".{field}" if field else "")

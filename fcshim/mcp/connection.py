@@ -123,7 +123,7 @@ class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ConnectMode(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server needs to be connected: the older HTTP transport, the handshake of the protocols before 2026."""
+    """The settings that a server needs: the older HTTP transport, the handshake of the protocols before 2026."""
 
     sse: bool
     handshake: bool

@@ -1,7 +1,7 @@
 """An executor's tools as an MCP server: other programs call them over stdio, over HTTP or in this process.
 
-Rule: a tool that is not visible does not exist for clients; calling one is a protocol error. A call takes the
-executor's usual way: lookup, validation, permission, execution; there is no user to ask, so a call that needs approval
+Rule: a tool that is not visible does not exist for clients; calling one is a protocol error. A call goes
+through the executor: lookup, validation, permission, execution. There is no user to ask, so a call that needs approval
 is refused.
 """
 

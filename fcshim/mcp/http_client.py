@@ -26,7 +26,7 @@ _LINE_RATE = (200_000, 5_000)
 """Lines of an event stream that are read at once, then each second: an endless row of comments takes the SDK's time."""
 _PIECE_SIZE = 4_096
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
-"""What ends an event."""
+"""The ends of an event."""
 _MAX_BLANK_LINE = 3
 
 
@@ -57,7 +57,7 @@ def track_send() -> Iterator[SendStatus]:
 
 
 class PostOutcomes:
-    """What a server answered to POST requests: whether it took any, and the status of the last that it refused."""
+    """The answers of a server to POST requests: whether it took any, and the status of the last that it refused."""
 
     def __init__(self) -> None:
         self.accepted = False

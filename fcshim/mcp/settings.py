@@ -99,7 +99,7 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Use the protocol before 2026 without probing first, for servers that ignore the probe or fail at it."""
 
     warning: str = ""
-    """What the user should know of the settings."""
+    """A warning about the settings, for the user."""
 
     @property
     def identity(self) -> str:

@@ -98,7 +98,7 @@ class Shim:
     """Whether the constraint lets the model write only calls that are valid against their schemas."""
     codec: UpstreamCodec | None
     notes: tuple[str, ...]
-    """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
+    """What the constraint does not enforce of the tools' schemas, and what the prompt budget left out."""
 
     def stream(
         self,

@@ -77,24 +77,24 @@ def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget,
     return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
 
 
-def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> list[Step]:
-    """Return the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
+def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], maximum: int) -> list[Step]:
+    """Return the steps with results of at most `maximum` characters, `MIN_RESULT` for `shortened` ones."""
     return [
-        _shortened_step(step, number, shortened, most) if shortened or _has_longer_result(step, most) else step
+        _shortened_step(step, number, shortened, maximum) if shortened or _has_longer_result(step, maximum) else step
         for number, step in enumerate(steps)
     ]
 
 
-def _has_longer_result(step: Step, most: int) -> bool:
+def _has_longer_result(step: Step, maximum: int) -> bool:
     for message in step.input_messages:  # a generator takes three times as long
-        if isinstance(message, ToolMessage) and len(text_of(message.content)) > most > 0:
+        if isinstance(message, ToolMessage) and len(text_of(message.content)) > maximum > 0:
             return True
     return False
 
 
-def _shortened_step(step: Step, number: int, shortened: frozenset[tuple[int, int]], most: int) -> Step:
+def _shortened_step(step: Step, number: int, shortened: frozenset[tuple[int, int]], maximum: int) -> Step:
     inputs = tuple(
-        _shortened_result(message, _min_result(most) if (number, at) in shortened else most)
+        _shortened_result(message, _min_result(maximum) if (number, at) in shortened else maximum)
         if isinstance(message, ToolMessage)
         else message
         for at, message in enumerate(step.input_messages)
@@ -177,8 +177,8 @@ class _BudgetPlanner:
         return min(size, self._most) if self._most else size
 
 
-def _min_result(most: int) -> int:
-    return min(most, MIN_RESULT) if most else MIN_RESULT
+def _min_result(maximum: int) -> int:
+    return min(maximum, MIN_RESULT) if maximum else MIN_RESULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +225,16 @@ def compose(
 def _notes(
     changed: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
 ) -> Iterator[str]:
-    most = budget.longest_result
+    maximum = budget.longest_result
     long = sum(
-        len(text_of(message.content)) > most > 0
+        len(text_of(message.content)) > maximum > 0
         for step in changed
         for message in step.input_messages
         if isinstance(message, ToolMessage)
     )
     if long:
         subject = "1 tool result is" if long == 1 else f"{long} tool results are"
-        yield f"{subject} longer than {most} characters: the middle is left out"
+        yield f"{subject} longer than {maximum} characters: the middle is left out"
     if plan.shortened:
         results = "1 older tool result" if len(plan.shortened) == 1 else f"{len(plan.shortened)} older tool results"
         yield f"the prompt's budget has no room for {results}: the middle is left out"

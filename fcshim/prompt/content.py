@@ -25,7 +25,7 @@ fifth of the memory that the proxy may take in all."""
 
 
 Atom = str | bytes | int | bool
-"""What keys consist of: the garbage collector does not visit it."""
+"""A part of a key: the garbage collector does not visit it."""
 
 
 class ContentCache:

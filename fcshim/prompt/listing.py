@@ -43,19 +43,19 @@ class ToolSelection:
 
 
 def select_tools(
-    tools: Sequence[Tool], steps: Sequence[Step], most: int, escape: Escaper, demanded: Collection[str] = ()
+    tools: Sequence[Tool], steps: Sequence[Step], maximum: int, escape: Escaper, demanded: Collection[str] = ()
 ) -> ToolSelection:
-    """Select at most `most` tools for the system prompt (0: all), but all `demanded` ones.
+    """Select at most `maximum` tools for the system prompt (0: all), but all `demanded` ones.
 
     `escape` makes the names of past calls those of `tools`, which are already escaped.
     """
-    if not most or len(tools) <= most:
+    if not maximum or len(tools) <= maximum:
         return ToolSelection(tuple(tools))
     relevance = Relevance(tools)
     first = next((step for step in steps if step.has_user_message), None)
     scores = relevance.scores(_user_words(first, _MAX_FIRST_REQUEST) if first else ())
     ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at]))
-    count = max(most, sum(tool.name in demanded for tool in tools))
+    count = max(maximum, sum(tool.name in demanded for tool in tools))
     described = set(ranked[:count])
     described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
     name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
@@ -123,10 +123,10 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
     return sorted(better, key=lambda at: -scores[at])[:_MAX_LATER_TOOLS]
 
 
-def _user_words(step: Step, most: int) -> list[str]:
+def _user_words(step: Step, maximum: int) -> list[str]:
     """Return the words of the user messages in a step."""
     text = "\n".join(text_of(message.content) for message in step.input_messages if isinstance(message, UserMessage))
-    return words_of(text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}")
+    return words_of(text if len(text) <= maximum else f"{text[: maximum // 2]}\n{text[-maximum // 2 :]}")
 
 
 NAME_ONLY_SECTION = """\
@@ -184,10 +184,10 @@ class Listings:
             self._cache[level] = self._make(*self._levels[level])
         return self._cache[level]
 
-    def _make(self, style: ToolsStyle, most: int) -> Listing:
+    def _make(self, style: ToolsStyle, maximum: int) -> Listing:
         if not self._tools:
             return Listing("")
-        selection = select_tools(self._tools, self._steps, most, self._escape, self._choice.names)
+        selection = select_tools(self._tools, self._steps, maximum, self._escape, self._choice.names)
         preamble = self._system(selection.described, style)
         if selection.name_only:
             names = "\n".join(outline(tool.name, tool.parameters) for tool in selection.name_only)
@@ -215,11 +215,11 @@ class Listings:
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:
-    most = min(max_tools or count, count)
-    levels: list[tuple[ToolsStyle, int]] = [(style, most)]
+    maximum = min(max_tools or count, count)
+    levels: list[tuple[ToolsStyle, int]] = [(style, maximum)]
     if style == "schema":
-        levels.append(("signature", most))
-    while most > 1:
-        most //= 2
-        levels.append(("signature", most))
+        levels.append(("signature", maximum))
+    while maximum > 1:
+        maximum //= 2
+        levels.append(("signature", maximum))
     return levels if count else levels[:1]

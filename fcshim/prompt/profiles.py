@@ -19,7 +19,7 @@ ReasoningReplay = Literal["none", "current", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the chat template of one kind of model accepts.
+    """The features that the chat template of one kind of model accepts.
 
     `system_role`: a system message may come first (else its text starts the first user turn). `alternate`: the template
     demands that user and assistant alternate, the user first. `media`: images and other media may be sent (else a line
@@ -122,8 +122,8 @@ def join_profiles(*rows: Profile) -> Profile:
 def _profile_named(profile: str) -> Profile:
     if profile in PROFILES:
         return PROFILES[profile]
-    near = difflib.get_close_matches(profile, PROFILES, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else "."
+    similar = difflib.get_close_matches(profile, PROFILES, n=1)
+    hint = f", did you mean {similar[0]!r}?" if similar else "."
     raise ConfigError(f"unknown profile {profile!r}{hint} Known profiles: {', '.join(PROFILES)}")
 
 

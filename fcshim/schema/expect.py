@@ -200,7 +200,7 @@ class SchemaShape:
 
 
 class Expectation:
-    """What is expected of one value: that one of the `shapes` admits it.
+    """The expectation for one value: one of the `shapes` admits it.
 
     Without shapes anything fits, or nothing (`admits_nothing`). `streaming_starts` holds the first characters of the
     values that may be sent as they arrive. With `streams_integers`, a number without point and exponent may be sent

@@ -25,7 +25,7 @@ _TIME_LIMIT = 10.0
 _MAX_MODELS = 20
 """Models in the banner; a hosted endpoint lists hundreds."""
 _UNSPECIFIED = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not to listen on, but to replace
-"""What a client on this machine connects to where the proxy listens on every address."""
+"""The host to which a client on this machine connects where the proxy listens on every address."""
 
 
 def own_url(host: str, port: int) -> str:

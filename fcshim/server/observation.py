@@ -48,7 +48,7 @@ class Reads(NamedTuple):
     read: Chunks
     events: Sequence[Event | Batch]
     written: Chunks
-    """What the client got: one chunk, unless the reply was relayed; empty unless an observer wants writes."""
+    """The bytes that the client got: one chunk, unless the reply was relayed; empty unless an observer wants writes."""
 
     @property
     def size(self) -> int:
@@ -319,12 +319,12 @@ class RequestObservers:
     def _guard(self, observer: RequestObserver, notify: Callable[[RequestObserver], None]) -> None:
         try:
             notify(observer)
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the request goes on
+        except Exception as error:  # noqa: BLE001 - whatever it raises, the request continues
             self._leave_out(observer, error)
 
     def _leave_out(self, observer: RequestObserver, error: Exception) -> None:
         """Remove an observer that raised `error`; it is only notified of the end."""
-        logger.error("%s failed; the request goes on without it", type(observer).__name__, exc_info=error)
+        logger.error("%s failed; the request continues without it", type(observer).__name__, exc_info=error)
         release_frames(error)
         if observer in self._observers:
             self._observers.remove(observer)

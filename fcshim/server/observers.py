@@ -76,7 +76,7 @@ def _begin(observer: ServerObserver, observed: ObservedRequest) -> RequestObserv
     try:
         return observer.begin(observed)
     except Exception:
-        logger.exception("%s failed; the request goes on without it", type(observer).__name__)
+        logger.exception("%s failed; the request continues without it", type(observer).__name__)
         return None
 
 
@@ -105,7 +105,7 @@ def load_observers(config: Config, env: Mapping[str, str]) -> Observers:
 def _load_tracing(config: Config, env: Mapping[str, str]) -> "Tracing | None":
     """Make the tracing that OpenTelemetry's variables ask for.
 
-    They may be meant for other programs on the machine, so a missing extra is no error.
+    They may be meant for other programs on the machine, so a missing extra is not an error.
     """
     if env.get("OTEL_SDK_DISABLED", "").lower() == "true" or not any(env.get(name) for name in _EXPORTER_VARIABLES):
         return None

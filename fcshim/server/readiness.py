@@ -1,8 +1,8 @@
 """Checks for `/ready` whether requests would be served now.
 
-Rule: ready means that the upstream answered lately, with anything but a failure of its own: a server that asks for a
-key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cost the upstream one. An
-unavailable store is reported but does not change the status: most requests do not need it.
+Rule: ready means that the upstream answered lately, and that the answer is not a failure of the server: one that asks
+for a key is up, one that loads its model (503) is not. An answer is kept for a moment: many probes cause one request.
+An unavailable store is reported but does not change the status: most requests do not need it.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Rule: a record is masked before it is written, and holds nothing of a reply that repeats a credential of its request,
 since a stream may hold it in pieces. Files are for the owner only; the folder's size is limited, and nothing in it is
-ever deleted. A thread of its own masks and writes; requests do not wait for it.
+ever deleted. A separate thread masks and writes; requests do not wait for it.
 """
 
 import logging
@@ -83,7 +83,7 @@ class Recorder:
 
 
 class Recording(KeptReplies):
-    """What is recorded of one request: the replies to its attempts, or the one that was relayed."""
+    """The recording of one request: the replies to its attempts, or the one that was relayed."""
 
     def __init__(self, observed: ObservedRequest, write_later: Callable[["Recording"], None]) -> None:
         super().__init__(KEPT_BYTES)

@@ -14,7 +14,7 @@ _MAX_COUNTED = 10_000
 
 
 class CallStart(NamedTuple):
-    """What a call starts with: `text` comes in each start; a group identifies a call whose start is repeated."""
+    """The start of a call: `text` occurs in each one; a group identifies a call whose start is repeated."""
 
     text: bytes
     pattern: re.Pattern[bytes]

@@ -51,7 +51,7 @@ class ReloadableApp:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known of the first upstream."""
+        """The capabilities of the first upstream."""
         return self._current.capabilities
 
     async def reports(self) -> list[ModelReport]:

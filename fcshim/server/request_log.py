@@ -1,8 +1,8 @@
 """The id of a request, and the log lines that belong to it.
 
 Rule: every line that is logged while a request is served carries its id, whichever module or library writes it, and no
-credential of the request, whoever quotes it. An id from a client is used only if it cannot be mistaken for anything
-else in a log; its credentials are looked for only when there is a line to mask.
+credential of the request, also where an upstream quotes it. An id from a client is used only if it cannot be mistaken
+for anything else in a log; its credentials are looked for only when there is a line to mask.
 """
 
 import contextvars
@@ -29,7 +29,7 @@ _FORMATTER = logging.Formatter()
 
 
 class LoggedRequest:
-    """What the log knows of the request that is being served."""
+    """The served request, as the log knows it."""
 
     def __init__(self, connection: ClientConnection, known: Iterable[Secret] = ()) -> None:
         self.id = request_id_of(connection)

@@ -78,8 +78,8 @@ def _unknown_parameters(prefix: str, violation: SchemaViolation) -> Iterator[str
     known = list(violation.schema.get("properties") or ())
     for name in violation.value:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f", did you mean {near[0]}?" if near else f" (there are: {', '.join(known) or 'none'})"
+            similar = difflib.get_close_matches(name, known, n=1)
+            hint = f", did you mean {similar[0]}?" if similar else f" (there are: {', '.join(known) or 'none'})"
             yield f"{prefix}{name}: no such parameter{hint}"
 
 

@@ -48,7 +48,7 @@ async def start_child(
     env: Mapping[str, str] | None = None,
     stderr: int = PIPE,
 ) -> ChildProcess:
-    """Start a process in a session of its own. Raises `OSError` if it cannot be started."""
+    """Start a process in a new session. Raises `OSError` if it cannot be started."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: _ExitAwareProtocol(loop),

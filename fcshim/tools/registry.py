@@ -100,6 +100,6 @@ class Registry:
 
     def unknown_tool_message(self, name: str) -> str:
         """Return the message for the model that a tool does not exist, with the names that do."""
-        near = difflib.get_close_matches(name, self._tools, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        similar = difflib.get_close_matches(name, self._tools, n=1)
+        hint = f" Did you mean {similar[0]}?" if similar else ""
         return f"There is no tool named {name}.{hint} Available: {', '.join(self._tools) or 'none'}."

@@ -20,7 +20,7 @@ SUBJECT_KINDS: Mapping[str, SubjectKind | None] = {
     **dict.fromkeys(("subagent_list", "subagent_status", "SessionsSpawn", "SessionsList", "SessionsSend")),
     **dict.fromkeys(("SessionsHistory", "SessionsYield", "add_numbers")),
 }
-"""What rules about the built-in tools compare; None: nothing, so that such a rule has no pattern."""
+"""The subject that rules about a built-in tool compare; None: a rule about that tool has no pattern."""
 
 _MAX_ALTERNATIVES = 64
 """Rules that the braces of one rule may stand for: their numbers multiply."""

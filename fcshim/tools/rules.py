@@ -102,8 +102,8 @@ def _parse_rule(verdict: Verdict, text: str) -> list[PermissionRule]:
 def _expected(name: str, known: Iterable[str], prefixes: tuple[str, ...]) -> str:
     """Return the tools that a name may mean, else all of them."""
     by_case = {each.casefold(): each for each in (*known, *(f"{prefix}*" for prefix in prefixes))}
-    near = difflib.get_close_matches(name.casefold(), by_case, n=3)
-    return " or ".join(by_case[each] for each in near) or f"one of {', '.join(sorted(by_case.values()))}"
+    similar = difflib.get_close_matches(name.casefold(), by_case, n=3)
+    return " or ".join(by_case[each] for each in similar) or f"one of {', '.join(sorted(by_case.values()))}"
 
 
 def _names_server(name: str, prefixes: tuple[str, ...]) -> bool:

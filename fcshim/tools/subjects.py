@@ -323,7 +323,7 @@ def _folded(text: str) -> str:
 
 
 def _normal_url(url: str) -> str:
-    from yarl import URL  # noqa: PLC0415 - of an extra; whoever opens URLs has it
+    from yarl import URL  # noqa: PLC0415 - of an extra, which every tool that opens URLs needs
 
     try:
         parsed = URL(url.strip()).with_user(None).with_fragment(None)

@@ -2,9 +2,9 @@
 
 Theory of operation. One timer serves a whole reply instead of one per read: a read only moves the expiry, which the
 timer checks when it fires. While a body is read, a `DirectReader` is the protocol of the connection's transport and
-passes every callback on to aiohttp's protocol. Whatever aiohttp makes of a read (body bytes, the end, an error) is then
-taken from its stream reader at once. Waking a task for each read, through its chain of coroutines, would take longer
-than all other work on that read.
+passes every callback on to aiohttp's protocol. The result of a read (body bytes, the end, an error) is then taken from
+aiohttp's stream reader in the same call. Waking a task for each read, through its chain of coroutines, would take
+longer than all other work on that read.
 
 Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError` whose message says what happened and
 with which endpoint. Every wait has a limit, and each kind of wait its own. Only public interfaces of aiohttp. Bytes
@@ -233,7 +233,7 @@ def _masking_sink(mask: StreamMask, sink: Sink) -> Sink:
 class UpstreamReply:
     """A reply that is being read. Iterate over it for the chunks of its body. Raises `UpstreamError`.
 
-    What is sent as a key is masked in whatever is read: what comes from the upstream comes through here.
+    The key that was sent is masked in everything that is read.
     """
 
     def __init__(self, response: httpx.Response, deadline: Deadline, timeouts: Timeouts, mask: KeyMask) -> None:

@@ -30,13 +30,13 @@ def call(name: str) -> AssistantMessage:
     return AssistantMessage((), (ToolCall("1", name, "{}"),))
 
 
-def select(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
-    return select_tools(TOOLS, split_steps(messages), most, Escaper(BUNDLED), demanded)
+def select(*messages: Message, maximum: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
+    return select_tools(TOOLS, split_steps(messages), maximum, Escaper(BUNDLED), demanded)
 
 
 def test_without_a_limit_all_tools_are_described() -> None:
-    assert ToolSelection(TOOLS) == select(user("hi"), most=0)
-    assert ToolSelection(TOOLS) == select(user("hi"), most=4)
+    assert ToolSelection(TOOLS) == select(user("hi"), maximum=0)
+    assert ToolSelection(TOOLS) == select(user("hi"), maximum=4)
 
 
 def test_tools_relevant_to_the_first_message_are_described_in_the_clients_order() -> None:
@@ -55,28 +55,28 @@ def test_required_tools_are_described() -> None:
 
 def test_a_called_tool_is_described_after_its_result() -> None:
     conversation = [user("weather"), call("send_mail"), ToolMessage("1", ()), call("send_mail"), ToolMessage("1", ())]
-    made = select(*conversation, most=1)
+    made = select(*conversation, maximum=1)
 
     assert ((WEATHER,), {1: (MAIL,)}) == (made.described, made.described_later)
     assert MAIL in made.name_only
 
 
 def test_a_call_without_a_result_adds_nothing_yet() -> None:
-    assert {} == select(user("weather"), call("send_mail"), most=1).described_later
+    assert {} == select(user("weather"), call("send_mail"), maximum=1).described_later
 
 
 def test_a_call_of_an_unknown_tool_adds_nothing() -> None:
-    assert {} == select(user("weather"), call("rm"), ToolMessage("1", ()), most=1).described_later
+    assert {} == select(user("weather"), call("rm"), ToolMessage("1", ()), maximum=1).described_later
 
 
 def test_a_later_message_adds_the_tool_that_it_names() -> None:
     said = [user("the weather"), AssistantMessage(), user("now print it"), AssistantMessage(), user("and the weather?")]
 
-    assert {1: (PRINT,)} == select(*said, most=1).described_later
+    assert {1: (PRINT,)} == select(*said, maximum=1).described_later
 
 
 def test_words_of_a_description_alone_add_no_tool_later() -> None:
-    assert {} == select(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).described_later
+    assert {} == select(user("the weather"), AssistantMessage(), user("and somebody?"), maximum=1).described_later
 
 
 def test_at_most_three_tools_are_added_at_a_time() -> None:
@@ -87,21 +87,21 @@ def test_at_most_three_tools_are_added_at_a_time() -> None:
 
 
 def test_only_the_two_ends_of_a_long_message_are_read() -> None:
-    assert (MAIL,) == select(user("mail " + "x " * 10_000), most=1).described
-    assert (MAIL,) == select(user("x " * 10_000 + "mail"), most=1).described
-    assert (WEATHER,) == select(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).described
+    assert (MAIL,) == select(user("mail " + "x " * 10_000), maximum=1).described
+    assert (MAIL,) == select(user("x " * 10_000 + "mail"), maximum=1).described
+    assert (WEATHER,) == select(user("x " * 10_000 + "mail" + " x" * 10_000), maximum=1).described
 
 
 @given(conversations, st.integers(1, 4))
 def test_the_selection_of_one_request_is_kept_in_the_next(
-    conversation: tuple[list[Message], list[Message], list[list[Message]]], most: int
+    conversation: tuple[list[Message], list[Message], list[list[Message]]], maximum: int
 ) -> None:
     _, said, later = conversation
     tools = [Tool(f"tool_{at}", "long") for at in range(4)]
-    made = select_tools(tools, split_steps(said), most, Escaper(BUNDLED))
+    made = select_tools(tools, split_steps(said), maximum, Escaper(BUNDLED))
     for exchange in later:
         before, said = made, [*said, *exchange]
-        made = select_tools(tools, split_steps(said), most, Escaper(BUNDLED))
+        made = select_tools(tools, split_steps(said), maximum, Escaper(BUNDLED))
 
         assert (before.described, before.name_only) == (made.described, made.name_only)
         assert before.described_later.items() <= made.described_later.items()

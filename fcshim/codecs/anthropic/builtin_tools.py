@@ -181,8 +181,8 @@ def _display_note(tool: dict[str, JSON]) -> str:
 
 
 def _length_note(tool: dict[str, JSON]) -> str:
-    most = tool.get("max_characters")
-    return f"At most {most} characters of a file are shown." if isinstance(most, int) else ""
+    max_characters = tool.get("max_characters")
+    return f"At most {max_characters} characters of a file are shown." if isinstance(max_characters, int) else ""
 
 
 def read_toolset(tool: dict[str, JSON], path: str) -> Iterator[Tool]:

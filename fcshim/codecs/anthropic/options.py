@@ -18,7 +18,7 @@ _KNOWN_FIELDS = frozenset(
 
 
 class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):
-    """What the client wants to see."""
+    """The client's options for the form of the reply."""
 
     thinking: bool = False
     """Thinking blocks. A client that did not request them takes the first block of a reply for its text."""

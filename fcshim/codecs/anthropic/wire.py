@@ -24,7 +24,7 @@ class ContentBlock(msgspec.Struct, gc=False):
 
 
 class MessagesDelta(msgspec.Struct, gc=False):
-    """What an event adds to a block, or to the message."""
+    """The part of a block, or of the message, that an event adds."""
 
     type: str = ""
     text: str | None = None

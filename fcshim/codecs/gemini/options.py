@@ -29,7 +29,7 @@ _THINKING_MODELS = ("gemini-2.5", "gemini-3")
 
 
 class GeminiClientOptions(ClientOptions, frozen=True, kw_only=True):
-    """What the client wants to see."""
+    """The client's options for the form of the reply."""
 
     array: bool = False
     """The stream is one JSON array instead of server-sent events."""

@@ -26,7 +26,7 @@ _THINK_LEVELS: dict[str, JSON] = {"none": False, "minimal": "low", "xhigh": "hig
 
 
 class OllamaClientOptions(ClientOptions, frozen=True, kw_only=True):
-    """What the client requested. It changes only how the reply is written, never the upstream request."""
+    """The client's options that change only how the reply is written, never the upstream request."""
 
     generate: bool = False
     """`/api/generate`: one prompt, and a reply in `response` instead of a message."""

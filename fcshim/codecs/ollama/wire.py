@@ -26,7 +26,7 @@ class OllamaToolCall(msgspec.Struct):
 
 
 class OllamaMessage(msgspec.Struct):
-    """What a line adds to the message."""
+    """The part of the message that a line adds."""
 
     content: str | None = None
     thinking: str | None = None

@@ -29,7 +29,7 @@ _CONTENT_FIELD = re.compile(rb'"content" ?: ?"')
 class ChunkPattern(msgspec.Struct, frozen=True, gc=False):
     """`data[start:stop]` is the JSON string with the text if `data` starts with `prefix` and ends with `suffix`.
 
-    Prefix and suffix include the quotation marks, so that if they overlap in `data` the slice is no JSON string.
+    Prefix and suffix include the quotation marks, so that if they overlap in `data` the slice is not a JSON string.
     """
 
     prefix: bytes

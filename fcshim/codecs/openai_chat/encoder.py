@@ -1,6 +1,6 @@
 """Writing the client's reply: events become chunks of the Chat API, folded replies one JSON body.
 
-Rule: a role chunk opens a choice, choice 0 first; each event is one delta; the finish_reason has a chunk of its own;
+Rule: a role chunk opens a choice, choice 0 first; each event is one delta; the finish_reason is a separate chunk;
 usage and `[DONE]` come last, and only if every choice has ended without error. Nothing follows an error. The last
 closing brace of a call is written only after the call has ended without error (see `outcome`). A whole reply has only
 calls that ended without error; one without text and without such a call has the excerpt of its malformed call as
@@ -305,7 +305,7 @@ class ChoiceWriter:
         if self._outcomes.truncated and reason in COMPLETE_REASONS:
             reason = "max_tokens"
         self.stopped = True
-        # A chunk of its own: beside arguments, it keeps the official client from emitting their `arguments.done` event.
+        # A separate chunk: beside arguments, it keeps the official client from emitting their `arguments.done` event.
         finish = finish_reason(reason, legacy=self._legacy).encode()
         out.append(self._delta_prefix + b'{},"logprobs":null,"finish_reason":"' + finish + b'"}' + self._end)
         return None

@@ -1,4 +1,4 @@
-"""Continuing an interrupted call: the prefill from which the model goes on, and the events of its reply.
+"""Continuing an interrupted call: the prefill from which the model continues, and the events of its reply.
 
 Theory of operation. A call that the token limit cut off continues after the model's text, in every dialect. A call with
 a defect continues after the arguments that the client has: in dialects with JSON arguments these are written anew, in

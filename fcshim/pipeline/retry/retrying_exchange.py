@@ -194,8 +194,8 @@ class RetryingExchange:
             and dialect is self._shim.dialect
             and not (failed.constraint_key or self._calls.accepted)
         ):
-            # The grammar rules the mistake out, and a model that sees its own faulty reply tends to copy it. If a
-            # grammar did not prevent the defect, or if calls were accepted, the model has to be told.
+            # The grammar prevents the mistake, and a model that sees its own faulty reply tends to copy it. If a
+            # grammar did not prevent the defect, or if calls were accepted, the model gets a correction.
             self._messages = failed.messages
         else:
             self._messages = retry_messages(

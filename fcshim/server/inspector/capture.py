@@ -1,4 +1,4 @@
-"""What is captured of requests: the chunks and events of their replies, in a ring of limited size.
+"""Captures requests: the chunks and events of their replies, in a ring of limited size.
 
 Rule: blocks of reads are only referenced; everything else happens when a page asks. Credentials are masked before a
 request's texts are stored. A reply that repeats one is masked whenever it is shown: searching every reply would
@@ -117,7 +117,7 @@ class Capture(RequestObserver):
             return
         if len(sent.body) < MIN_SIZE:
             attempt.body = self._masked_body(sent.body)
-        else:  # streams of others go on meanwhile; until then the prompt is not shown
+        else:  # other streams continue; the prompt is shown once it is masked
             asyncio.get_running_loop().run_in_executor(None, self._mask_prompt, attempt, sent.body)
 
     def fail_attempt(self, message: str) -> None:

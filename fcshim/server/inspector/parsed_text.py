@@ -1,8 +1,8 @@
-"""What the parser made of a text, place by place: for the colours of the page.
+"""Finds how the parser read each character of a text, for the colours of the page.
 
-Rule: the text is fed in single characters, so that each event tells where it comes from; events are the same for every
-split (law 1). A place that stands in no event is a marker if it is beside a call, else it was dropped. Arguments that
-do not stand in the text as they were sent were repaired.
+Rule: the text is fed in single characters, so that the position of each event is known; events are the same for every
+split (law 1). A character that is part of no event belongs to a marker if it is beside a call; otherwise it was
+dropped. Arguments that differ from the text were repaired.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What the page and scripts get of a capture, as JSON, made on request.
+"""The JSON of a capture for the page and for scripts, made on request.
 
 Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 """

@@ -24,7 +24,7 @@ _FRESH = 1.0
 """Seconds for which an answer counts for `problem`."""
 
 _PROBE = StoredDocument("probe", b"1")
-"""What is written and read to find out whether the store answers; no client's key has its name as a hash."""
+"""The document that is written and read to check whether the store answers; no client's key has its name as a hash."""
 
 _Answer = TypeVar("_Answer")
 

@@ -46,7 +46,7 @@ local function remove(entry)
     redis.call('ZREM', all .. ':expires', entry)
     redis.call('ZREM', below .. ':used', entry)
     if known then
-        redis.call('HINCRBY', all .. ':sizes', 'all', 0 - size) -- the text of -0 is no integer
+        redis.call('HINCRBY', all .. ':sizes', 'all', 0 - size) -- the text of -0 is not an integer
         redis.call('HINCRBY', all .. ':sizes', owned, 0 - size)
     end
     if redis.call('EXISTS', below .. ':used') == 0 then redis.call('HDEL', all .. ':sizes', owned) end

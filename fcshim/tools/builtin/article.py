@@ -1,6 +1,6 @@
 """Converts a web page to Markdown: its article, without navigation and margins.
 
-Rule: text that is not HTML is unchanged; a page without an article is converted whole. A process of its own does the
+Rule: text that is not HTML is unchanged; a page without an article is converted whole. A separate process does the
 work, with limits on time and memory: some pages take the libraries minutes. Needs the extra `fcshim[tools]`.
 """
 

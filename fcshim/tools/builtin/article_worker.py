@@ -1,4 +1,4 @@
-"""Converts a web page to Markdown in a process of its own, which can be killed, with a limit on its memory.
+"""Converts a web page to Markdown in a separate process, which can be killed, with a limit on its memory.
 
 Rule: it imports nothing of fcshim, so that it starts fast. Standard input is `{"html", "memory"}`; standard output is
 `{"markdown"}` or `{"error"}`. Pages of line breaks, attributes or comments take the libraries minutes.

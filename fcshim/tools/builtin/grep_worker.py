@@ -1,7 +1,7 @@
-"""Searches files for a pattern in a process of its own.
+"""Searches files for a pattern in a separate process.
 
-Rule: standard library only. Standard input is `{"pattern", "files", "most"}`; standard output has one match a line. A
-pattern that backtracks without end is stopped by killing the process, which cannot be done to a thread.
+Rule: standard library only. Standard input is `{"pattern", "files", "max_matches"}`; standard output has one match a
+line. A pattern that backtracks without end is stopped by killing the process, which cannot be done to a thread.
 """
 
 import json
@@ -13,10 +13,10 @@ _LINE_LIMIT = 500
 
 
 def main() -> None:
-    """Search until there are `most` matches."""
+    """Search until there are `max_matches` matches."""
     request = json.load(sys.stdin)
     pattern = re.compile(request["pattern"])
-    remaining = request["most"]
+    remaining = request["max_matches"]
     for path in request["files"]:
         for number, line in _matches(path, pattern):
             print(json.dumps([path, number, line[:_LINE_LIMIT]]), flush=True)  # noqa: T201 - this is its output

@@ -95,7 +95,7 @@ class Search:
         return [str(file) for file in self._find_files(include or "*", path, context)]
 
     async def _run_grep(self, pattern: str, files: list[str]) -> tuple[list[tuple[str, int, str]], bool]:
-        request = json.dumps({"pattern": pattern, "files": files, "most": _MAX_MATCHES})
+        request = json.dumps({"pattern": pattern, "files": files, "max_matches": _MAX_MATCHES})
         result = await run_command(
             [sys.executable, "-I", "-S", str(Path(grep_worker.__file__))],
             cwd=self._workspace.root,
