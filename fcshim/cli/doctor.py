@@ -18,7 +18,7 @@ from fcshim.config import Config, check_name
 from fcshim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fcshim.evaluate.doctor import Diagnosis
+    from fcshim.evaluate.doctor import Diagnosis, DoctorOptions
 
 _DESCRIPTION = """\
 Examine an endpoint: which server and API it is, what its prompts may contain, whether it has
@@ -67,31 +67,19 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine the endpoint, report, and write the settings. Raises `ConfigError` and `UpstreamError`."""
     config = read_endpoint_settings(arguments)
-    named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - after the settings are checked
-    from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose  # noqa: PLC0415 - see above
-    from fcshim.evaluate.settings_file import check_writable  # noqa: PLC0415 - see above
+    from fcshim.evaluate.doctor import diagnose  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
-    section = arguments.section
-    if file is not None:
-        check_writable(file, replace=arguments.force or section is not None)
-    if section is not None:
-        _check_section(file, section)
+    _check_output(file, arguments.section, replace=arguments.force)
     report = make_report(sys.stdout, silent=arguments.json)
-    options = DoctorOptions(
-        api=config.upstream_api if named else None,
-        model=arguments.model,
-        cases=0 if arguments.quick else arguments.cases or DEFAULT_CASES,
-        categories=tuple(arguments.category),
-    )
     with report.show_activity():
-        diagnosis = asyncio.run(diagnose(config, options, report.callbacks))
+        diagnosis = asyncio.run(diagnose(config, _options(arguments, config), report.callbacks))
     if arguments.json:
         write_data(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     if file is not None and diagnosis.works:
         try:
-            _save(diagnosis, file, section, replace=arguments.force)
+            _save(diagnosis, file, arguments.section, replace=arguments.force)
         except ConfigError:
             report.finish(diagnosis, None)  # finding the settings took minutes: show them if they cannot be saved
             raise
@@ -99,6 +87,33 @@ def run(arguments: argparse.Namespace) -> int:
     if file is not None and arguments.json and not diagnosis.works:
         write_error(f"fcshim: the model cannot make tool calls: {not_written_message(file)}")
     return 0 if diagnosis.works else 1
+
+
+def _options(arguments: argparse.Namespace, config: Config) -> "DoctorOptions":
+    from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions  # noqa: PLC0415 - see above
+
+    is_api_named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
+    return DoctorOptions(
+        api=config.upstream_api if is_api_named else None,
+        model=arguments.model,
+        cases=0 if arguments.quick else arguments.cases or DEFAULT_CASES,
+        categories=tuple(arguments.category),
+    )
+
+
+def _check_output(file: Path | None, section: str | None, *, replace: bool) -> None:
+    """Check that the settings can be written, before the trials, which take minutes. Raises `ConfigError`."""
+    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
+    from fcshim.evaluate.settings_file import check_writable  # noqa: PLC0415 - see above
+
+    if file is not None:
+        check_writable(file, replace=replace or section is not None)
+    if section is None:
+        return
+    if file is None:
+        raise ConfigError("--section: expected the file, by --write FILE")
+    check_name(section, "--section")
+    edit_section(read_existing(file), section, (), "")
 
 
 def _save(diagnosis: "Diagnosis", file: Path, section: str | None, *, replace: bool) -> None:
@@ -112,16 +127,6 @@ def _save(diagnosis: "Diagnosis", file: Path, section: str | None, *, replace: b
     else:
         edited = edit_section(read_existing(file), section, diagnosis.choices, diagnosis.model)
         save_settings(edited, file, replace=True)
-
-
-def _check_section(file: Path | None, section: str) -> None:
-    """Check that the section can be written, before the trials, which take minutes. Raises `ConfigError`."""
-    from fcshim.evaluate.section_file import edit_section, read_existing  # noqa: PLC0415 - see above
-
-    if file is None:
-        raise ConfigError("--section: expected the file, by --write FILE")
-    check_name(section, "--section")
-    edit_section(read_existing(file), section, (), "")
 
 
 def _positive_int(text: str) -> int:
