@@ -341,7 +341,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         _setting_meta("running", "memory for the requests that --inspect shows; older ones are dropped", "BYTES"),
     ] = 16 * 2**20
 
-    metrics: Annotated[bool, _setting_meta("running", "serve figures for Prometheus at /metrics")] = False
+    metrics: Annotated[bool, _setting_meta("running", "serve metrics for Prometheus at /metrics")] = False
 
     record: Annotated[
         str | None,

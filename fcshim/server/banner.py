@@ -79,7 +79,7 @@ def _describe_observers(config: Config, url: str) -> list[str]:
     folder = Path(config.record or "")
     places = {
         f"requests are shown at {url}/fcshim/": config.inspect,
-        f"figures for Prometheus are at {url}/metrics": config.metrics,
+        f"metrics for Prometheus are at {url}/metrics": config.metrics,
         f"requests are recorded in {folder.parent if config.workers > 1 else folder}": config.record is not None,
     }
     return [line for line, is_on in places.items() if is_on]

@@ -214,7 +214,7 @@ def _host_name(header: bytes) -> str:
 
 
 def is_about_proxy(path: str) -> bool:
-    """Return whether a path belongs to no client API: probes, figures, the status page, and all below `/fcshim`.
+    """Return whether a path belongs to no client API: probes, metrics, the status page, and all below `/fcshim`.
 
     They are not observed: the probes of an orchestrator would be most of the requests that metrics count.
     """

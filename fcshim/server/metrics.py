@@ -1,8 +1,8 @@
-"""`/metrics`: figures about requests, calls and tools for Prometheus.
+"""`/metrics`: metrics of requests, calls and tools for Prometheus.
 
 Rule: the number of time series is bounded. Names that come from clients (models) or from configuration (servers) count
 as `other` beyond a limit; nothing of a request's content is a label. Where several processes serve, each answers with
-the sum of all: the library keeps their figures in files of one folder.
+the sum of all: the library keeps their metrics in files of one folder.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ with naming_extra("metrics"):
     from prometheus_client.process_collector import ProcessCollector
 
 _FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""The library's variable for the folder in which several processes keep their figures."""
+"""The library's variable for the folder in which several processes keep their metrics."""
 _MAX_NAMES = 64
 """Different names in one label: enough for the models of a gateway, too few to fill a database of time series."""
 _MAX_LENGTH = 100
@@ -38,7 +38,7 @@ _OWN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 
 def share_figures(folder: Path, worker: int) -> None:
-    """Keep the figures of this process in `folder`. Call this before there are any.
+    """Keep the metrics of this process in `folder`. Call this before there are any.
 
     Files belong to the number of the worker, not to its process: its successor continues the counts, and crashes
     leave no files behind.
@@ -48,7 +48,7 @@ def share_figures(folder: Path, worker: int) -> None:
 
 
 def figures_folder(env: Mapping[str, str]) -> Path | None:
-    """Return the folder in which several processes keep their figures, if they do. Raises `ConfigError`."""
+    """Return the folder in which several processes keep their metrics, if they do. Raises `ConfigError`."""
     folder = env.get(_FOLDER_VARIABLE)
     if not folder:
         return None
@@ -77,8 +77,8 @@ class BoundedNames:
 _REQUEST = ("api", "model", "upstream")
 
 
-class _Figures:
-    """The figures that are served, each with its labels, in one registry."""
+class _MetricSet:
+    """The metrics that are served, each with its labels, in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = functools.partial(Counter, registry=registry)
@@ -107,11 +107,11 @@ class _Figures:
             multiprocess_mode="livesum",
         )
         for api in CODECS:
-            self.live_requests.labels(api)  # 0 from the start: an autoscaler takes a missing figure for an unknown load
+            self.live_requests.labels(api)  # 0 from the start: an autoscaler takes a missing metric for an unknown load
 
 
 class Metrics:
-    """The figures of one server, and of other processes in `folder`. Implements `observers.ServerObserver`."""
+    """The metrics of one server, and of other processes in `folder`. Implements `observers.ServerObserver`."""
 
     def __init__(self, upstream: str, folder: Path | None = None) -> None:
         self._folder = folder
@@ -120,37 +120,37 @@ class Metrics:
         self._registry = CollectorRegistry()
         if folder is None:  # memory and CPU of one process of several would say nothing
             ProcessCollector(registry=self._registry)
-        self._figures = _Figures(self._registry)
+        self._metrics = _MetricSet(self._registry)
 
     def begin(self, observed: ObservedRequest) -> RequestObserver:
         """Count a request that runs, and the rest at its end."""
-        self._figures.live_requests.labels(observed.api).inc()
+        self._metrics.live_requests.labels(observed.api).inc()
         return _CountedRequest(self, observed)
 
     def close(self) -> None:
-        """Do nothing: figures are fetched."""
+        """Do nothing, since Prometheus fetches the metrics."""
 
     def count(self, observed: ObservedRequest) -> None:
         """Count a request that has ended."""
-        self._figures.live_requests.labels(observed.api).dec()
+        self._metrics.live_requests.labels(observed.api).dec()
         upstream = observed.upstream or self._upstream
         labels = (observed.api, self._model_label(observed.model), upstream)
-        self._figures.requests.labels(*labels, str(observed.status or "none")).inc()
-        self._figures.seconds.labels(*labels).observe(observed.ended_at - observed.started_at)
+        self._metrics.requests.labels(*labels, str(observed.status or "none")).inc()
+        self._metrics.seconds.labels(*labels).observe(observed.ended_at - observed.started_at)
         if observed.first_event_at:
-            self._figures.first_token_seconds.labels(*labels).observe(observed.first_event_at - observed.started_at)
+            self._metrics.first_token_seconds.labels(*labels).observe(observed.first_event_at - observed.started_at)
         if observed.attempts:
-            self._figures.own_seconds.labels(observed.api).observe(observed.own_seconds)
+            self._metrics.own_seconds.labels(observed.api).observe(observed.own_seconds)
         self._count_reply(observed, labels[1], upstream)
         if observed.usage is not None:
             self._count_tokens(observed.usage, labels[1], upstream)
         if observed.upstream_errors:
-            self._figures.upstream_errors.labels(upstream).inc(observed.upstream_errors)
+            self._metrics.upstream_errors.labels(upstream).inc(observed.upstream_errors)
         for run in observed.runs:
-            self._figures.tool_runs.labels(self._server_label(run.source), "failed" if run.failed else "done").inc()
+            self._metrics.tool_runs.labels(self._server_label(run.source), "failed" if run.failed else "done").inc()
 
     async def serve(self, connection: ClientConnection) -> None:
-        """Answer with the figures, in the format that the client asks for."""
+        """Answer with the metrics, in the format that the client asks for."""
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(connection.header(b"accept").decode("latin-1"))
         registry = self._registry
@@ -162,9 +162,9 @@ class Metrics:
 
     def _count_reply(self, observed: ObservedRequest, model: str, upstream: str) -> None:
         for call in observed.calls:
-            self._figures.calls.labels(self._dialect_label(call.dialect), call.outcome).inc()
+            self._metrics.calls.labels(self._dialect_label(call.dialect), call.outcome).inc()
         if len(observed.attempts) > 1:
-            self._figures.retries.labels(model, upstream).inc(len(observed.attempts) - 1)
+            self._metrics.retries.labels(model, upstream).inc(len(observed.attempts) - 1)
 
     def _count_tokens(self, usage: Usage, model: str, upstream: str) -> None:
         for kind, count in (
@@ -173,7 +173,7 @@ class Metrics:
             ("cached", usage.cached_tokens),
             ("reasoning", usage.reasoning_tokens),
         ):
-            self._figures.tokens.labels(model, upstream, kind).inc(count)
+            self._metrics.tokens.labels(model, upstream, kind).inc(count)
 
 
 class _CountedRequest(RequestObserver):

@@ -1,4 +1,4 @@
-"""The observers of one server: figures, records, traces and the inspector, as the settings and the environment ask.
+"""The observers of one server: metrics, records, traces and the inspector, as the settings and the environment ask.
 
 Rule: without any, nothing is observed.
 """
@@ -54,7 +54,7 @@ class Observers:
         self.captures = captures
         """The inspector's observer; None without the inspector."""
         self.serve_metrics = serve_metrics
-        """Answers `/metrics`; None where there are no figures."""
+        """Answers `/metrics`; None without metrics."""
         self._observers = observers
 
     def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
@@ -81,7 +81,7 @@ def _begin(observer: ServerObserver, observed: ObservedRequest) -> RequestObserv
 
 
 def _load_metrics(config: Config, env: Mapping[str, str]) -> "Metrics | None":
-    """Make the figures for Prometheus, if they are on. Raises `ConfigError`."""
+    """Make the metrics for Prometheus, if they are on. Raises `ConfigError`."""
     if not config.metrics:
         return None
     from fcshim.server.metrics import Metrics, figures_folder  # noqa: PLC0415 - its extra may be missing

@@ -99,7 +99,7 @@ async def test_it_shows_where_requests_can_be_inspected(banner_of):
     of_worker, _ = await banner_of("http://127.0.0.1:9", workers=2, record="records/worker-0")
     nothing, _ = await banner_of("http://127.0.0.1:9")
 
-    assert f"requests are shown at {URL}/fcshim/\nfigures for Prometheus are at {URL}/metrics\n" in text
+    assert f"requests are shown at {URL}/fcshim/\nmetrics for Prometheus are at {URL}/metrics\n" in text
     assert "requests are recorded in records\n" in text
     assert "requests are recorded in records\n" in of_worker
     assert not any(word in nothing for word in ("shown", "Prometheus", "recorded"))
