@@ -73,19 +73,11 @@ async def open_registry(
     builtin = _builtin_tools(folders, prompter, permissions, journal)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
-    if servers is None and custom is None:
-        yield ChatTools(Registry(builtin), UserCommands(commands, None))
-        return
     if servers is None:
-        from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
-
-        async with ToolHub(builtin, custom=custom) as hub:
-            yield ChatTools(hub.registry, UserCommands(commands, None))
+        async with _open_own_tools(builtin, custom) as registry:
+            yield ChatTools(registry, UserCommands(commands, None))
         return
-    listed = load_servers(servers, os.environ)
-    for server in listed:
-        if server.warning:
-            view.note(f"{server.name}: {server.warning}")
+    listed = _load_servers(servers, view)
     from fcshim.chat.servers import ServerWatch  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - slow; errors in the file come first
@@ -95,6 +87,27 @@ async def open_registry(
         offers = UserCommands(commands, lambda: ServerOffers(manager))
         prefixes = tuple(PREFIX + server_prefix(server.name) for server in listed)
         yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes)
+
+
+@asynccontextmanager
+async def _open_own_tools(builtin: Sequence[AnyTool], custom: CustomTools | None) -> AsyncIterator[Registry]:
+    """Open the built-in tools and those of Python files, which a hub loads again when the files change."""
+    if custom is None:
+        yield Registry(builtin)
+        return
+    from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
+
+    async with ToolHub(builtin, custom=custom) as hub:
+        yield hub.registry
+
+
+def _load_servers(file: str, view: TerminalView) -> Sequence[McpServerConfig]:
+    """Read the servers file, and show its warnings. Raises `ConfigError`."""
+    servers = load_servers(file, os.environ)
+    for server in servers:
+        if server.warning:
+            view.note(f"{server.name}: {server.warning}")
+    return servers
 
 
 def _new_manager(
