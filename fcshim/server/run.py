@@ -28,6 +28,7 @@ from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
+from fcshim.server.signals import handle_signals
 from fcshim.server.workers import Supervisor, WorkerLink, check_workers, listen_for_workers, share_of_worker
 from fcshim.upstream import os_error_reason
 
@@ -230,14 +231,16 @@ async def _serve(
 def _handle_signals(server: ProxyServer, link: WorkerLink | None) -> None:
     """Install the handlers of signals, and of the supervisor's end."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, server.request_exit)
     app = server.app
+    handlers: dict[int, Callable[[], object]] = {
+        signal.SIGTERM: server.request_exit,
+        # A terminal sends ctrl-C to all processes: the supervisor passes it on.
+        signal.SIGINT: server.request_exit if link is None else _ignore,
+    }
     if isinstance(app, ReloadableApp) and hasattr(signal, "SIGHUP"):  # not on Windows
-        loop.add_signal_handler(signal.SIGHUP, app.reload if link else _hangup_handler(server, app))
+        handlers[signal.SIGHUP] = app.reload if link else _hangup_handler(server, app)
+    handle_signals(loop, handlers)
     if link is not None:
-        loop.add_signal_handler(signal.SIGINT, _ignore)  # a terminal sends ctrl-C to all: the supervisor passes it on
         loop.add_reader(link.lifeline, _exit_once, loop, server, link.lifeline)
         link.accept_signals()
 
