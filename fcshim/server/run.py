@@ -1,7 +1,7 @@
 """Runs the proxy on a socket: uvicorn with uvloop and httptools, and signal handling; in workers, if there are several.
 
 Rule: the first SIGTERM or SIGINT rejects new requests and lets running ones finish. A second signal, or the end of
-`drain_timeout`, ends them.
+`drain_timeout`, ends them. Of a worker, only its supervisor ends them.
 """
 
 import asyncio
@@ -29,7 +29,14 @@ from fcshim.server.protocol import limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
 from fcshim.server.signals import handle_signals
-from fcshim.server.workers import Supervisor, WorkerLink, check_workers, listen_for_workers, share_of_worker
+from fcshim.server.workers import (
+    END_SIGNAL,
+    Supervisor,
+    WorkerLink,
+    check_workers,
+    listen_for_workers,
+    share_of_worker,
+)
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
@@ -64,8 +71,19 @@ class ProxyServer(uvicorn.Server):
     def request_exit(self) -> None:
         """Exit when the running requests have finished; a second call ends them."""
         if self.should_exit:
-            self._end_streams()
+            self.end_requests()
+        else:
+            self.drain()
+
+    def drain(self) -> None:
+        """Exit when the running requests have finished, however often this is called."""
         self.should_exit = True
+
+    def end_requests(self) -> None:
+        """End the running requests, then exit."""
+        self.should_exit = True
+        self.app.stop()
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and report it."""
@@ -86,15 +104,11 @@ class ProxyServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the listeners, then wait up to `drain_timeout` seconds for running requests."""
-        drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self._end_streams)
+        drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self.end_requests)
         try:
             await super().shutdown(sockets)
         finally:
             drain_timer.cancel()
-
-    def _end_streams(self) -> None:
-        self.app.stop()
-        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
 
     def _force_exit(self) -> None:
         self.force_exit = True
@@ -232,16 +246,15 @@ def _handle_signals(server: ProxyServer, link: WorkerLink | None) -> None:
     """Install the handlers of signals, and of the supervisor's end."""
     loop = asyncio.get_running_loop()
     app = server.app
-    handlers: dict[int, Callable[[], object]] = {
-        signal.SIGTERM: server.request_exit,
-        # A terminal sends ctrl-C to all processes: the supervisor passes it on.
-        signal.SIGINT: server.request_exit if link is None else _ignore,
-    }
+    handlers: dict[int, Callable[[], object]] = dict.fromkeys((signal.SIGTERM, signal.SIGINT), server.request_exit)
+    if link is not None:
+        # What is sent to all processes comes twice, once from the supervisor; only the supervisor knows a second order.
+        handlers = {signal.SIGTERM: server.drain, signal.SIGINT: _ignore, END_SIGNAL: server.end_requests}
     if isinstance(app, ReloadableApp) and hasattr(signal, "SIGHUP"):  # not on Windows
         handlers[signal.SIGHUP] = app.reload if link else _hangup_handler(server, app)
     handle_signals(loop, handlers)
     if link is not None:
-        loop.add_reader(link.lifeline, _exit_once, loop, server, link.lifeline)
+        loop.add_reader(link.lifeline, _drain_once, loop, server, link.lifeline)
         link.accept_signals()
 
 
@@ -258,9 +271,9 @@ def _hangup_handler(server: ProxyServer, app: ReloadableApp) -> Callable[[], Non
     return on_hangup
 
 
-def _exit_once(loop: asyncio.AbstractEventLoop, server: ProxyServer, lifeline: int) -> None:
+def _drain_once(loop: asyncio.AbstractEventLoop, server: ProxyServer, lifeline: int) -> None:
     loop.remove_reader(lifeline)
-    server.request_exit()
+    server.drain()
 
 
 def _ignore() -> None:

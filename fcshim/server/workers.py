@@ -36,6 +36,8 @@ logger = logging.getLogger("fcshim.server")
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_STOP_SIGNALS, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+END_SIGNAL = getattr(signal, "SIGUSR1", signal.SIGTERM)
+"""With this, the supervisor has its workers end their streams. SIGTERM, which others send too, only starts to drain."""
 _STABLE = 10.0
 """Seconds after which the end of a worker is not a failed start."""
 _MAX_PAUSE = 8.0
@@ -107,7 +109,7 @@ class WorkerLink:
     @staticmethod
     def accept_signals() -> None:
         """Let the signals in that came before there were handlers for them."""
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, END_SIGNAL))
 
 
 @dataclass
@@ -190,11 +192,11 @@ class Supervisor:
         is_first = slot.index == 0 and slot.started_at < 0
         link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, report)
         slot.process = context.Process(target=self._run_worker, args=(slot, link), name=f"worker-{slot.index}")
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, END_SIGNAL))
         try:
             slot.process.start()
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, END_SIGNAL))
         report.close()
         slot.started_at, slot.problem = time.monotonic(), ""
 
@@ -240,10 +242,12 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Refuse new connections and let running streams end; called again, end them."""
-        if not self._is_stopping:
-            self._kill_at = time.monotonic() + self._config.drain_timeout + _KILL_DELAY
-            for slot in self._slots:
-                slot.listener.close()
+        if self._is_stopping:
+            self._send_signal(END_SIGNAL)
+            return
+        self._kill_at = time.monotonic() + self._config.drain_timeout + _KILL_DELAY
+        for slot in self._slots:
+            slot.listener.close()
         self._send_signal(signal.SIGTERM)
 
     def _send_signal(self, number: signal.Signals) -> None:

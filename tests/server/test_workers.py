@@ -157,8 +157,9 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
     assert 1 == log.count("to point a client here")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_to_all_processes_lets_the_streams_of_every_worker_finish(tmp_path, number):
+@pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGINT, True)])
+async def test_one_signal_lets_the_streams_of_every_worker_finish(tmp_path, number, to_all):
+    """A terminal and some service managers send it to all processes, so that workers get SIGTERM twice."""
     go_on = asyncio.Event()
     async with (
         raw_upstream(paused_stream(go_on)) as upstream,
@@ -166,7 +167,7 @@ async def test_a_signal_to_all_processes_lets_the_streams_of_every_worker_finish
         contextlib.AsyncExitStack() as stack,
     ):
         streams = await open_streams(stack, url)
-        if number == signal.SIGINT:  # as a terminal does on ctrl-C
+        if to_all:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
