@@ -33,6 +33,7 @@ from fcshim.server.workers import (
     END_SIGNAL,
     Supervisor,
     WorkerLink,
+    WorkerState,
     check_workers,
     listen_for_workers,
     share_of_worker,
@@ -50,9 +51,11 @@ _GRACE_PERIOD = 1.0
 class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
-    def __init__(self, config: Config, app: App | ReloadableApp, *, on_start: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, config: Config, app: App | ReloadableApp, *, report: Callable[[WorkerState], None] | None = None
+    ) -> None:
         self.app = app
-        self._on_start = on_start
+        self._report = report
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -67,6 +70,7 @@ class ProxyServer(uvicorn.Server):
                 proxy_headers=False,
             )
         )
+        self.servers = []  # uvicorn sets it when it starts, and a signal may come before that
 
     def request_exit(self) -> None:
         """Exit when the running requests have finished; a second call ends them."""
@@ -77,7 +81,13 @@ class ProxyServer(uvicorn.Server):
 
     def drain(self) -> None:
         """Exit when the running requests have finished, however often this is called."""
+        if self.should_exit:
+            return
         self.should_exit = True
+        for server in self.servers:  # at once: uvicorn's next tick would close unanswered what is accepted until then
+            server.close()
+        if self._report is not None:
+            self._report(WorkerState.DRAINING)
 
     def end_requests(self) -> None:
         """End the running requests, then exit."""
@@ -88,8 +98,8 @@ class ProxyServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and report it."""
         await super().startup(sockets)
-        if self._on_start is not None:
-            self._on_start()
+        if self._report is not None:
+            self._report(WorkerState.READY)
 
     async def on_tick(self, counter: int) -> bool:
         """Return memory after a load; uvicorn calls this ten times a second."""
@@ -162,7 +172,7 @@ def _run_worker(
     if link.metrics_folder is not None:
         from fcshim.server.metrics import share_figures  # noqa: PLC0415 - its extra may be missing
 
-        share_figures(link.metrics_folder, link.index)
+        share_figures(link.metrics_folder, link.figures)
 
     def load_share() -> Config:
         assert load is not None
@@ -182,7 +192,7 @@ def _run(
     link: WorkerLink | None = None,
 ) -> None:
     app = create_app(config) if load is None else ReloadableApp(config, load)
-    server = ProxyServer(config, app, on_start=None if link is None else link.tell_ready)
+    server = ProxyServer(config, app, report=None if link is None else link.tell)
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_serve(server, listener, config, watched, link))
 

@@ -2,6 +2,7 @@
 
 Rule: the supervisor holds the listeners and the settings, and serves nothing. A worker is a whole proxy, forked from
 it. One that ends is replaced, after a pause if it ended at once; if none can start, the program ends with the reason.
+One that drains, since it alone got a signal, is replaced at once, as the connections on its listener would wait.
 Workers end with their supervisor, however that ends.
 
 uvicorn's own supervisor runs uvicorn's own server, which neither drains nor reloads as ours does, and replaces a worker
@@ -9,7 +10,9 @@ that cannot start without a pause.
 """
 
 import contextlib
+import enum
 import gc
+import itertools
 import logging
 import math
 import multiprocessing
@@ -86,6 +89,13 @@ def listen_for_workers(config: Config, listen: Callable[..., socket.socket]) -> 
     return [listen(bound, reuse_port=True) for _ in range(config.workers)]
 
 
+class WorkerState(enum.Enum):
+    """What a worker reports to its supervisor."""
+
+    READY = enum.auto()
+    DRAINING = enum.auto()
+
+
 @dataclass(frozen=True)
 class WorkerLink:
     """A worker's connection to its supervisor: `lifeline` can be read when the supervisor has ended."""
@@ -96,15 +106,14 @@ class WorkerLink:
     lifeline: int
     metrics_folder: Path | None
     """Where the workers keep their figures; None without metrics."""
-    _report: "Connection[str | None, None]"
+    figures: int
+    """The number of the files with this worker's figures."""
+    _report: "Connection[WorkerState | str, None]"
 
-    def tell_ready(self) -> None:
-        """Report to the supervisor that requests are served."""
-        self._report.send(None)
-
-    def tell_problem(self, message: str) -> None:
-        """Report to the supervisor why this worker cannot start."""
-        self._report.send(message)
+    def tell(self, state: WorkerState | str) -> None:
+        """Report the state to the supervisor, or why this worker cannot start; one that has ended needs no report."""
+        with contextlib.suppress(OSError):
+            self._report.send(state)
 
     @staticmethod
     def accept_signals() -> None:
@@ -113,28 +122,44 @@ class WorkerLink:
 
 
 @dataclass
+class WorkerProcess:
+    """A worker, as its supervisor sees it."""
+
+    process: "multiprocessing.context.ForkProcess"
+    report: "Connection[None, WorkerState | str]"
+    figures: int
+    started_at: float
+    kill_at: float = math.inf
+    """When it must have ended."""
+    problem: str = ""
+
+    def read_states(self) -> list[WorkerState]:
+        """Return the states that it has reported since the last call, and keep its problem."""
+        messages: list[WorkerState | str] = []
+        try:
+            while not self.report.closed and self.report.poll():
+                messages.append(self.report.recv())
+        except (EOFError, OSError):
+            self.report.close()
+        self.problem = next((each for each in messages if isinstance(each, str)), self.problem)
+        return [each for each in messages if isinstance(each, WorkerState)]
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal unless it has ended."""
+        if self.process.pid is not None and self.process.exitcode is None:
+            os.kill(self.process.pid, number)
+
+
+@dataclass
 class WorkerSlot:
-    """The place of one worker, and the process that has it."""
+    """The place of one worker, and the worker that has it."""
 
     index: int
     listener: socket.socket
-    process: "multiprocessing.context.ForkProcess | None" = None
-    report: "Connection[None, str | None] | None" = None
-    started_at: float = -math.inf
+    worker: WorkerProcess | None = None
+    was_started: bool = False
     start_at: float = 0.0
     quick_ends: int = 0
-    problem: str = ""
-
-    def read_report(self) -> bool:
-        """Read the worker's reports; return whether it is ready."""
-        with contextlib.suppress(EOFError, OSError):
-            if self.report is not None and self.report.poll():
-                message = self.report.recv()
-                self.problem = message or ""
-                self.report.close()
-                self.report = None
-                return message is None
-        return False
 
 
 Work = Callable[[Config, socket.socket, WorkerLink], None]
@@ -160,45 +185,56 @@ class Supervisor:
         self._watched = WatchedFile(watched)
         self._next_poll = 0.0
         self._was_ready = False
-        self._kill_at = math.inf
+        self._is_stopping = False
+        self._draining: list[WorkerProcess] = []
+        """Workers that others have replaced; they end when their requests have ended."""
         self._lifeline = os.pipe()
         self._at_terminal = sys.stderr.isatty()
         self._metrics_folder = Path(tempfile.mkdtemp(prefix="fcshim-metrics-")) if config.metrics else None
-
-    @property
-    def _is_stopping(self) -> bool:
-        return self._kill_at < math.inf
 
     def run(self) -> None:
         """Serve until a signal ends it. Raises `FcshimError` if no worker can start."""
         gc.freeze()  # else the first collection of each worker copies every page
         try:
             with _received_signals() as signals:
-                while not self._is_stopping or any(slot.process for slot in self._slots):
+                while not self._is_stopping or self._workers():
                     self._start_due()
                     self._wait(signals)
         finally:
             self._close()
 
+    def _workers(self) -> list[WorkerProcess]:
+        """Return the workers that have not been seen to end."""
+        return [slot.worker for slot in self._slots if slot.worker is not None] + self._draining
+
+    @property
+    def _may_start(self) -> bool:
+        """Whether a free slot may get a worker. Those that drain are limited, as each may do so for long."""
+        return not self._is_stopping and len(self._draining) <= len(self._slots)
+
     def _start_due(self) -> None:
         for slot in self._slots:
-            if slot.process is None and not self._is_stopping and time.monotonic() >= slot.start_at:
+            if slot.worker is None and self._may_start and time.monotonic() >= slot.start_at:
                 self._start(slot)
 
     def _start(self, slot: WorkerSlot) -> None:
         """Fork a worker. Signals wait until it has handlers: their default would end it."""
         context = multiprocessing.get_context("fork")
-        slot.report, report = context.Pipe(duplex=False)
-        is_first = slot.index == 0 and slot.started_at < 0
-        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, report)
-        slot.process = context.Process(target=self._run_worker, args=(slot, link), name=f"worker-{slot.index}")
+        reader, writer = context.Pipe(duplex=False)
+        # Two processes must not write the same files.
+        figures = next(
+            number for number in itertools.count() if all(each.figures != number for each in self._workers())
+        )
+        is_first = slot.index == 0 and not slot.was_started
+        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, figures, writer)
+        process = context.Process(target=self._run_worker, args=(slot, link), name=f"worker-{slot.index}")
         signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, END_SIGNAL))
         try:
-            slot.process.start()
+            process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, END_SIGNAL))
-        report.close()
-        slot.started_at, slot.problem = time.monotonic(), ""
+        writer.close()
+        slot.worker, slot.was_started = WorkerProcess(process, reader, figures, time.monotonic()), True
 
     def _run_worker(self, slot: WorkerSlot, link: WorkerLink) -> None:
         """Serve; this runs in the worker."""
@@ -212,25 +248,54 @@ class Supervisor:
         try:
             self._work(share_of_worker(self._config, slot.index), slot.listener, link)
         except ConfigError as error:
-            link.tell_problem(error.message)
+            link.tell(error.message)
             sys.exit(2)
 
     def _wait(self, signals: socket.socket) -> None:
         """Wait for a signal, a report, the end of a worker or the next look, and handle it."""
-        reports = [slot.report for slot in self._slots if slot.report is not None]
-        ends = [slot.process.sentinel for slot in self._slots if slot.process is not None]
+        reports = [each.report for each in self._workers() if not each.report.closed]
+        ends = [each.process.sentinel for each in self._workers()]
         wait([signals, *reports, *ends], self._seconds_to_wait())
         for number in _read_signals(signals):
             self._handle_signal(number)
         for slot in self._slots:
-            self._was_ready |= slot.read_report()
-            if slot.process is not None and slot.process.exitcode is not None:
-                self._handle_end(slot, slot.process.exitcode)
+            if slot.worker is not None:
+                self._check(slot, slot.worker)
+        self._forget_drained()
         self._poll()
 
+    def _check(self, slot: WorkerSlot, worker: WorkerProcess) -> None:
+        """Handle what a worker has reported, and its end."""
+        code = worker.process.exitcode  # before its reports, which are complete if it has ended
+        states = worker.read_states()
+        self._was_ready |= WorkerState.READY in states
+        if WorkerState.DRAINING in states and not self._is_stopping:
+            self._replace(slot, worker)
+        elif code is not None:
+            self._handle_end(slot, worker, code)
+
+    def _replace(self, slot: WorkerSlot, worker: WorkerProcess) -> None:
+        """Free the slot of a worker that drains."""
+        logger.warning("worker %d ends when its requests have ended; another one takes its place", slot.index)
+        worker.report.close()
+        worker.kill_at = self._end_of_draining()
+        self._draining.append(worker)
+        slot.worker, slot.start_at = None, 0.0
+
+    def _end_of_draining(self) -> float:
+        return time.monotonic() + self._config.drain_timeout + _KILL_DELAY
+
+    def _forget_drained(self) -> None:
+        """Forget the replaced workers that have ended."""
+        for worker in [each for each in self._draining if each.process.exitcode is not None]:
+            if worker.process.exitcode:
+                logger.warning("a worker that drained has ended (%s)", _end_reason(worker.process.exitcode))
+            self._draining.remove(worker)
+            self._forget(worker)
+
     def _seconds_to_wait(self) -> float:
-        due = min((slot.start_at for slot in self._slots if slot.process is None), default=math.inf)
-        return max(min(_POLL, due - time.monotonic()), 0.01)
+        starts = [slot.start_at for slot in self._slots if slot.worker is None and self._may_start]
+        return max(min(_POLL, min(starts, default=math.inf) - time.monotonic()), 0.01)
 
     def _handle_signal(self, number: int) -> None:
         is_hangup = number not in _STOP_SIGNALS
@@ -245,15 +310,16 @@ class Supervisor:
         if self._is_stopping:
             self._send_signal(END_SIGNAL)
             return
-        self._kill_at = time.monotonic() + self._config.drain_timeout + _KILL_DELAY
+        self._is_stopping = True
         for slot in self._slots:
             slot.listener.close()
+        for worker in self._workers():
+            worker.kill_at = min(worker.kill_at, self._end_of_draining())
         self._send_signal(signal.SIGTERM)
 
     def _send_signal(self, number: signal.Signals) -> None:
-        for slot in self._slots:
-            if slot.process is not None and slot.process.pid is not None and slot.process.exitcode is None:
-                os.kill(slot.process.pid, number)
+        for worker in self._workers():
+            worker.send_signal(number)
 
     def _reload(self) -> None:
         """Load the settings again for workers to come, and have the others do so. Wrong ones change nothing."""
@@ -268,47 +334,45 @@ class Supervisor:
         self._config = config
         self._send_signal(signal.SIGHUP)
 
-    def _handle_end(self, slot: WorkerSlot, code: int) -> None:
-        """Handle the end of a worker. Raises `FcshimError` if none has ever served."""
-        assert slot.process is not None
-        self._was_ready |= slot.read_report()  # its last report
-        slot.process.close()
-        slot.process = None
-        if slot.report is not None:
-            slot.report.close()
-            slot.report = None
-        self._drop_live_figures(slot.index)
+    def _handle_end(self, slot: WorkerSlot, worker: WorkerProcess, code: int) -> None:
+        """Handle the end of a worker that does not drain. Raises `FcshimError` if none has ever served."""
+        slot.worker = None
+        self._forget(worker)
         if self._is_stopping:
             return
-        reason = slot.problem or (f"signal {-code}" if code < 0 else f"status {code}")
+        reason = worker.problem or _end_reason(code)
         if not self._was_ready:
-            raise (
-                ConfigError(slot.problem) if slot.problem else FcshimError(f"a worker ended before it served: {reason}")
-            )
-        self._schedule(slot)
+            message = worker.problem
+            raise ConfigError(message) if message else FcshimError(f"a worker ended before it served: {reason}")
+        self._schedule(slot, worker.started_at)
         pause = slot.start_at - time.monotonic()
         delay = f" in {pause:.0f} s" if pause > 0 else ""
         logger.warning("worker %d has ended (%s); another one takes its place%s", slot.index, reason, delay)
 
-    def _schedule(self, slot: WorkerSlot) -> None:
+    def _forget(self, worker: WorkerProcess) -> None:
+        """Release what a worker that has ended leaves here."""
+        worker.process.close()
+        worker.report.close()
+        self._drop_live_figures(worker.figures)
+
+    def _schedule(self, slot: WorkerSlot, started_at: float) -> None:
         """Set when the next worker starts: at once, unless the last one has ended at once."""
         now = time.monotonic()
-        slot.quick_ends = slot.quick_ends + 1 if now - slot.started_at < _STABLE else 0
+        slot.quick_ends = slot.quick_ends + 1 if now - started_at < _STABLE else 0
         slot.start_at = now + min(2.0 ** (slot.quick_ends - 1), _MAX_PAUSE) if slot.quick_ends else now
 
-    def _drop_live_figures(self, index: int) -> None:
+    def _drop_live_figures(self, number: int) -> None:
         """Forget the requests that a worker served when it ended; its counts stay, and its successor adds to them."""
         if self._metrics_folder is not None:
-            for file in self._metrics_folder.glob(f"gauge_live*_{index}.db"):
+            for file in self._metrics_folder.glob(f"gauge_live*_{number}.db"):
                 file.unlink(missing_ok=True)
 
     def _poll(self) -> None:
         """Check the settings file and the clock."""
         now = time.monotonic()
-        if now >= self._kill_at:
-            for slot in self._slots:
-                if slot.process is not None:
-                    slot.process.kill()
+        for worker in self._workers():
+            if now >= worker.kill_at:
+                worker.process.kill()
         if now >= self._next_poll:
             self._next_poll = now + _POLL
             if self._watched.has_settled() and not self._is_stopping:
@@ -319,13 +383,17 @@ class Supervisor:
         self._send_signal(signal.SIGTERM)
         for slot in self._slots:
             slot.listener.close()
-            if slot.process is not None:
-                slot.process.join(_KILL_DELAY)
-                slot.process.kill()
+        for worker in self._workers():
+            worker.process.join(_KILL_DELAY)
+            worker.process.kill()
         for end in self._lifeline:
             os.close(end)
         if self._metrics_folder is not None:
             shutil.rmtree(self._metrics_folder, ignore_errors=True)
+
+
+def _end_reason(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"status {code}"
 
 
 @contextlib.contextmanager

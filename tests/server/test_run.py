@@ -14,7 +14,8 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server import create_app_from_env
 from fcshim.server.app import create_app
-from fcshim.server.run import listen
+from fcshim.server.run import ProxyServer, listen
+from fcshim.server.workers import WorkerState
 from tests.engine.process import free_port
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_request, raw_connection
@@ -240,3 +241,15 @@ def test_replies_are_not_delayed_by_nagles_algorithm():
         listener.accept()[0] as sock,
     ):
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_a_worker_that_gets_a_signal_before_it_serves_reports_it_and_ends():
+    config = Config(upstream="http://127.0.0.1:9", port=0)
+    reports = []
+    server = ProxyServer(config, create_app(config), report=reports.append)
+    server.drain()
+    server.drain()
+    with listen(config) as listener:
+        await asyncio.wait_for(server.serve(sockets=[listener]), 20)
+
+    assert [WorkerState.DRAINING, WorkerState.READY] == reports

@@ -157,6 +157,80 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
     assert 1 == log.count("to point a client here")
 
 
+async def test_a_worker_that_drains_is_replaced_at_once_and_its_streams_and_figures_stay(tmp_path):
+    go_on = asyncio.Event()
+    async with (
+        raw_upstream(paused_stream(go_on)) as upstream,
+        serving(tmp_path, upstream.url, "--metrics") as (process, url, pids),
+        contextlib.AsyncExitStack() as stack,
+    ):
+        streams = await open_streams(stack, url)
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        streams += await open_replacement_streams(stack, process, url, pids)
+        alive = {*pids} & {*children(process.pid)}
+        go_on.set()
+        ended = [await reader.read() for reader in streams]
+        await until(lambda: not {*pids} & {*children(process.pid)})
+        served = (await figures(url))[1]
+
+    assert {*pids} == alive
+    assert all(rest.endswith(LAST_CHUNK) and b"[DONE]" in rest for rest in ended)
+    assert 2 * STREAMS == sum(value for key, value in served.items() if key[0] == "fcshim_requests_total")
+
+
+async def open_replacement_streams(stack, process, url, pids):
+    """Open streams that the replacements of these workers accept."""
+    await until(lambda: len({*children(process.pid)} - {*pids}) == COUNT)
+    return await open_streams(stack, url)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+async def test_a_worker_that_drains_already_ends_its_streams_only_at_the_second_signal_to_the_program(
+    tmp_path, signals
+):
+    go_on = asyncio.Event()
+    async with (
+        raw_upstream(paused_stream(go_on)) as upstream,
+        serving(tmp_path, upstream.url, "--drain-timeout", "600") as (process, url, pids),
+        contextlib.AsyncExitStack() as stack,
+    ):
+        streams = await open_streams(stack, url)
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        streams += await open_replacement_streams(stack, process, url, pids)
+        for _ in range(signals):
+            process.send_signal(signal.SIGTERM)
+            await refused(url)
+        if signals == 1:
+            go_on.set()
+        ended = [await asyncio.wait_for(reader.read(), 60) for reader in streams]
+        code = await asyncio.wait_for(process.wait(), 60)
+
+    expected, other = (b"[DONE]", b"shutting down") if signals == 1 else (b"the proxy is shutting down", b"[DONE]")
+    assert all(expected in rest and other not in rest for rest in ended)
+    assert 0 == code
+
+
+async def test_a_worker_that_gets_sigterm_while_it_starts_is_replaced_too(tmp_path):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        serving(tmp_path, upstream.url) as (process, url, pids),
+    ):
+        seen = [*pids]
+        for _ in range(4):
+            os.kill(seen[-1], signal.SIGTERM)  # the last one may not have its handlers yet: signals wait for them
+            await until(lambda old=frozenset(seen): {*children(process.pid)} - old)
+            seen += {*children(process.pid)} - {*seen}
+        await until(lambda: len(children(process.pid)) == COUNT and listens(children(process.pid)))
+        answers = [await status_of(url) for _ in range(STREAMS)]
+        log = log_of(process)
+
+    assert [200] * STREAMS == answers
+    assert 4 == log.count("ends when its requests have ended; another one takes its place")
+    assert "has ended" not in log
+
+
 @pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGINT, True)])
 async def test_one_signal_lets_the_streams_of_every_worker_finish(tmp_path, number, to_all):
     """A terminal and some service managers send it to all processes, so that workers get SIGTERM twice."""
@@ -339,8 +413,7 @@ def test_a_worker_that_ends_at_once_again_and_again_is_started_ever_more_rarely(
         (slot,) = supervisor._slots
         pauses = []
         for lived in (60, 1, 1, 1, 1, 1, 60, 1):
-            slot.started_at = now - lived
-            supervisor._schedule(slot)
+            supervisor._schedule(slot, now - lived)
             pauses.append(slot.start_at - now)
         supervisor._close()
 
