@@ -76,6 +76,11 @@ class RedisServer:
         with self._admin() as client:
             return {key.decode("utf-8", "replace"): client.pttl(key) for key in client.scan_iter()}
 
+    def numbers(self, key: str) -> dict[str, int]:
+        """Return a hash whose values are numbers."""
+        with self._admin() as client:
+            return {name.decode(): int(value) for name, value in client.hgetall(key).items()}
+
     def client(self):
         """Return a client as the proxy makes it."""
         return connect(parse_store_address(self.url), "")

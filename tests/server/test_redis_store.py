@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 import ssl
+from collections import Counter
 
 import pytest
 
@@ -11,9 +12,11 @@ from fcshim.config import Config, Secret
 from fcshim.errors import StoreError
 from fcshim.server.store import StoredDocument, StoreLimits, owner_of
 from fcshim.server.store.open import open_store
-from fcshim.server.store.redis import RedisStore
+from fcshim.server.store.redis import PREFIX, RedisStore
 from tests.certificates import self_signed_certificate
 from tests.engine.process import free_port
+from tests.scripted import scripted_upstream, text_reply
+from tests.server.proxy import http_client, running_proxy
 from tests.server.redis_server import running_redis
 
 ME, YOU = owner_of(b"me"), owner_of(b"you")
@@ -172,3 +175,66 @@ async def test_a_cancelled_command_leaves_no_answer_for_other_clients(server):
         moments.shuffle(names)
         await asyncio.gather(*(ask(name, moments.choice([None, moments.uniform(0, 0.02)])) for name in names))
     await store.aclose()
+
+
+async def test_writers_of_the_same_documents_leave_whole_ones_and_true_indexes(server):
+    names = [f"n{number}" for number in range(6)]
+    limits = StoreLimits(entries=5, size=40_000, owner_size=20_000, lifetime=60)
+
+    async def write(writer):
+        """Do what a process with connections of its own does: keep, delete, read."""
+        store, choices = RedisStore(server.client(), limits), random.Random(writer)
+        for number in range(150):
+            owner, name = choices.choice([ME, YOU]), choices.choice(names)
+            unit = f"{name} {writer} {number};".encode()
+            await keep(store, owner, name, unit * choices.randrange(1, 400), [f"of {name}", f"moves {number % 3}"])
+            if number % 5 == 0:
+                await store.forget(owner, choices.choice(names))
+            for found, value in (await store.find(owner, names)).items():
+                unit = value[: value.index(b";") + 1]
+                assert (found.encode(), unit * (len(value) // len(unit))) == (unit.partition(b" ")[0], value)
+        await store.aclose()
+
+    await asyncio.gather(*(write(writer) for writer in range(5)))
+    store = RedisStore(server.client(), limits)
+    left = {(owner, name): value for owner in (ME, YOU) for name, value in (await store.find(owner, names)).items()}
+    aliases = [f"of {name}" for name in names] + [f"moves {number}" for number in range(3)]
+    targets = {(owner, name) for owner in (ME, YOU) for name in (await store.resolve(owner, aliases)).values()}
+    await store.aclose()
+    sizes = server.numbers(f"{PREFIX}:sizes")
+    counted = Counter({"all": 0})
+    for (owner, _), value in left.items():
+        size = len(value) + len("of n0") + len("moves 0")
+        counted.update({owner: size, "all": size})
+
+    assert 0 < len(left) <= limits.entries
+    assert targets <= {*left}
+    assert counted == sizes
+
+
+async def test_branches_of_one_conversation_at_two_proxies_at_once_stay_apart(server):
+    """Each reply is a document of its own that names the one before it: there is no record that two could append to."""
+
+    def said(asked):
+        return text_reply(" ".join(message["content"] for message in asked.body["messages"]))
+
+    async def ask(url, text, previous):
+        async with http_client(url) as client:
+            body = {"model": "m", "input": text, "previous_response_id": previous, "store": True}
+            reply = (await client.post("/v1/responses", json=body)).json()
+        return reply["id"], reply["output"][0]["content"][0]["text"]
+
+    async def continue_branch(urls, number, name):
+        told = "root root"
+        for turn in range(3):
+            name, answer = await ask(urls[(number + turn) % 2], f"b{number}t{turn}", name)
+            assert f"{told} b{number}t{turn}" == answer
+            told = f"{answer} {answer}"
+
+    async with (
+        scripted_upstream(respond=said) as upstream,
+        running_proxy(upstream.url, store=server.url) as first,
+        running_proxy(upstream.url, store=server.url) as second,
+    ):
+        root, _ = await ask(first, "root", None)
+        await asyncio.gather(*(continue_branch((first, second), number, root) for number in range(8)))
