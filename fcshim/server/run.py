@@ -46,6 +46,8 @@ _SWITCH_INTERVAL = 0.001
 """Seconds for which a thread that prepares a large request may keep the event loop waiting."""
 _GRACE_PERIOD = 1.0
 """Seconds for streams to send their error event before their connections are cut."""
+_FIRST_REQUEST_WAIT = 1.0
+"""Seconds for the request on a connection that was accepted just before the listener was closed."""
 
 
 class ProxyServer(uvicorn.Server):
@@ -116,9 +118,17 @@ class ProxyServer(uvicorn.Server):
         """Close the listeners, then wait up to `drain_timeout` seconds for running requests."""
         drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self.end_requests)
         try:
+            await self._wait_for_first_requests()
             await super().shutdown(sockets)
         finally:
             drain_timer.cancel()
+
+    async def _wait_for_first_requests(self) -> None:
+        """Let new connections send their request: uvicorn closes those without one, and their clients would lose it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(_FIRST_REQUEST_WAIT, self._drain_timeout)):
+                while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
     def _force_exit(self) -> None:
         self.force_exit = True

@@ -18,7 +18,7 @@ from fcshim.server.run import ProxyServer, listen
 from fcshim.server.workers import WorkerState
 from tests.engine.process import free_port
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_request, raw_connection
+from tests.server.proxy import CALL, CHAT, QuickServer, chat_body, http_client, post_request, raw_connection
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
 
 QUIET = ("--log-level", "error")
@@ -253,3 +253,25 @@ async def test_a_worker_that_gets_a_signal_before_it_serves_reports_it_and_ends(
         await asyncio.wait_for(server.serve(sockets=[listener]), 20)
 
     assert [WorkerState.DRAINING, WorkerState.READY] == reports
+
+
+async def test_a_connection_that_was_accepted_just_before_a_signal_still_gets_its_reply():
+    config = Config(upstream="http://127.0.0.1:9", port=0)
+    server = QuickServer(config)
+    with listen(config) as listener:
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.ready.wait()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with raw_connection(url) as (reader, writer):
+            while not server.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for it
+                await asyncio.sleep(0)
+            server.drain()
+            server.exit_requested.set()
+            for _ in range(10):
+                await asyncio.sleep(0)  # the shutdown has begun
+            writer.write(f"GET /health HTTP/1.1\r\nHost: {url[7:]}\r\n\r\n".encode())
+            reply = await reader.read()
+        await task
+
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert reply.endswith(b'{"status":"ok"}')
