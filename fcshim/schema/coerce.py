@@ -41,6 +41,7 @@ _NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a"})
 """Where an array is expected, these mean none as likely as one element."""
 _SEPARATOR = re.compile(r"[,;|\n、，；،]|\s-")
 """What stands between the elements of a list that is written as text, and before an option of a command."""
+_ESCAPES_OF_SPACE = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 class CoercedValue(msgspec.Struct, frozen=True):
@@ -227,9 +228,23 @@ def _scan_container(node: Node) -> Node | None:
     """Parse the container in a string; None where there is none."""
     found = scan(node.value, node.depth)
     if found is None:
-        strict = python_to_json(node.value)
+        strict = python_to_json(node.value) or _unescape_container(node.value)
         found = None if strict is None else scan(strict, node.depth)
     return found
+
+
+def _unescape_container(text: str) -> str | None:
+    r"""Return the JSON of a container that is escaped once more: `[{\"a\": 1}]`; None where it may mean two things.
+
+    Models that escape a value like the content of a string escape all of it, or forget the backslashes.
+    """
+    if '\\"' not in text or text.count('\\"') != text.count('"'):
+        return None
+    content = scan(f'"{text.translate(_ESCAPES_OF_SPACE)}"')
+    readings = (None if content is None else scan(content.value), scan(text.replace('\\"', '"')))
+    found = [node for node in readings if node is not None]
+    same = found and all(load_json(node.text) == load_json(found[0].text) for node in found)
+    return found[0].text if same else None
 
 
 def _change(node: Node, text: str, *, fits: bool) -> MatchResult:
