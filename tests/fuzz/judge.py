@@ -102,7 +102,8 @@ def _execute(document: Document, pieces: Sequence[str], reference: list[Piece] |
 def _markup(options: dict[str, Any]) -> list[str]:
     dialect = options.get("dialect", "function_call")
     rows = DIALECTS.values() if dialect == AUTO or options.get("rescue") else [DIALECTS[dialect]]
-    return [token for row in rows for token in row.markup]
+    markup = [token for row in rows for token in row.markup]
+    return [*markup, *(token.removeprefix("<|start|>assistant ") for token in markup)]
 
 
 def _compare(document: Document, actual: list[Piece], *, finished: bool) -> None:

@@ -417,6 +417,9 @@ DOTS = Dialect(
     templates="tagged",
 )
 
+_MUSE_READERS = ("user", "commentary", "developer")
+"""To whom a message of Muse may go beside a tool: what it says is text."""
+
 MUSE = Dialect(
     name="muse",
     summary="Muse: <atem:invoke> and <atem:parameter> tags in a message to the tool",
@@ -436,7 +439,10 @@ MUSE = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
-    markup=("<|eom|>", "<|eot|>", "<|start|>assistant to=user<|message|>", "<|start|>assistant<|message|>"),
+    markup=(
+        *("<|eom|>", "<|eot|>", "<|start|>assistant<|message|>"),
+        *(f"<|start|>assistant to={reader}<|message|>" for reader in _MUSE_READERS),
+    ),
     waits=_WAITS,
     templates="tagged",
 )

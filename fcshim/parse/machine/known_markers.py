@@ -61,6 +61,7 @@ REASONING_TAGS = (
     ("<mm:think>", "</mm:think>"),
     ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     ("to=self<|message|>", "<|eom|>"),
+    ("<|start|>assistant to=self<|message|>", "<|eom|>"),
     ("<|message_model|><|content_thinking|>", "<|end_message|>"),
     ("<|content_thinking|>", "<|end_message|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
@@ -70,6 +71,8 @@ REASONING_TAGS = (
     ("<|channel|>analysis<|message|>", "<|end|>"),
     ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`
 )
+
+_MESSAGE_START = "<|start|>assistant "
 
 CHAT_TURN_MARKERS = frozenset(marker for marker in ROLE_MARKERS if marker[0] != "\n")
 """Role markers that stand in no ordinary text: after a call they end the reply."""
@@ -232,6 +235,9 @@ class StartMarkers:
         self.markup = frozenset(
             token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
+        headers = (token.removeprefix(_MESSAGE_START) for token in self.markup if token.startswith(_MESSAGE_START))
+        self.first_headers = tuple(sorted(headers, key=len, reverse=True))
+        """Headers of the first message, whose start stands at the end of the prompt."""
         self.fence_openings = {
             line: o for line, opens in self.openings.items() if line[0] == "`" for o in opens if o.primary
         }

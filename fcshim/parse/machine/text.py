@@ -67,13 +67,13 @@ class ReasoningStates:
         self._output.emit_text(found[0])
         pos = found.end()
         ahead = buffer[pos : pos + _LOOK_AHEAD]
-        markers = (*(start_tag for start_tag, _ in self._tags), *self._start_markers.line_start_markers)
+        known = self._start_markers
+        markers = (*(start_tag for start_tag, _ in self._tags), *known.line_start_markers, *known.first_headers)
         if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
             return self._cursor.wait_from(pos)
-        for start_tag, end_tag in self._tags:
-            if ahead.startswith(start_tag):
-                self.enter(end_tag)
-                return pos + len(start_tag)
+        skipped = self._skip_tag(ahead, pos)
+        if skipped > pos:
+            return skipped
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
@@ -85,6 +85,14 @@ class ReasoningStates:
         if ahead and not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos
+
+    def _skip_tag(self, ahead: str, pos: int) -> int:
+        """Enter reasoning that opens at `pos`, or drop the first header; return its end, or `pos` if there is none."""
+        for start_tag, end_tag in self._tags:
+            if ahead.startswith(start_tag):
+                self.enter(end_tag)
+                return pos + len(start_tag)
+        return pos + len(next((header for header in self._start_markers.first_headers if ahead.startswith(header)), ""))
 
     def _find_line(self, ahead: str, pos: int) -> FoundOpening:
         """Return the call without a marker at the start of the reply; a dialect's own body is found like in text."""
