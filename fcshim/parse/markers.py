@@ -6,7 +6,7 @@ Each set is compiled once and cached.
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 END_TOKENS = (
     *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
@@ -23,19 +23,20 @@ _NAME_ATTRIBUTE = re.compile(r"""[ \t]name=(["'])(?P<name>[^"'<>]{1,128})\1""")
 
 
 class MarkerSet:
-    """Several markers, compiled into one search."""
+    """Several markers, compiled into one search that finds the longest marker at a position."""
 
-    def __init__(self, markers: Iterable[str], *, extra_pattern: str = "") -> None:
-        """Compile the markers, longest first; `extra_pattern` is a regular expression that is tried after them."""
-        ordered = sorted(set(markers), key=len, reverse=True)
-        found = re.compile(
-            "|".join([*map(re.escape, ordered), *([extra_pattern] if extra_pattern else [])]) or _NO_MATCH
-        )
+    def __init__(self, markers: Iterable[str], *, extra_pattern: str = "", extra_chars: str = "") -> None:
+        """Compile the markers; `extra_pattern`, which begins with one of `extra_chars`, is tried after them."""
+        ordered = sorted(set(markers))
+        first_chars = {marker[0] for marker in ordered}
+        pattern = _pattern_of_any(ordered) if ordered else _NO_MATCH
+        if extra_pattern:  # without the look-ahead `re` tries each alternative at each character
+            pattern = f"(?={_char_class(first_chars.union(extra_chars))})(?:{pattern}|{extra_pattern})"
+        found = re.compile(pattern)
         self.search, self.match, self.search_all = found.search, found.match, found.finditer
         self._prefixes = frozenset(marker[:size] for marker in ordered for size in range(1, len(marker)))
         self.max_length = max(map(len, ordered), default=0)
-        first_chars = "".join(sorted({marker[0] for marker in ordered}))
-        self._search_first_char = re.compile(f"[{re.escape(first_chars)}]" if first_chars else _NO_MATCH).search
+        self._search_first_char = re.compile(_char_class(first_chars) if first_chars else _NO_MATCH).search
 
     def is_partial(self, text: str, pos: int) -> bool:
         """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to decide."""
@@ -51,6 +52,26 @@ class MarkerSet:
                 return start
             start += 1
         return size
+
+
+def _pattern_of_any(markers: Sequence[str]) -> str:
+    """Return a pattern for the longest of the sorted markers; what several begin with is read once."""
+    groups: dict[str, list[str]] = {}
+    for marker in markers:
+        groups.setdefault(marker[0], []).append(marker)
+    return "|".join(map(_pattern_of_group, groups.values()))
+
+
+def _pattern_of_group(markers: Sequence[str]) -> str:
+    start = markers[0][: _common_length(markers[0], markers[-1])]
+    rests = [marker[len(start) :] for marker in markers if marker != start]
+    if not rests:
+        return re.escape(start)
+    return f"{re.escape(start)}(?:{_pattern_of_any(rests)}){'?' if len(rests) < len(markers) else ''}"
+
+
+def _char_class(chars: Iterable[str]) -> str:
+    return f"[{re.escape(''.join(sorted(chars)))}]"
 
 
 @functools.lru_cache(maxsize=1024)

@@ -260,7 +260,9 @@ class StartMarkers:
         self.inline_marker_set = MarkerSet(self.inline_markers)
         everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS, *QUOTATION_STARTS]
         at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
-        self.all_markers = MarkerSet([*everything, *tag_chars], extra_pattern=f"`+|~+{at_line_start}")
+        self.all_markers = MarkerSet(
+            [*everything, *tag_chars], extra_pattern=f"`+|~+{at_line_start}", extra_chars=f"`~{list_chars}"
+        )
         anywhere = [marker for marker in everything if marker not in self.line_start_chars]
         self.plain_text = _text_without_markers(anywhere, line_start_chars="".join(sorted(self.line_start_chars)))
         """Matches text without markers."""
