@@ -87,10 +87,12 @@ _PARTIAL_NAME_ELEMENT = re.compile(
     rf"{_SPACE}<(?:[a-z_]{{0,13}}|{_NAME_TAG[1:]}{_SPACE}(?:{_NAME}{_SPACE}"
     rf"(?:</?[a-z_]{{0,13}}(?:>{_SPACE}(?:<[a-z_]{{0,10}}(?:>{_SPACE})?)?)?)?)?)\Z"
 )
-_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
+_SPACES = re.compile(_SPACE)
 _JSON = JsonShape(keyed=True)
 _PYTHON_CALLS = PythonCalls()
 _LINE_OF_PYTHON = PythonCalls(alone=True)
+_NO_NAME = frozenset(("", "{", "｛"))
+"""What follows where no name begins a body; nothing if more text is needed."""
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
@@ -115,6 +117,8 @@ _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
+_NAMED_BODIES = ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT))
+_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
 _PARTIAL_LINE = (_PARTIAL_CALL, _PARTIAL_HEADER_LINE, _PARTIAL_NAME_LINE)
 _SPACE_AND_BRACE = re.compile(rf"{_SPACE}(?:\Z|[{{｛])")
 _CUSTOM_TEXT = CustomText()
@@ -123,14 +127,25 @@ _CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
 
 def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
-    for pattern, body in ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT)):
+    char = _char_after_space(text, pos)
+    if char in _NO_NAME:
+        return False if char else None
+    bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-1:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
+    for pattern, body in bodies:
         found = pattern.match(text, pos)
         if found is not None:
             return sink.offers(found["name"]) and body
     found = _CUSTOM_LINE.match(text, pos)
     if found is not None and sink.takes_text_by(found["name"]):
         return _CUSTOM_TEXT
-    return None if any(pattern.match(text, pos) for pattern in _PARTIAL) else False
+    return None if any(pattern.match(text, pos) for pattern in partial) else False
+
+
+def _char_after_space(text: str, pos: int) -> str:
+    """Return the first character that is not white space, or an empty string; white space if there is too much."""
+    found = _SPACES.match(text, pos)
+    assert found is not None
+    return text[found.end() : found.end() + 1]
 
 
 def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:

@@ -36,7 +36,7 @@ class MarkerSet:
         self.search, self.match, self.search_all = found.search, found.match, found.finditer
         self._prefixes = frozenset(marker[:size] for marker in ordered for size in range(1, len(marker)))
         self.max_length = max(map(len, ordered), default=0)
-        self._search_first_char = re.compile(_char_class(first_chars) if first_chars else _NO_MATCH).search
+        self._search_beginning = re.compile(_pattern_of_beginnings(ordered) or _NO_MATCH).search
 
     def is_partial(self, text: str, pos: int) -> bool:
         """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to decide."""
@@ -46,7 +46,7 @@ class MarkerSet:
         """Return the start of the longest tail of `text[pos:]` that is a proper marker prefix, else `len(text)`."""
         size = len(text)
         start = max(pos, size - self.max_length + 1)
-        while (found := self._search_first_char(text, start)) is not None:
+        while (found := self._search_beginning(text, start)) is not None:
             start = found.start()
             if text[start:] in self._prefixes:
                 return start
@@ -68,6 +68,18 @@ def _pattern_of_group(markers: Sequence[str]) -> str:
     if not rests:
         return re.escape(start)
     return f"{re.escape(start)}(?:{_pattern_of_any(rests)}){'?' if len(rests) < len(markers) else ''}"
+
+
+def _pattern_of_beginnings(markers: Sequence[str]) -> str:
+    """Return a pattern for the first two characters of a marker, or the first one at the end of the text."""
+    seconds: dict[str, set[str]] = {}
+    for marker in markers:
+        if len(marker) > 1:
+            seconds.setdefault(marker[0], set()).update(marker[1:-1][:1])
+    return "|".join(
+        rf"{re.escape(first)}(?:{_char_class(chars)}|\Z)" if chars else rf"{re.escape(first)}\Z"
+        for first, chars in seconds.items()
+    )
 
 
 def _char_class(chars: Iterable[str]) -> str:

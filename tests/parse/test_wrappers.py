@@ -113,7 +113,7 @@ def test_a_tag_has_the_end_marker_of_its_spelling(text: str, tag: str, close: st
 
     assert not isinstance(found, bool)
     assert found is not None
-    assert (found.text, found.closes[0]) == (tag, close)
+    assert (found.text, found.closers()[0]) == (tag, close)
 
 
 @pytest.mark.parametrize(

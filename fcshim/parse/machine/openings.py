@@ -55,6 +55,9 @@ class OpeningFinder:
         self._sink = sink
         self._any_body = any_body
         self._unknown_tags: list[str] = []
+        self._element_at: tuple[str, int] = ("", 0)
+        """Where `find_element` looked last, which several states ask for, and what it found there."""
+        self._element: FoundOpening = False
 
     def knows(self, marker: str) -> bool:
         """Return whether a dialect has this marker: the prompt escapes those, not an element named like a tool."""
@@ -77,7 +80,9 @@ class OpeningFinder:
         if self._any_body and is_whole_tag(marker):
             opening = self._find_any_body(marker, opening, text, start + len(marker))
             if opening is False:
-                opening = self._find_section(self._closers(marker), marker, text, start + len(marker))
+                opening = self._find_call_after(text, start + len(marker))
+                if isinstance(opening, Opening):
+                    opening = _open_section(marker, self._closers(marker), opening)
         return (opening, marker) if isinstance(opening, Opening) else opening
 
     def find_at_line_start(self, marker: str, text: str, start: int) -> FoundOpening:
@@ -161,7 +166,15 @@ class OpeningFinder:
 
     def find_element(self, text: str, pos: int) -> FoundOpening:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
-        found = select_element(self._sink, text, pos) if self._any_body else False
+        if not self._any_body:
+            return False
+        last_text, last_pos = self._element_at
+        if text is not last_text or pos != last_pos:
+            self._element_at, self._element = (text, pos), self._select_element(text, pos)
+        return self._element
+
+    def _select_element(self, text: str, pos: int) -> FoundOpening:
+        found = select_element(self._sink, text, pos)
         if found is None or isinstance(found, bool):
             return found
         body, marker, close = found
@@ -183,8 +196,8 @@ class OpeningFinder:
         opening = self._start_markers.openings[marker][0]
         return opening.dialect.section_closers() if opening.section else opening.dialect.closers()
 
-    def _find_section(self, closers: tuple[str, ...], marker: str, text: str, pos: int) -> _MaybeOpening:
-        """Return the section that a tag opens if the start marker of a call follows it."""
+    def _find_call_after(self, text: str, pos: int) -> _MaybeOpening:
+        """Return the call whose start marker follows at `pos`, after a tag, which then opens a section."""
         found, markers = _SPACE.match(text, pos), self._start_markers.inline_marker_set
         assert found is not None
         pos = found.end()
@@ -197,17 +210,12 @@ class OpeningFinder:
         else:
             opening = self._start_markers.find_opening(found[0], text, pos)
             opening = self._find_any_body(found[0], opening, text, found.end())
-        if not isinstance(opening, Opening) or opening.section:
-            return None if opening is None else False
-        close, closes = _first_and_others(closers)
-        dialect = replace(opening.dialect, section_open=marker, section_close=close, section_closes=closes)
-        return Opening(dialect, primary=False, section=True)
+        return False if isinstance(opening, Opening) and opening.section else opening
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
-        tag = self._with_known_closers(tag)
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
         if body is False:
@@ -218,20 +226,26 @@ class OpeningFinder:
             return element
         if body and not self._admit_tag(tag.text):
             return False
-        opening = (
-            self._find_section(tag.closes, tag.text, text, end)
-            if isinstance(body, bool)
-            else _open_wrapper(tag.text, tag.closes, body, calls_only=True)
-        )
-        return (replace(opening, end_markers=tag.closes), tag.text) if isinstance(opening, Opening) else opening
+        content = self._find_call_after(text, end) if isinstance(body, bool) else body
+        return content if content is None or isinstance(content, bool) else self._open_unknown_tag(tag, content)
 
-    def _with_known_closers(self, tag: WrapperTag) -> WrapperTag:
-        """Add the end markers of the known marker that the tag is in escaped spelling."""
+    def _open_unknown_tag(self, tag: WrapperTag, content: Body | Opening) -> FoundOpening:
+        """Return what a tag opens: one body, or a section that begins with a call."""
+        closers = self._closers_of_unknown(tag)
+        opening = (
+            _open_section(tag.text, closers, content)
+            if isinstance(content, Opening)
+            else _open_wrapper(tag.text, closers, content, calls_only=True)
+        )
+        return replace(opening, end_markers=closers), tag.text
+
+    def _closers_of_unknown(self, tag: WrapperTag) -> tuple[str, ...]:
+        """Return the end markers of the tag, and of the known marker that it is in escaped spelling."""
         marker = tag.text.replace("&lt;", "<").replace("&gt;", ">")
         if marker == tag.text or marker not in self._start_markers.openings:
-            return tag
+            return tag.closers()
         closers = self._closers(marker)
-        return replace(tag, closes=tuple(dict.fromkeys((*tag.closes, *map(escape_marker, closers), *closers))))
+        return tuple(dict.fromkeys((*tag.closers(), *map(escape_marker, closers), *closers)))
 
     def _admit_tag(self, tag: str) -> bool:
         if len(self._unknown_tags) < _MAX_TAGS and tag not in self._unknown_tags:
@@ -267,6 +281,13 @@ def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, calls_on
     close, closes = _first_and_others(closers)
     dialect = Dialect("wrapper", "", open=marker, close=close, closes=closes, body=body, calls_only=calls_only)
     return Opening(dialect, primary=False)
+
+
+def _open_section(marker: str, closers: tuple[str, ...], call: Opening) -> Opening:
+    """Return the section of calls that a tag opens, from its first call."""
+    close, closes = _first_and_others(closers)
+    dialect = replace(call.dialect, section_open=marker, section_close=close, section_closes=closes)
+    return Opening(dialect, primary=False, section=True)
 
 
 def _first_and_others(markers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

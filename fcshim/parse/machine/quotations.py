@@ -80,18 +80,23 @@ def read_quotation(text: str, start: int) -> tuple[int, str] | None:
 
     None if more text is needed to decide.
     """
+    if text[start] != "<":
+        return _read_other_tag(text, start)
     for tag, end_tag in _COMMENTS.items():
         if text.startswith(tag, start):
             return start + len(tag), end_tag
     found = _TAG.match(text, start)
     if found is not None:
         return found.end(), f"</{found[1]}>"
+    return None if _PARTIAL_TAG.match(text, start) else (start + 1, "")
+
+
+def _read_other_tag(text: str, start: int) -> tuple[int, str] | None:
     for tag_pattern, end_tag in _OTHER_TAGS:
         found = tag_pattern.match(text, start)
         if found is not None:
             return found.end(), end_tag.format(found[1])
-    is_partial = _PARTIAL_TAG.match(text, start) or _PARTIAL_OTHER_TAG.match(text, start)
-    return None if is_partial else (start + 1, "")
+    return None if _PARTIAL_OTHER_TAG.match(text, start) else (start + 1, "")
 
 
 def is_quoted_line(head: str) -> bool:

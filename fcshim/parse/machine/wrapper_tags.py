@@ -40,10 +40,28 @@ FIRST_CHARS = "<[&*\\"
 
 @dataclass(frozen=True, slots=True)
 class WrapperTag:
-    """A tag in text, and the end markers that belong to it; the first is spelled like the tag."""
+    """A tag in text."""
 
-    text: str
-    closes: tuple[str, ...]
+    found: re.Match[str]
+
+    @property
+    def text(self) -> str:
+        """The tag as it is written."""
+        return self.found[0]
+
+    def closers(self) -> tuple[str, ...]:
+        """Return the end markers that belong to the tag; the first is spelled like it."""
+        found = self.found
+        if found["square"]:
+            names = _closing_square_names(found["square"])
+            left, right = f"{found['backslash']}[", f"{found['backslash']}]"
+            plain = [f"[{name}]" for name in names]
+        else:
+            names, left, right = _closing_names(found["name"], found["pipe"]), found["open"], found["close"]
+            plain = [f"<{name}>" for name in names]
+        bold = found["bold"] or ""
+        spelled = [f"{bold}{left}{name}{right}{bold}" for name in names]
+        return tuple(dict.fromkeys((*spelled, *plain)))
 
 
 def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
@@ -59,15 +77,7 @@ def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
         found["pipe"] and found["name"] in _TEMPLATE_TOKENS
     ):
         return False
-    if found["square"]:
-        names, left, right = _closing_square_names(found["square"]), f"{found['backslash']}[", f"{found['backslash']}]"
-        plain = [f"[{name}]" for name in names]
-    else:
-        names, left, right = _closing_names(found["name"], found["pipe"]), found["open"], found["close"]
-        plain = [f"<{name}>" for name in names]
-    bold = found["bold"] or ""
-    spelled = [f"{bold}{left}{name}{right}{bold}" for name in names]
-    return WrapperTag(found[0], tuple(dict.fromkeys((*spelled, *plain))))
+    return WrapperTag(found)
 
 
 def _closing_names(name: str, pipe: str) -> tuple[str, ...]:
