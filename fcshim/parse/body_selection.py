@@ -127,7 +127,11 @@ _CUSTOM_LINE = re.compile(rf"{NAME_LINE.pattern}{_SPACE}[^ \t\r\n{{｛]")
 
 def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
-    char = _char_after_space(text, pos)
+    return _select_named_body(sink, text, pos, _char_after_space(text, pos))
+
+
+def _select_named_body(sink: CallSink, text: str, pos: int, char: str) -> Body | bool | None:
+    """Return the same, where `char` is the first character that is not white space."""
     if char in _NO_NAME:
         return False if char else None
     bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-1:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
@@ -150,8 +154,9 @@ def _char_after_space(text: str, pos: int) -> str:
 
 def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to decide."""
-    named = select_named_body(sink, text, pos)
-    if named:
+    char = _char_after_space(text, pos)
+    named = _select_named_body(sink, text, pos, char)
+    if named or char == "<":
         return named
     begins = _JSON.begins(text, pos)
     if begins:

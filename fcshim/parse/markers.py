@@ -42,16 +42,20 @@ class MarkerSet:
         """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to decide."""
         return len(text) - pos < self.max_length and text[pos:] in self._prefixes
 
-    def partial_start(self, text: str, pos: int) -> int:
-        """Return the start of the longest tail of `text[pos:]` that is a proper marker prefix, else `len(text)`."""
+    def partial_start(self, text: str, pos: int, end: int | None = None) -> int:
+        """Return the start of the longest tail of `text[pos:]` that is a proper marker prefix, else `len(text)`.
+
+        Only a tail that begins before `end` counts; else return `end`.
+        """
         size = len(text)
+        last = size if end is None else end
         start = max(pos, size - self.max_length + 1)
-        while (found := self._search_beginning(text, start)) is not None:
+        while start < last and (found := self._search_beginning(text, start, last)) is not None:
             start = found.start()
             if text[start:] in self._prefixes:
                 return start
             start += 1
-        return size
+        return last
 
 
 def _pattern_of_any(markers: Sequence[str]) -> str:

@@ -213,7 +213,7 @@ class TextStates:
             return self._output.emit_up_to(cursor, pos, markers.partial_start(buffer, pos))
         start, end, marker = found.start(), found.end(), found[0]
         if len(buffer) - start < markers.max_length:
-            tail = markers.partial_start(buffer, pos)
+            tail = markers.partial_start(buffer, pos, start)
             if tail < start:  # the match may be part of a longer marker that is not complete yet
                 return self._output.emit_up_to(cursor, pos, tail)
         self._output.emit_text(buffer[pos:start])
