@@ -16,6 +16,9 @@ from fcshim.parse.sink import CallSink
 class Body(Protocol):
     """The syntax of a dialect's calls: data, and the factory of the reader for it."""
 
+    def __hash__(self) -> int:
+        """Return the hash of a value: what is made of a dialect is cached."""
+
     @property
     def grammar(self) -> str:
         """Name of the file under `grammars/` that defines the syntax, without its extension."""

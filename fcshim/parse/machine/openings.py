@@ -7,6 +7,7 @@ stay pending until its own end marker. A tag before the start marker of a call o
 Rule: a body that its dialect does not have must begin with the name of an offered tool, or a known key.
 """
 
+import functools
 import re
 from dataclasses import replace
 from typing import TypeAlias
@@ -118,8 +119,7 @@ class OpeningFinder:
         body = select_line(self._sink, text, pos + len(quote), quoted=bool(quote))
         if body is None or isinstance(body, bool):
             return body
-        dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
-        return Opening(dialect, primary=False, starts_body=not quote), quote
+        return _line_opening(body, quote), quote
 
     def _find_in_list(self, text: str, pos: int) -> FoundOpening:
         """Return the call in an item of a Markdown list."""
@@ -251,6 +251,13 @@ class OpeningFinder:
         if len(self._unknown_tags) < _MAX_TAGS and tag not in self._unknown_tags:
             self._unknown_tags.append(tag)
         return tag in self._unknown_tags
+
+
+@functools.lru_cache(maxsize=64)
+def _line_opening(body: Body, quote: str) -> Opening:
+    """Return the opening of a call without a marker, or in a code span."""
+    dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
+    return Opening(dialect, primary=False, starts_body=not quote)
 
 
 def _as_word(found: FoundOpening) -> FoundOpening:

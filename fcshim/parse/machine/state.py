@@ -114,9 +114,9 @@ class LineContext:
         "_after_paragraph",
         "_head_size",
         "_last_line",
+        "_last_text",
         "_lines",
         "head",
-        "last_char",
         "open_backticks",
     )
 
@@ -129,21 +129,27 @@ class LineContext:
         self.head = ""
         self._head_size = _MAX_INDENT
         """Characters of the current line that are kept: more where it may announce an example."""
-        self.last_char = ""
+        self._last_text = ""
+        """The last piece; empty at the start of a text."""
         self.open_backticks: list[int] = []
         """Lengths of the backtick runs in this paragraph that are not closed."""
 
+    @property
+    def last_char(self) -> str:
+        """The last character, an empty string at the start of a text."""
+        return self._last_text[-1:]
+
     def add(self, text: str) -> None:
         """Add a piece of text."""
-        if not self.last_char and text[0] == BYTE_ORDER_MARK:
+        if not self._last_text and text[0] == BYTE_ORDER_MARK:
             text = text[1:]
             if not text:
                 return
         # CommonMark: a code span does not extend past its paragraph.
         if self.open_backticks and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
             self.open_backticks.clear()
-        newline = text.rfind("\n")
-        if newline >= 0:
+        if "\n" in text:
+            newline = text.rfind("\n")
             self._lines.append(self.head + text[: newline + 1])
             if newline > _HEAD_SIZE or len(self._lines) > _MAX_LINES:
                 self._read_lines()
@@ -155,7 +161,7 @@ class LineContext:
             self.head += text[:_HEAD_SIZE]
             if len(self.head) >= self._head_size == _MAX_INDENT:
                 self._choose_head_size()
-        self.last_char = text[-1]
+        self._last_text = text
 
     def _choose_head_size(self) -> None:
         """Keep more of a line only where it may matter: the concatenations would cost a tenth of the time of prose."""
@@ -216,7 +222,7 @@ class LineContext:
 
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
-        self.head = self.last_char = ""
+        self.head = self._last_text = ""
         self._head_size = _MAX_INDENT
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = False
@@ -227,7 +233,7 @@ class LineContext:
         """Reset the context after a call, to that of a position inside a line."""
         self.head = _HEAD_AFTER_CALL
         self._head_size = _MAX_INDENT
-        self.last_char = "."
+        self._last_text = "."
         self.open_backticks.clear()
 
 
