@@ -106,10 +106,8 @@ class QuoteEscaper(QuotedContentChecks):
         while pos < len(text):
             inside, start = bool(self._scopes), pos
             pos = self._skip(pos)
-            if pos == len(text) and self._scopes and _ends_with_member(text[start:]):
-                raise AmbiguousQuotesError("a comment with the end of the body in it")
-            if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, pos):
-                raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
+            if pos > start:
+                self._check_skipped(start, pos)
             pos = self._read_token(pos)
             if inside and not self._scopes and self._is_over(pos):
                 break
@@ -117,6 +115,13 @@ class QuoteEscaper(QuotedContentChecks):
             raise AmbiguousQuotesError("a key that the tool does not have, and unescaped quotes")
         self._out.append(text[self._copied :])
         return "".join(self._out)
+
+    def _check_skipped(self, start: int, end: int) -> None:
+        """Raise `AmbiguousQuotesError` where the comments between two tokens may be content of a string."""
+        if end == len(self._text) and self._scopes and _ends_with_member(self._text[start:]):
+            raise AmbiguousQuotesError("a comment with the end of the body in it")
+        if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, end):
+            raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
 
     def check_whole(self, escaped: str) -> None:
         """Raise `AmbiguousQuotesError` where the whole text with escaped quotes has a second reading.
@@ -150,12 +155,13 @@ class QuoteEscaper(QuotedContentChecks):
         found = _TOKEN.match(self._text, pos)
         if found is None:
             return pos
-        if found["quote"]:
-            return self._read_quoted(found["quote"], pos)
-        if found["word"]:
+        if found.lastgroup == "quote":
+            return self._read_quoted(found[0], pos)
+        if found.lastgroup == "word":
             return self._read_word(found)
-        char = FULL_WIDTH.get(found["char"], found["char"])
-        self._write_ascii(pos, char)
+        char = FULL_WIDTH.get(found[0], found[0])
+        if char != found[0]:
+            self._write_ascii(pos, char)
         self._read_char(char)
         return found.end()
 

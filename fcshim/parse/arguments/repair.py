@@ -104,12 +104,12 @@ def repair(
     return repaired
 
 
+@functools.cache
 def load_grammar(name: str) -> Lark:
     """Load `grammars/<name>.lark`, once. Raises `ConfigError` with Lark's position and reason if it is invalid."""
     return _load(resource_dir("grammars") / f"{name}.lark")
 
 
-@functools.cache
 def _load(path: Path) -> Lark:
     try:
         return Lark(path.read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)

@@ -7,6 +7,8 @@ collected on, up to the next end marker.
 Rule: a body is repaired at most `_MAX_REPAIRS` times.
 """
 
+import functools
+
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.entities import escape_marker, is_escaped_body
 from fcshim.parse.arguments.repair import UNESCAPED_AT, RepairedJson, RepairError, repair
@@ -14,7 +16,7 @@ from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import end_of_turn, marker_set
+from fcshim.parse.markers import MarkerSet, end_of_turn, marker_set
 
 _CLOSING_CHARS = frozenset("}]｝］`")
 _MAX_REPAIRS = 2
@@ -43,8 +45,7 @@ class JsonRepair:
         self._calls = calls
         self._envelope = envelope
         self._limits = limits
-        self._openers = _in_both_spellings(dialect.body_openers())
-        self._call_markers = marker_set((*self._openers, *_in_both_spellings(dialect.closers())))
+        self._openers, self._call_markers = _searched_markers(dialect.body_openers(), dialect.closers())
         self._is_escaped: bool | None = None if reader.buffer.commit_point in UNESCAPED_AT else False
         """Whether the body is escaped as a whole, with its markers; None while that was not needed."""
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
@@ -187,6 +188,13 @@ class JsonRepair:
         text = "".join(self._parts)
         end = end_of_turn(text)
         self._parts, self.unread = [text[:end]], text[end:]
+
+
+@functools.lru_cache(maxsize=256)
+def _searched_markers(openers: tuple[str, ...], closers: tuple[str, ...]) -> tuple[tuple[str, ...], MarkerSet]:
+    """Return the start markers in both spellings, and the set of all markers in both."""
+    openers = _in_both_spellings(openers)
+    return openers, marker_set((*openers, *_in_both_spellings(closers)))
 
 
 def _in_both_spellings(markers: tuple[str, ...]) -> tuple[str, ...]:
