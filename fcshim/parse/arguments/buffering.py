@@ -175,7 +175,9 @@ class CommitBuffer:
         self.handler.on_key(key)
 
     def add_atom(self, atom: str) -> None:
-        """Send a number or literal, with which the last part ends."""
+        """Send a number or literal, with which the last part ends. Raises `LimitError`."""
+        if len(atom) > self._limits.number:
+            raise LimitError(f"a number of more than {self._limits.number} digits")
         if self._in_string:
             self._commit_string()
         text = self.handler.on_atom(atom)

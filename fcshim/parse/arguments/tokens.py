@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fcshim.parse.arguments.buffering import CommitBuffer, LimitError
+from fcshim.parse.arguments.buffering import CommitBuffer
 from fcshim.parse.arguments.scopes import Members
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.limits import Limits
@@ -38,24 +38,19 @@ class TokenWriter:
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         self._sink = sink
         self._limits = limits
-        self._buffer = CommitBuffer(limits)
-        self._arguments = TypedArguments(self._buffer, sink, limits)
+        self.buffer = self._buffer = CommitBuffer(limits)
+        """What was written; plain values may be written to it directly."""
+        self.arguments = self._arguments = TypedArguments(self._buffer, sink, limits)
+        """What goes to the sink."""
         self.flush = self._arguments.flush
         """Sends what was written."""
         self.members_at = self._arguments.members_at
         """Says what may stand in the open container at a depth."""
-        self._in_content = False
-
-    @property
-    def streams_string(self) -> bool:
-        """True inside a string that is sent as it is written: its content may go to the sink directly."""
-        return self._in_content and self._buffer.target is self._arguments.output
 
     def start(self, name: str) -> None:
         """Start a call of the tool `name` (as `CallSink.resolve` returned it); the arguments' `{` must come next."""
         self._sink.start(name)
         self._arguments.restart(self._sink.expectation)
-        self._in_content = False
 
     def open(self, bracket: str) -> None:
         """Open an object or an array."""
@@ -80,8 +75,6 @@ class TokenWriter:
 
     def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
-        if len(atom) > self._limits.number:
-            raise LimitError(f"a number of more than {self._limits.number} digits")
         self._separate()
         self._buffer.parts.append(atom)
         self._buffer.add_atom(atom)
@@ -90,7 +83,6 @@ class TokenWriter:
         """Begin a string."""
         self._separate()
         self._buffer.begin_string()
-        self._in_content = True
 
     def write_content(self, escaped: str) -> None:
         """Write escaped content of the string."""
@@ -98,7 +90,6 @@ class TokenWriter:
 
     def end_string(self, _quote: str) -> None:
         """End the string."""
-        self._in_content = False
         self._buffer.end_string()
 
     def collected(self) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
 from fcshim.parse.body import (
     NATURAL_STOPS,
@@ -33,7 +34,7 @@ from fcshim.parse.body import (
 )
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.call import LiteralCall
+from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
@@ -43,7 +44,7 @@ from fcshim.parse.sink import CallSink
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
-_READING_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError)
+_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError, *WRITING_ERRORS)
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 _ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
@@ -61,6 +62,7 @@ class LiteralBody(BodyReader):
         self._end_markers = compile_end_markers(dialect.closers())
         self._progress = BodyProgress(sink)
         self._call = LiteralCall(self._progress, sink, limits)
+        self._arguments = self._call.arguments
         self._values = make_values(self._call, dialect, limits)
         self._trailer = LiteralTrailer(dialect, self._end_markers)
         self._name = Word()
@@ -83,28 +85,23 @@ class LiteralBody(BodyReader):
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         progress = self._progress
-        if progress.end_pending:
-            progress.report_pending_end()
-            self.status = progress.status
-            return pos
-        progress.status = READING
-        progress.wait = False
         if self._state is not None or self._escaped_text:
             return self._read_around(text, pos)
         # Fast path: in the arguments only their reader's states follow each other.
-        values, size = self._values, len(text)
+        progress.status = READING
+        progress.wait = False
+        values, arguments, size = self._values, self._arguments, len(text)
         try:
             while pos < size:
                 pos = values.read_next(text, pos)
                 if progress.wait or progress.status is not READING:
                     break
-        except _READING_ERRORS as error:
-            pos = self._recover(error)
+            if arguments.output or arguments.collected:
+                arguments.flush()
+        except _ERRORS as error:
+            pos = self._recover(error, pos)
             return self._end_piece(pos) if progress.wait or progress.status is not READING else self._read(text, pos)
-        call = self._call
-        if call.has_unsent:
-            call.flush()
-        self.in_content = call.in_content
+        self.in_content = self._call.in_content
         status = self.status = progress.status
         if status is not READING and not values.brackets:
             self._leave_call(pos)
@@ -120,9 +117,15 @@ class LiteralBody(BodyReader):
 
     def _read_around(self, text: str, pos: int) -> int:
         """Read what is not plain arguments: text around a call, and text that was escaped."""
+        progress = self._progress
+        if progress.end_pending:
+            progress.report_pending_end()
+            self.status = progress.status
+            return pos
+        progress.status, progress.wait = READING, False
         if self._escaped_text:
             self._read_escaped_text()
-            if self._progress.status is not READING or self._escaped_text:
+            if progress.status is not READING or self._escaped_text:
                 return pos
         return self._read(text, pos)
 
@@ -132,28 +135,33 @@ class LiteralBody(BodyReader):
         while pos < len(text):
             try:
                 pos = (self._state or values.read_next)(text, pos)
-            except _READING_ERRORS as error:
-                pos = self._recover(error)
+            except _ERRORS as error:
+                pos = self._recover(error, pos)
             if progress.wait or progress.status is not READING:
                 break
         if self._trailer.collecting:
             self._trailer.collect(text, pos)
         return self._end_piece(pos)
 
-    def _recover(self, error: LiteralError | PartialMarkerError | DoubtfulQuoteError) -> int:
-        """Act on what a state raised; return the position at which to continue."""
-        if isinstance(error, LiteralError):
-            self._fail(error)
-        elif isinstance(error, DoubtfulQuoteError):
-            self._state = self._hold
-        else:
-            self._progress.wait = True
+    def _recover(
+        self, error: LiteralError | PartialMarkerError | DoubtfulQuoteError | LimitError | NotStrictError, pos: int
+    ) -> int:
+        """Act on what a state raised that began at `pos`; return the position at which to continue."""
+        match error:
+            case LimitError() | NotStrictError():
+                self._call.abandon_unwritable(error)
+                return pos
+            case LiteralError():
+                self._fail(error)
+            case DoubtfulQuoteError():
+                self._state = self._hold
+            case PartialMarkerError():
+                self._progress.wait = True
         return error.pos
 
     def _end_piece(self, pos: int) -> int:
         """Send what was written, publish the status, and leave a call that ended at `pos`."""
-        if self._call.has_unsent:
-            self._call.flush()
+        self._call.flush()
         self.in_content = self._call.in_content
         self.status = self._progress.status
         if self.status is not READING and self._in_call and not self._values.brackets:

@@ -22,6 +22,8 @@ OPEN, OPEN_SET, CLOSE = TokenWriter.open, TokenWriter.open_set, TokenWriter.clos
 KEY, ATOM = TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """The methods that write a token."""
+WRITING_ERRORS = (LimitError, NotStrictError)
+"""What a write raises where the call cannot go on."""
 WRAPPER_NAMES = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
 """Names that models invent for one argument that holds all of them."""
 _ALL_ARGUMENTS = re.compile(r"\s*\{\s*[\"']")
@@ -75,8 +77,8 @@ class LiteralCall:
         """True while content of the open string may go directly to the sink."""
         self.escapes_doubtful = False
         """True where a string of the call has a backslash that is not an escape."""
-        self.has_unsent = False
-        """True where `flush` may have something to send."""
+        self.is_direct = False
+        """True where plain values may be written to `buffer` directly, neither kept nor discarded."""
         self.lacks_brackets = False
         """True where closing brackets of the current call are missing."""
         self.has_keywords = False
@@ -90,7 +92,8 @@ class LiteralCall:
         self._name: str | None = None
         self._sink = sink
         self._writer = TokenWriter(sink, limits)
-        self._buffer = ContainerBuffer(limits)
+        self.writer, self.buffer, self.arguments = self._writer, self._writer.buffer, self._writer.arguments
+        self._undecided = ContainerBuffer(limits)
 
     # The tool.
 
@@ -100,13 +103,14 @@ class LiteralCall:
         self.is_certain, self.is_text = False, self.progress.refused
         self.escapes_doubtful = self.lacks_brackets = self.is_positional = self.has_wrapper = False
         self.words.clear()
+        self.is_direct = False
         if self.progress.refused:
             return
         self._name = self._sink.resolve(name)
         if self._name is None:
             self.discard()
         else:
-            self.is_certain = is_certain
+            self.is_certain, self.is_direct = is_certain, True
 
     @property
     def parameter_names(self) -> tuple[str, ...] | None:
@@ -154,17 +158,14 @@ class LiteralCall:
         if self.progress.discarding:
             return
         try:
-            if self._buffer.levels:
-                self._buffer.add(write, text)
+            if self._undecided.levels:
+                self._undecided.add(write, text)
             else:
-                self.has_unsent = True
                 write(self._writer, text)
-        except LimitError as error:
-            self.abandon("limit", str(error))
-        except NotStrictError:
-            self.abandon("malformed", "a key comes twice")
         except UnexpectedSetError:
             self.abandon("malformed", "a set, where the schema admits no array")
+        except WRITING_ERRORS as error:
+            self.abandon_unwritable(error)
 
     def put_all(self, tokens: list[Token]) -> None:
         """Write tokens that were buffered."""
@@ -180,27 +181,24 @@ class LiteralCall:
     def push_buffer(self) -> None:
         """Buffer the tokens from here on, until `pop_buffer`."""
         if not self.progress.discarding:
-            self._buffer.push()
+            self._undecided.push()
+            self.is_direct = False
 
     def pop_buffer(self) -> list[Token]:
         """Return and remove the tokens since the last `push_buffer`."""
-        return [] if self.progress.discarding else self._buffer.pop()
-
-    def send_content(self, piece: str) -> None:
-        """Send content of the open string directly, because the content before it was sent."""
-        if self._sink.fits(len(piece)):
-            self._sink.add_chunk(piece)
-        else:
-            self.put(CONTENT, piece)
+        if self.progress.discarding:
+            return []
+        tokens = self._undecided.pop()
+        self.is_direct = not self._undecided.levels
+        return tokens
 
     @property
     def streams_string(self) -> bool:
         """True inside a string whose content may go directly to the sink."""
-        return not self.progress.discarding and not self._buffer.levels and self._writer.streams_string
+        return self.is_direct and self.arguments.streams
 
     def flush(self) -> bool:
         """Send what was written; return False where a limit ended the call with an error."""
-        self.has_unsent = False
         try:
             self._writer.flush()
         except LimitError as error:
@@ -211,7 +209,7 @@ class LiteralCall:
     def sent_arguments(self) -> str:
         """Send what was written, and return the arguments so far, with what is not sent yet."""
         self.flush()
-        buffered = (text for tokens in self._buffer.levels for _, text in tokens)
+        buffered = (text for tokens in self._undecided.levels for _, text in tokens)
         return "".join((self._sink.arguments(), self._writer.collected(), *buffered))
 
     # The start and the end.
@@ -228,7 +226,7 @@ class LiteralCall:
     def end(self) -> None:
         """Complete the call. It is accepted when the body ends or the next call starts."""
         if not self.progress.discarding:
-            assert not self._buffer.levels
+            assert not self._undecided.levels
             if not self.progress.started:
                 self.start()
                 self.put(OPEN, "{")
@@ -296,9 +294,16 @@ class LiteralCall:
         self.progress.discarding = True
         self._stop_writing()
 
+    def abandon_unwritable(self, error: LimitError | NotStrictError) -> None:
+        """Stop the call, because it cannot be written."""
+        if isinstance(error, LimitError):
+            self.abandon("limit", str(error))
+        else:
+            self.abandon("malformed", "a key comes twice")
+
     def _stop_writing(self) -> None:
-        self.in_content = False
-        self._buffer.clear()
+        self.in_content = self.is_direct = False
+        self._undecided.clear()
 
 
 def tokens_to_key(tokens: list[Token]) -> str | None:

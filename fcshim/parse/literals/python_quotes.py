@@ -19,14 +19,13 @@ LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""
 
 _COLON = re.compile(r"\s{0,64}[:：]")
-_QUOTED_KEY = r"""(?:"[\w -]{0,40}+"|'[\w -]{0,40}+')"""
 _FAST_CLOSERS = r"(?P<closers>[\])}]{0,8}+)"
 _FAST_FOLLOWERS = (
-    r"""(?:(?P<argument>, ?(?P<name>[^\W\d]\w{0,40}+)[=:][^=])"""
-    rf"""|(?P<key>, ?{_QUOTED_KEY} ?:)|(?P<object>, ?\{{{_QUOTED_KEY} ?:)"""
-    r"""|(?P<string>, ?["'])|(?P<item>, ?(?:[\[(]|\{(?!(?:["'][\w -]{0,40}+(?:["'] ?)?)?\Z)|-?[0-9]"""
-    r"""|(?:True|False|None)[,)\]}]))"""
-    r"""|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?|\{?["'][\w -]{0,40}+["']? ?|\{)?)?\Z))"""
+    r"""(?:, ?(?:(?P<argument>(?P<name>[^\W\d]\w{0,40}+)[=:][^=])"""
+    r"""|(?P<quote>["'])(?:(?P<key>[\w -]{0,40}+)(?P=quote) ?:|(?P<string>))"""
+    r"""|\{(?P<inner>["'])(?P<object>[\w -]{0,40}+)(?P=inner) ?:"""
+    r"""|(?P<item>[\[(]|\{(?!(?:["'][\w -]{0,40}+(?:["'] ?)?)?\Z)|-?[0-9]|(?:True|False|None)[,)\]}]))"""
+    r"""|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?|\{?["'][\w -]{0,40}+["']? ?|\{|)|)\Z))"""
 )
 
 
@@ -34,12 +33,12 @@ def fast_string_ends(markers: Iterable[str]) -> str:
     """Return a fast pattern for what usually follows a string's quote, where these markers may end the body.
 
     The groups: `closers` (brackets), then `argument`, `key`, `object`, `string` and `item` (a comma and the next one;
-    `object` with its first key), `partial` (the text ends too early to tell).
+    `key` and `object` hold the next key), `partial` (the text ends too early to tell).
     """
     return ("(?P<closers>)" if any(marker[0] in "])}" for marker in markers) else _FAST_CLOSERS) + _FAST_FOLLOWERS
 
 
-_PARTIAL_KEY = re.compile(r""", ?["'][\w -]{0,40}+["']? ?\Z""")
+_PARTIAL_KEY = re.compile(r"""[\w -]{0,40}+["']? ?\Z""")
 PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
 """String prefixes, in lower case."""
 
@@ -97,9 +96,9 @@ class StringContext:
         group, closers = found.lastgroup, found["closers"]
         fast_end = self.outer.fast_end(closers)
         if group == "key" and fast_end == group:
-            return self.outer.admits_key(closers, found[group][1:-1].strip()[1:-1])
+            return self.outer.admits_key(closers, found[group])
         if group == "object" and fast_end == "item":
-            return self.outer.admits_object_with(closers, found[group].partition("{")[2][:-1].strip()[1:-1])
+            return self.outer.admits_object_with(closers, found[group])
         if group == "item":
             return fast_end == group and "{" not in found[group]
         return fast_end == "item" if group == "string" else group == fast_end and self.admits_argument(found["name"])

@@ -54,7 +54,7 @@ class PythonStringSyntax(QuotedStringSyntax):
         """Matches content other than quotes, escapes and braces of an f-string."""
         self.match_json_content: Matcher = re.compile(strict).match
         """Matches content that needs no JSON escape."""
-        ends = f"(?:{quote}{fast_string_ends(self.following_markers.markers)})?" if len(quote) == 1 else ""
+        ends = f"(?:{quote}{fast_string_ends(self.following_markers.markers)}|)" if len(quote) == 1 else ""
         self.match_run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
         """Matches such content, without a possible start of an end marker, and then the quote with a usual ending."""
         plain_piece = re.compile(f"[^{special}{markers.first_chars}]++")

@@ -16,7 +16,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
-from fcshim.parse.literals.call import ATOM, BEGIN, CONTENT, KEY, LiteralCall
+from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
@@ -42,6 +42,8 @@ class PythonValues(LiteralValues):
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
     _fast_literals = _LITERALS
+    _plain_quotes = "\"'"
+    string: PythonString | None
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         super().__init__(call, dialect, limits)
@@ -220,10 +222,17 @@ class PythonValues(LiteralValues):
     def _open_plain_string(self, quote: str, pos: int) -> int:
         """Begin a string with one quote and no prefix."""
         bracket = self.brackets[-1]
-        string = PythonString(self._plain_syntaxes[quote], self._string_context(bracket), self._limits)
         if bracket.kind is not ARRAY:
             self._put_item_start(pos)
         self._put(BEGIN, '"')
+        return self._enter_plain_string(bracket, quote, pos)
+
+    def _enter_plain_string(self, bracket: OpenBracket, quote: str, pos: int) -> int:
+        key = quote, bracket.kind, bracket.expects_key
+        string = self._fresh_strings.get(key)
+        if string is None:
+            string = PythonString(self._plain_syntaxes[quote], self._string_context(bracket), self._limits)
+            self._fresh_strings[key] = string
         self.string = string
         self._call.in_content = False
         self.read_next = self._in_string
@@ -272,36 +281,41 @@ class PythonValues(LiteralValues):
     def _in_string(self, text: str, pos: int) -> int:
         """Read plain content, and the quote after it where a fast pattern says whether that ends the string."""
         string, call = self.string, self._call
-        assert isinstance(string, PythonString)
-        if string.doubtful or not string.streams:
-            return super()._in_string(text, pos)
+        assert string is not None
+        if string.doubtful or not (call.is_direct and string.streams):
+            return self._in_unusual_string(text, pos)
         found = string.syntax.match_run(text, pos)
         assert found is not None
         end, group = found.end(1), found.lastgroup
         if end > pos:
-            if call.in_content:
-                call.send_content(found[1])
-            else:
-                self._put(CONTENT, found[1])
+            self._buffer.add_content(found[1])
         if group == "run":
             if end < len(text):
-                return super()._in_string(text, end)
+                return self._in_unusual_string(text, end)
             call.in_content = call.in_content or call.streams_string
         elif group != "partial" and string.context.ends_fast(found):
             return self._end_fast(string, end)
         elif self._progress.final or not (group == "partial" or string.context.may_be_next_key(found)):
-            return super()._in_string(text, end)
+            return self._in_unusual_string(text, end)
         else:
             self._progress.wait = True
         return end
 
+    def _in_unusual_string(self, text: str, pos: int) -> int:
+        """Read what the fast pattern does not decide; the reader of the string is not a fresh one from here on."""
+        self._fresh_strings.clear()
+        return super()._in_string(text, pos)
+
     def _end_fast(self, string: PythonString, pos: int) -> int:
         """End the string at the quote at `pos`."""
         call = self._call
+        self._buffer.end_string()
         call.in_content = False
         if string.has_backslash:
             call.escapes_doubtful = True
-        return super()._end_string("", pos + 1)
+        self.string = None
+        self.read_next = self._after_item
+        return pos + 1
 
     def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":

@@ -26,7 +26,6 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import (
-    ATOM,
     BEGIN,
     CLOSE,
     CONTENT,
@@ -35,6 +34,7 @@ from fcshim.parse.literals.call import (
     OPEN,
     OPEN_SET,
     WRAPPER_NAMES,
+    WRITING_ERRORS,
     LiteralCall,
     tokens_to_key,
 )
@@ -43,6 +43,8 @@ from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 from fcshim.parse.markers import compile_end_markers
+
+_NOTHING = re.compile("(?!)")
 
 
 class LiteralError(Exception):
@@ -157,6 +159,8 @@ class LiteralValues(ABC):
     """The same in the argument list."""
     _fast_literals: ClassVar[dict[str, str]] = {}
     """The JSON of the atoms in these patterns that JSON writes in another way."""
+    _plain_quotes: ClassVar[str] = ""
+    """The quotes of strings that are read without the states of others."""
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         self.brackets: list[OpenBracket] = []
@@ -167,6 +171,7 @@ class LiteralValues(ABC):
         self._call = call
         self._progress = call.progress
         self._put = call.put
+        self._writer, self._buffer = call.writer, call.buffer
         self._dialect = dialect
         self._limits = limits
         self._end_markers = compile_end_markers(dialect.closers())
@@ -176,6 +181,7 @@ class LiteralValues(ABC):
             ARRAY: self._next_value_pattern.match,
             DICT: self._next_member_pattern.match,
             ARGUMENTS: self._next_argument_pattern.match,
+            SPREAD: _NOTHING.match,
         }
         self._seen_keyword = True
         """True after a keyword argument: no positional argument may follow."""
@@ -188,6 +194,8 @@ class LiteralValues(ABC):
         self._seen_names: set[str] = set()
         """The arguments that came."""
         self._contexts: dict[tuple[BracketKind, bool], StringContext] = {}
+        self._fresh_strings: dict[tuple[str, BracketKind, bool], PythonString] = {}
+        """Readers of plain strings that have not read anything, for a call's strings in brackets of one kind."""
         self.quotes_escaped = False
         """True in text whose inner quotes were escaped: every quote ends its string."""
 
@@ -199,14 +207,18 @@ class LiteralValues(ABC):
         names = self._call.parameter_names
         self._names = frozenset(names) if names else None
         self._seen_names.clear()
-        self._contexts.clear()
+        self._clear_contexts()
         self.read_next = self._before_item
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method."""
         self.read_next = disposed_state
         self.string = None
+        self._clear_contexts()
+
+    def _clear_contexts(self) -> None:
         self._contexts.clear()
+        self._fresh_strings.clear()
 
     def escape_quotes(self, text: str) -> str:
         """Return the remainder of the body, which begins at a doubtful quote, with inner quotes escaped.
@@ -233,7 +245,7 @@ class LiteralValues(ABC):
         string = self.string
         assert isinstance(string, PythonString)
         self.quotes_escaped = string.context.escaped = True
-        self._contexts.clear()
+        self._clear_contexts()
         self.read_next = self._in_string
 
     def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
@@ -294,35 +306,56 @@ class LiteralValues(ABC):
         return self._read_item(text, pos)
 
     def _after_item(self, text: str, pos: int) -> int:
-        """After a value or a key."""
-        bracket = self.brackets[-1]
-        if not (bracket.expects_key or self._in_comment):
+        """After a value, where a fast pattern may follow, or after a key."""
+        if self._call.is_direct:
+            bracket = self.brackets[-1]
             if text[pos] == bracket.closer:
                 return self._close_bracket(pos)
-            match_next = self._match_next.get(bracket.kind)
-            found = None if match_next is None else match_next(text, pos)
+            found = self._match_next[bracket.kind](text, pos)
             if found is not None:
                 if found.lastgroup in COMPLETE_GROUPS:
                     return self._read_fast_item(bracket, found)
                 if not self._progress.final:
                     self._progress.wait = True
                     return pos
+        self.read_next = self._after_item_slow
         return self._after_item_slow(text, pos)
 
     def _read_fast_item(self, bracket: OpenBracket, found: re.Match[str]) -> int:
-        """Read the key and the value that a fast pattern matched."""
-        end = found.end()
+        """Read the key and the value that a fast pattern matched; both are written directly.
+
+        A write that raises is the first one or follows only a key, and the states have not changed before it.
+        """
+        text, end = found.string, found.end()
+        if found.lastgroup == "atom":
+            self._write_fast_key(bracket, found)
+            atom = self._fast_literals.get(found["atom"]) or found["atom"]
+            self._buffer.parts.append(atom)
+            self._buffer.add_atom(atom)
+            self.read_next = self._after_item
+            return end
+        if text[end] in self._plain_quotes and text[end + 1 : end + 2] not in {"", text[end]}:
+            self._write_fast_key(bracket, found)
+            self._buffer.begin_string()
+            return self._enter_plain_string(bracket, text[end], end)
         if bracket.kind is not ARRAY:
             self._set_fast_key(bracket, found["key"])
-        if found.lastgroup == "value":
-            self.read_next = self._before_item
-            return self._read_item(found.string, end)
+        self.read_next = self._before_item
+        return self._read_item(text, end)
+
+    def _write_fast_key(self, bracket: OpenBracket, found: re.Match[str]) -> None:
+        """Write what precedes a value: the comma in an array, or a key."""
+        if bracket.kind is ARRAY:
+            self._buffer.parts.append(", ")
+            return
+        key = found["key"]
         if bracket.kind is ARGUMENTS:
-            self._put_item_start(end)
-        atom = found["atom"]
-        self._put(ATOM, self._fast_literals.get(atom, atom))
-        self.read_next = self._after_item
-        return end
+            self._note_argument(key)
+            if not bracket.count:
+                self._call.start()
+                self._buffer.open("{")
+            bracket.count += 1
+        self._writer.write_key(key)
 
     def _after_item_slow(self, text: str, pos: int) -> int:
         """After a value or a key that no fast pattern follows."""
@@ -371,12 +404,21 @@ class LiteralValues(ABC):
 
     def _open_brace(self, fallback_kind: BracketKind, first_member: re.Pattern[str], text: str, pos: int) -> int:
         """Open a dict if a fast pattern matches its first member, else a bracket of `fallback_kind`."""
-        found = first_member.match(text, pos)
+        found = first_member.match(text, pos) if self._call.is_direct else None
         if found is None or found.lastgroup not in COMPLETE_GROUPS:
             self._progress.wait = found is not None and not self._progress.final
             return pos if self._progress.wait else self._open_bracket(fallback_kind, "}", pos)
-        self._open_bracket(DICT, "}", pos)
-        return self._read_fast_item(self.brackets[-1], found)
+        end = self._open_bracket(DICT, "}", pos)
+        return self._read_first_member(self.brackets[-1], found) if self._call.is_direct else end
+
+    def _read_first_member(self, bracket: OpenBracket, found: re.Match[str]) -> int:
+        bracket.expects_key, bracket.expects_value = False, True
+        try:
+            return self._read_fast_item(bracket, found)
+        except WRITING_ERRORS as error:
+            bracket.expects_key, bracket.expects_value = True, False
+            self._call.abandon_unwritable(error)
+            return found.start() + 1
 
     def _open_bracket(self, kind: BracketKind, closer: str, pos: int) -> int:
         if len(self.brackets) > self._limits.depth:
@@ -478,15 +520,18 @@ class LiteralValues(ABC):
         """Write the name of an argument; the first one starts the call."""
         bracket = self.brackets[0]
         if not self._progress.discarding:
-            self._seen_names.add(key)
-            if key in WRAPPER_NAMES:
-                self._call.has_wrapper = True
+            self._note_argument(key)
         self._call.is_certain = True
         self._call.start()
         if not bracket.count:
             self._put(OPEN, "{")
         self._put(KEY, key)
         bracket.count += 1
+
+    def _note_argument(self, name: str) -> None:
+        self._seen_names.add(name)
+        if name in WRAPPER_NAMES:
+            self._call.has_wrapper = True
 
     # Words.
 
@@ -498,6 +543,10 @@ class LiteralValues(ABC):
         return end
 
     # Strings.
+
+    def _enter_plain_string(self, bracket: OpenBracket, quote: str, pos: int) -> int:
+        """Read the string of a plain syntax whose opening quote is at `pos`."""
+        raise NotImplementedError
 
     def _begin_string(self, string: QuotedString, pos: int) -> None:
         self._put_item_start(pos)
@@ -512,9 +561,7 @@ class LiteralValues(ABC):
         streams, call.in_content = call.in_content, False
         pos = string.read(text, pos, final=self._progress.final)
         piece = string.take()
-        if piece and streams:
-            call.send_content(piece)
-        elif piece:
+        if piece:
             self._put(CONTENT, piece)
         if string.closed:
             if string.has_backslash:

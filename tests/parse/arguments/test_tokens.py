@@ -83,7 +83,7 @@ def test_the_content_of_a_string_is_sent_at_once() -> None:
     writer.write_content("x")
     writer.flush()
 
-    assert writer.streams_string
+    assert writer.arguments.streams
     assert '{"a": "x' == _sent(sink)
 
 
