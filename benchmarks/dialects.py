@@ -24,6 +24,8 @@ SMALL_VALUES_SIZE = 20_000
 STRING_START = "§"
 ROUNDS = 5
 _VALUES = "small values"
+_ENDS = "strings before closing brackets"
+_CALLS = "many small calls"
 _SMALL_VALUES_LIMITS = {"pythonic": 3, "qwen3_xml": 3}
 """Higher bars, in microseconds, for dialects whose values are transcoded, or scanned for their end before parsing."""
 MEASURED = ("function_call", "hermes", "qwen3_xml", "pythonic", "deepseek_v31", "kimi_k2")
@@ -63,6 +65,7 @@ def main() -> int:
     )
     for name, costs in rows.items():
         report.bar(f"{name}, small values", costs.pop(_VALUES) * 1e6, _SMALL_VALUES_LIMITS.get(name, 2), "us")
+        del costs[_ENDS], costs[_CALLS]  # without bars: the table shows them
         report.bar(f"{name}, dearest of the other chunks", max(costs.values()) * 1e6, 2, "us")
         by_size = [costs[_title(size)] for size in sizes]
         report.bar(f"{name}, {_title(sizes[-1])} over {_title(sizes[0])}", by_size[-1] / by_size[0], 1.2, "x")
@@ -82,6 +85,8 @@ def _measure(setup: ParserSetup, sizes: tuple[int, ...], rounds: int) -> dict[st
         **{_title(size): (*_string_stream(setup.reply_dialect, size), CHUNK) for size in sizes},
         "whole": ("", "".join(_string_stream(setup.reply_dialect, largest)), largest * 2),
         _VALUES: ("", _values_stream(setup.reply_dialect), CHUNK),
+        _ENDS: ("", _string_ends_stream(setup.reply_dialect), CHUNK),
+        _CALLS: ("", _calls_stream(setup.reply_dialect), CHUNK),
     }
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
@@ -110,6 +115,20 @@ def _values_stream(dialect: str) -> str:
         for number in range(SMALL_VALUES_SIZE // 56)
     ]
     return render_calls(DIALECTS[dialect], [("f", json.dumps({"rows": rows}))])
+
+
+@functools.cache
+def _string_ends_stream(dialect: str) -> str:
+    """Return the text of a call with many strings before closing brackets."""
+    rows = [{"name": f"n{number}", "tags": ["x", "yy"], "in": {"k": "v"}} for number in range(SMALL_VALUES_SIZE // 56)]
+    return render_calls(DIALECTS[dialect], [("f", json.dumps({"rows": rows}))])
+
+
+@functools.cache
+def _calls_stream(dialect: str) -> str:
+    """Return the text of many calls with small values."""
+    calls = [("f", json.dumps({"path": f"p{number}.txt", "rows": ["a", number, True]})) for number in range(200)]
+    return render_calls(DIALECTS[dialect], calls)
 
 
 def _time(setup: ParserSetup, before: str, text: str, chunk: int) -> float:
