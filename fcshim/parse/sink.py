@@ -227,12 +227,16 @@ class CallSink:
     def misplaces(self, words: Set[str]) -> bool:
         """Return whether one of the open call's `words` without quotes stands where the schema admits no string.
 
-        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out.
+        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out. A word that
+        is a number in another spelling (`0x1F`) must not become a string: it would be another one than was written.
         """
         if not words:
             return False
         wrapped = (change.from_ for change in self._coerced if isinstance(change.to, list))
         if not words.isdisjoint(_ELLIPSES) or any(isinstance(old, str) and old in words for old in wrapped):
+            return True
+        numbers = (change.to for change in self._coerced if isinstance(change.from_, (int, float)))
+        if any(isinstance(text, str) and text in words for text in numbers):
             return True
         todo: list[tuple[JSON, Expectation]] = [(json.loads(self.arguments()), self.expectation)]
         while todo:

@@ -1,4 +1,4 @@
-"""Return whether a closing bracket that is missing may stand at an earlier place than the end.
+"""Return whether a closing bracket that is missing, or one too many, may stand at an earlier place than the end.
 
 Theory of operation. Where a bracket is missing, the members after it belong to the container around it. It is certain
 that it is missing at the end only if the last member of each container cannot be one of the container around it: the
@@ -21,10 +21,24 @@ def may_lack_inner_bracket(arguments: dict[str, JSON], expected: Expectation, *,
 
     `separate_names`: arguments are named in another syntax than keys of objects.
     """
-    return any(
-        _may_move_out(outer, inner, around, within) or _may_be_doubled(outer, inner, around)
+    may_move_out = any(
+        _may_move_out(outer, inner, around, within)
         for outer, inner, around, within in _last_containers(arguments, expected)
         if not (separate_names and outer is arguments)
+    )
+    return may_move_out or any(_may_be_doubled(each, around) for each, around in _containers(arguments, expected))
+
+
+def has_unlisted_key(arguments: dict[str, JSON], expected: Expectation) -> bool:
+    """Return whether an object of the arguments has a key that the schema does not list.
+
+    Where a bracket is left over, the key may belong to another object, or be a key and a part of the next one.
+    """
+    return any(
+        within.lists_member(key) is False
+        for value, within in _containers(arguments, expected)
+        if isinstance(value, dict)
+        for key in value
     )
 
 
@@ -70,8 +84,23 @@ def _may_move_out(outer: JSON, inner: JSON, around: Expectation, within: Expecta
     return len(inner) > 1 and last_key not in outer and unlisted
 
 
-def _may_be_doubled(outer: JSON, inner: JSON, around: Expectation) -> bool:
-    """Return whether no bracket is missing, because `[[` is one bracket that was written twice."""
-    if not (isinstance(outer, list) and isinstance(inner, list) and len(outer) == 1):
+def _containers(value: JSON, expected: Expectation) -> Iterator[tuple[JSON, Expectation]]:
+    """Yield each object and array, with what the schema admits in it."""
+    todo = [(value, expected)]
+    while todo:
+        value, expected = todo.pop()
+        if isinstance(value, dict):
+            todo.extend((member, expected.member(key)) for key, member in value.items())
+        elif isinstance(value, list):
+            todo.extend((item, expected.item(index)) for index, item in enumerate(value))
+        else:
+            continue
+        yield value, expected
+
+
+def _may_be_doubled(array: JSON, around: Expectation) -> bool:
+    """Return whether no bracket is missing: `[[` is one bracket that was written twice, or `[{}` a damaged `[]`."""
+    if not isinstance(array, list) or len(array) != 1 or not isinstance(array[0], (list, dict)):
         return False
-    return not inner or around.item(0).admits(kind_of(inner[0]), inner[0])
+    item = array[0]
+    return not item or (isinstance(item, list) and around.item(0).admits(kind_of(item[0]), item[0]))

@@ -271,7 +271,7 @@ class QuotedContentChecks(ABC):
         if not scope.keyed:
             return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
         opens_value = gaps[0].strip(_CLOSERS_ONLY) and _OPENS_VALUE.search(gaps[0])
-        if opens_value or _are_two_values(strings, gaps):
+        if opens_value or _are_two_values([self._before + strings[0], *strings[1:]], gaps):
             return True
         if not _is_balanced("".join(gaps)):
             # After a bracket in the place of another one comes a key, and never code.
@@ -383,9 +383,11 @@ def _may_be_structure(gap: str) -> bool:
 
 
 def _are_two_values(strings: Sequence[str], gaps: Sequence[str]) -> bool:
-    """Return whether these may be two values of one key, with a separator between them."""
-    is_separator = len(gaps) == 1 and _SEPARATOR_ALONE.fullmatch(gaps[0]) is not None
-    return is_separator and _NO_CODE.match(strings[1]) is not None
+    """Return whether these may be two values of one key, with a separator or nothing between them."""
+    if len(gaps) != 1:
+        return False
+    is_glued = not gaps[0] and _ENDS_WORD.search(strings[0]) is not None
+    return (is_glued or _SEPARATOR_ALONE.fullmatch(gaps[0]) is not None) and _NO_CODE.match(strings[1]) is not None
 
 
 def _is_balanced(text: str) -> bool:

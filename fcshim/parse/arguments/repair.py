@@ -54,7 +54,7 @@ UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 class RepairedJson:
     """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing.
 
-    `words` are its strings that stood without quotes.
+    `words` are its strings that stood without quotes, and its numbers in another spelling.
     """
 
     text: str
@@ -248,9 +248,12 @@ class _RepairWriter:
             raise RepairError(f"{token} is no JSON", "value")
         if token.type == "LITERAL":
             return _LITERALS[token.lower()]
-        if token.type == "HEX":
-            return str(int(token, 16))
-        return _strict_number(token)
+        if _LEADING_ZERO.match(token):
+            raise RepairError(f"{token[:20]} has a leading zero", "value")
+        number = str(int(token, 16)) if token.type == "HEX" else _strict_number(token)
+        if number != token:
+            self._words.add(number)
+        return number
 
     def _write_string(self, token: Token, *, sent: bool) -> str:
         if token.type == "V_WORDS":
@@ -267,6 +270,8 @@ _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
 _SEPARATORS = frozenset(",，;")
 _LEADING_COMMA = re.compile(r"[\[{]\s*,\s*\Z")
 _MAX_SPACE = 64
+_LEADING_ZERO = re.compile(r"[+-]?0_?\d")
+"""Octal digits, a string of digits, or two numbers."""
 _GROUP = re.compile(r"0\d\d\b")
 """The second half of a number such as `2,000`."""
 
@@ -334,10 +339,9 @@ def _join_surrogates(match: re.Match[str]) -> str:
 
 
 def _strict_number(token: str) -> str:
-    """Rewrite `+1`, `.5`, `5.`, `007` and `1_000` as JSON numbers."""
+    """Rewrite `+1`, `.5`, `5.` and `1_000` as JSON numbers."""
     token = token.replace("_", "")
     sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
     mantissa, e, exponent = digits.partition("e" if "e" in digits else "E")
     whole, point, fraction = mantissa.partition(".")
-    whole = whole.lstrip("0") or "0"
-    return sign + whole + (f".{fraction or '0'}" if point else "") + e + exponent
+    return sign + (whole or "0") + (f".{fraction or '0'}" if point else "") + e + exponent

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
-from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
+from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers, Scope
 from fcshim.parse.arguments.strict import StrictJsonReader
@@ -207,7 +207,7 @@ class JsonCalls:
             arguments = json.loads(self.sent_arguments())
         except ValueError:
             return False
-        return any(self._sink.expectation.lists_member(key) is False for key in arguments)
+        return has_unlisted_key(arguments, self._sink.expectation)
 
     def lacks_parameter(self, key: str) -> bool:
         """Return whether the tool has this parameter, and the call no such argument."""

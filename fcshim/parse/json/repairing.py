@@ -140,7 +140,12 @@ class JsonRepair:
     def _repair(self, *, closed: bool) -> None:
         """Repair the collected text and read the result. Raises `RepairError`."""
         self._repair_count += 1
-        repaired = self._repaired(closed=closed)
+        try:
+            repaired = self._repaired(closed=closed)
+        except RepairError:
+            if "".join(self._parts).lstrip()[:1] == "}":
+                self._calls.reject_surplus_brace()
+            raise
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
         self._calls.repairing = True

@@ -21,23 +21,27 @@ _DECIMAL = re.compile(
     rf"([+-]?)({_DIGITS})?(?:(\.)({_DIGITS})?)?(?:[eE]([+-]?{_DIGITS}))?",
     re.ASCII,
 )
+_LEADING_ZERO = re.compile(r"[+-]?0_?\d", re.ASCII)
 _RADIX_INTEGER = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)", re.ASCII)
 _MAX_RADIX_DIGITS = 1_000
 """Digits of a hexadecimal number. `str()` refuses integers of more than 4,300 decimal digits."""
 
 
 def atom_to_json(token: str) -> str | None:
-    """Return the JSON of an atom such as `1_000`, `0x1F`, `+1`, `.5`, `5.` or `None`; None for any other word."""
+    """Return the JSON of an atom such as `1_000`, `0x1F`, `+1`, `.5`, `5.` or `None`; None for any other word.
+
+    A number with a leading zero has several readings: octal digits, a string of digits, two numbers.
+    """
     if token in _LITERALS:
         return _LITERALS[token]
     based = _RADIX_INTEGER.fullmatch(token)
     if based is not None:
         return _radix_integer_to_json(based)
     found = _DECIMAL.fullmatch(token)
-    if found is None or not (found[2] or found[4]):
+    if found is None or not (found[2] or found[4]) or _LEADING_ZERO.match(token):
         return None
     sign, whole, point, fraction, exponent = found.groups()
-    text = ("-" if sign == "-" else "") + ((whole or "").lstrip("0_") or "0")
+    text = ("-" if sign == "-" else "") + (whole or "0")
     text += f".{fraction or '0'}" if point else ""
     text += f"e{exponent}" if exponent else ""
     return text.replace("_", "")

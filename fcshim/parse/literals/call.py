@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.missing_brackets import ends_like_closer, may_lack_inner_bracket
+from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter, UnexpectedSetError
 from fcshim.parse.body import BodyProgress
@@ -88,7 +88,7 @@ class LiteralCall:
         self.has_wrapper = False
         """True where an argument has a name that models invent for all arguments."""
         self.words: set[str] = set()
-        """Strings of the current call that stood without quotes."""
+        """Strings of the current call that stood without quotes, and its numbers in another spelling."""
         self._name: str | None = None
         self._sink = sink
         self._writer = TokenWriter(sink, limits)
@@ -167,6 +167,11 @@ class LiteralCall:
         except WRITING_ERRORS as error:
             self.abandon_unwritable(error)
 
+    def add_number(self, written: str, atom: str) -> None:
+        """Note a number whose JSON is spelled in another way than it was `written`."""
+        if atom != written and not atom.isalpha():
+            self.words.add(atom)
+
     def put_all(self, tokens: list[Token]) -> None:
         """Write tokens that were buffered."""
         for write, text in tokens:
@@ -244,8 +249,7 @@ class LiteralCall:
 
     def has_unlisted_argument(self) -> bool:
         """Return whether the call, which is complete, has an argument that the schema does not list."""
-        arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
-        return any(expected.lists_member(key) is False for key in arguments)
+        return has_unlisted_key(json.loads(self._sink.arguments()), self._sink.expectation)
 
     def _check_brackets(self) -> None:
         """Abandon a call without a closing bracket where that bracket may stand at two places."""

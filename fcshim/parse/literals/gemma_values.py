@@ -135,6 +135,7 @@ class GemmaValues(LiteralValues):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:
+            self._call.add_number(word, atom)
             self._put(ATOM, atom)
         else:
             self._call.words.add(word)

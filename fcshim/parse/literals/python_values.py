@@ -15,7 +15,7 @@ from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
@@ -47,12 +47,15 @@ class PythonValues(LiteralValues):
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         super().__init__(call, dialect, limits)
+        self._joined_in: OpenBracket | None = None
+        """The parentheses in which string literals were joined: they are not a tuple."""
         self._plain_syntaxes = {quote: python_string_syntax("", quote, self._end_markers) for quote in "\"'"}
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)
         self._seen_keyword, self._call.has_keywords = False, True
+        self._joined_in = None
 
     # White space.
 
@@ -188,6 +191,7 @@ class PythonValues(LiteralValues):
             return self._end_bare_key(json_escape(token), pos)
         if atom is None:
             raise LiteralError("expected a literal, found a name or an expression", pos)
+        self._call.add_number(token, atom)
         return self._end_atom(atom, pos)
 
     def _end_atom(self, atom: str, pos: int) -> int:
@@ -323,6 +327,18 @@ class PythonValues(LiteralValues):
         self.read_next = self._after_string
         return pos
 
+    def _joins_strings(self) -> bool:
+        """Return whether a string literal continues the one before it: in an array, a comma may be missing."""
+        bracket = self.brackets[-1]
+        if bracket.kind is PAREN:
+            self._joined_in, bracket = bracket, self.brackets[-2]
+        return self._seen_keyword if bracket.kind is ARGUMENTS else bracket.kind is DICT and not bracket.expects_key
+
+    def _begin_next_item(self, bracket: OpenBracket, pos: int) -> None:
+        if bracket is self._joined_in:
+            raise LiteralError("a tuple of strings, one of them in two parts", pos)
+        super()._begin_next_item(bracket, pos)
+
     def _after_string(self, text: str, pos: int) -> int:
         """After a string: an adjacent string literal continues it."""
         pos = self.skip_space(text, pos)
@@ -335,6 +351,8 @@ class PythonValues(LiteralValues):
         at = found.end() if found else pos
         if text[at] not in "\"'":
             return super()._end_string(text, pos)
+        if not self._joins_strings():
+            raise LiteralError("two strings without a comma, or one string in two parts", pos)
         string, end = self._make_string(text, at, text[pos:at])
         if string is None:
             self._progress.wait = True

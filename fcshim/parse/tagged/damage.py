@@ -15,6 +15,7 @@ from fcshim.parse.markers import begins_damaged, escaped_once, is_damaged
 from fcshim.parse.tagged.tags import CompiledTags
 
 _SPACE = " \t\r\n"
+_LOST_BYTES = "\ufffd"
 _SHORTEST_PIECE = 2
 """Characters of a piece of a tag, and the characters beside a damaged tag that are looked at."""
 _MUCH_ALIKE = 0.75
@@ -29,7 +30,7 @@ def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> 
     close = compiled.tags.parameter_close
     if len(close) < _SHORTEST_TOKEN:
         return False
-    bare = value.rstrip(_SPACE)
+    bare = value.rstrip(_SPACE + _LOST_BYTES)
     if unclosed and (_ends_like(bare, close) or _ends_with_opening(bare, compiled)):
         return True
     if not unclosed and bare.endswith(compiled.tags.call_close) and len(compiled.tags.call_close) >= _SHORTEST_TOKEN:

@@ -87,8 +87,15 @@ class MarkerRoles:
         return "ambiguous" if opens else "content"
 
     def _opens_damaged(self, text: str, pos: int) -> bool | None:
-        """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed."""
-        prefix = self._compiled.tags.parameter.prefix
+        """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed.
+
+        So does the opening of a second value, where the value quotes no other parameter.
+        """
+        prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
+        if value_open and not self.open_tags:
+            rest = text[pos : pos + len(value_open)]
+            if rest == value_open or value_open.startswith(rest):
+                return True if rest == value_open else None
         if len(prefix) < _SHORTEST_TAG:
             return False
         return text.startswith(prefix, pos) or begins_damaged(text, pos, prefix)

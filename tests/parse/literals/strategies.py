@@ -53,7 +53,7 @@ def atom_value(atom: str) -> JSON:
 def python_strings(draw: st.DrawFn) -> WrittenValue:
     """A string in one of Python's ways to write it."""
     text = draw(text_values)
-    match draw(st.integers(0, 6)):
+    match draw(st.integers(0, 5)):
         case 0:
             return repr(text), text
         case 1:
@@ -64,11 +64,17 @@ def python_strings(draw: st.DrawFn) -> WrittenValue:
             return f'{draw(st.sampled_from(["r", "R"]))}"""{text}"""', text
         case 4:
             return "f" + json.dumps(text).replace("{", "{{").replace("}", "}}"), text
-        case 5:
-            half = len(text) // 2
-            return f"{text[:half]!r}{draw(spaces)}\n{json.dumps(text[half:])}", text
         case _:
             return "u'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
+
+
+@st.composite
+def joined_strings(draw: st.DrawFn) -> WrittenValue:
+    """A string in two parts on two lines, as Python joins them in the place of an argument."""
+    text = draw(text_values)
+    half = len(text) // 2
+    joined = f"{text[:half]!r}{draw(spaces)}\n{json.dumps(text[half:])}"
+    return (f"({joined})" if draw(st.booleans()) else joined), text
 
 
 def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
@@ -104,6 +110,7 @@ def _inner(inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[Writt
 
 python_atoms = st.sampled_from(ATOMS).map(lambda atom: (atom, atom_value(atom)))
 python_values = st.recursive(python_strings() | python_atoms, _inner, max_leaves=6)
+python_argument_values = python_values | joined_strings()
 
 
 @st.composite

@@ -50,6 +50,11 @@ def test_a_python_number_keeps_its_value(token: str) -> None:
         "--1",
         "1-2",
         "None1",
+        "007",
+        "00",
+        "-01",
+        "00.5",
+        "0_1",
     ],
 )
 def test_a_word_that_is_no_literal_is_rejected(token: str) -> None:
@@ -58,7 +63,7 @@ def test_a_word_that_is_no_literal_is_rejected(token: str) -> None:
 
 @pytest.mark.parametrize(
     ("token", "expected"),
-    [("007", "7"), ("-0", "-0"), ("00", "0"), ("5.", "5.0"), ("-.5", "-0.5"), ("TRUE", "true"), ("null", "null")],
+    [("-0", "-0"), ("0.5", "0.5"), ("5.", "5.0"), ("-.5", "-0.5"), ("TRUE", "true"), ("null", "null")],
 )
 def test_literals_beyond_python(token: str, expected: str) -> None:
     assert expected == atom_to_json(token)
