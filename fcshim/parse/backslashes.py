@@ -1,4 +1,4 @@
-r"""Return whether an escape in the arguments of a call may be a backslash and a letter.
+r"""Return whether an escape in the arguments of a call may be a backslash and a letter, or the other way round.
 
 Rule: only a call in which the model wrote a backslash that is not an escape is examined: where backslashes are content
 (`C:\Users`), `\n` may be content too (`C:\Users\new`).
@@ -15,6 +15,9 @@ r"""A backslash alone: in a string with an odd number of quotes, one may be miss
 _RARE_CONTROL = re.compile(r"[\a\b\f\v]")
 r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
 _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
+_HALF_ESCAPE = re.compile(r"(?<![ \t\\])\\\n|\\_")
+r"""A backslash before a line break may be half of `\n`, unless a blank before it shows that a command goes on; one
+before an underscore may be an escape of Markdown."""
 
 
 def mixes_escapes(value: JSON) -> bool:
@@ -36,6 +39,8 @@ def mixes_escapes(value: JSON) -> bool:
 
 
 def _may_contain_letters(text: str) -> bool:
+    if _HALF_ESCAPE.search(text) is not None:
+        return True
     if text.count('"') % 2 and _BACKSLASH_ALONE.search(text) is not None:
         return True
     if _RARE_CONTROL.search(text) is not None:

@@ -60,6 +60,7 @@ class CallSink:
         "_coercion_steps",
         "_deferred",
         "_escapes_doubtful",
+        "_escapes_names",
         "_expectations",
         "_id",
         "_max_arguments",
@@ -129,8 +130,9 @@ class CallSink:
         self._coerced: list[Coercion] = []
         self._rejection = ""
         """Why the open call must not run although it is complete."""
-        self._escapes_doubtful = False
-        """True if a backslash of the open call is not an escape, so that others may be content, too."""
+        self._escapes_doubtful = self._escapes_names = False
+        r"""True if a backslash of the open call is not an escape, so that others may be content, too; and after a name
+        with `\_`: the model escapes underscores for Markdown, in strings too."""
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
@@ -150,6 +152,7 @@ class CallSink:
         """Return the offered tool that this name means (`OfferedNames`), or None."""
         found = self.find_tool(name)
         self.unoffered_name = "" if found is not None else name.strip()
+        self._escapes_names = self._escapes_names or "\\_" in name
         return found
 
     def offers(self, name: str) -> bool:
@@ -227,7 +230,8 @@ class CallSink:
     def misplaces(self, words: Set[str]) -> bool:
         """Return whether one of the open call's `words` without quotes stands where the schema admits no string.
 
-        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out. A word that
+        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out. So does a
+        word that is its own key (`{"city": city}`): the name of a variable. A word that
         is a number in another spelling (`0x1F`) must not become a string: it would be another one than was written.
         """
         if not words:
@@ -242,6 +246,8 @@ class CallSink:
         while todo:
             value, expected = todo.pop()
             if isinstance(value, dict):
+                if any(key == member and key in words for key, member in value.items()):
+                    return True
                 todo.extend((member, expected.member(key)) for key, member in value.items())
             elif isinstance(value, list):
                 todo.extend((item, expected.item(index)) for index, item in enumerate(value))
@@ -352,8 +358,8 @@ class CallSink:
         if self._rejection:
             self.fail("invalid", self._rejection)
             return
-        if self._escapes_doubtful and mixes_escapes(json.loads(arguments)):
-            self.fail("malformed", "an escape may be a backslash and a letter: other backslashes are not escaped")
+        if self._has_doubtful_escape(arguments):
+            self.fail("malformed", "a backslash may be content or a part of an escape, of JSON or Markdown")
             return
         misplaced = self._find_misplaced(arguments)
         if misplaced:
@@ -382,6 +388,12 @@ class CallSink:
         self.events.append(ToolCallEnd(self._id, self._name, arguments, self.call_count - 1, self._coerced))
         self.is_open = self.is_complete = False
         self.accepted_count += 1
+
+    def _has_doubtful_escape(self, arguments: str) -> bool:
+        """Return whether a backslash in the strings has two readings."""
+        if self._escapes_names and r"\\_" in arguments:
+            return True
+        return self._escapes_doubtful and mixes_escapes(json.loads(arguments))
 
     def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """End the call with an error: it must not be executed. The error quotes `raw`, or the end of the arguments."""

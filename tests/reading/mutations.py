@@ -22,6 +22,7 @@ from fcshim.parse.tagged.syntax import SuffixedCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
+from tests.reading.members import MEMBER_CHANGES, MemberChange
 from tests.reading.readings import have_two_readings
 from tests.reading.seeds import Call, Seed
 from tests.reading.structure import STRUCTURAL_CHANGES, Change, structure_of
@@ -83,6 +84,16 @@ def _structural(change: Change) -> Mutation:
         structure = structure_of(seed, dialect)
         text = change(structure, rng) if structure is not None and structure.marks else None
         return None if structure is None or text is None or text == structure.text else Mutant(text, seed.calls)
+
+    return mutate
+
+
+def _in_member(change: MemberChange) -> Mutation:
+    """Change one member of the arguments."""
+
+    def mutate(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+        text = change(seed, dialect, rng)
+        return None if text is None or text == render(dialect, seed.calls) else Mutant(text, seed.calls)
 
     return mutate
 
@@ -395,6 +406,7 @@ MUTATIONS: dict[str, Mutation] = {
     "escaped quote halved": _in_json(_halve_escaped_quote),
     "tag damaged": _on_text(_damage_tag),
     **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
+    **{name: _in_member(change) for name, change in MEMBER_CHANGES.items()},
     "translated keys": _on_text(_translate_keys),
     "arguments beside the name": _reshape(lambda name, arguments: {"name": name, **arguments}),
     "name as the key": _reshape(lambda name, arguments: {name: arguments}),

@@ -216,7 +216,9 @@ class JsonBody(BodyReader):
         self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
         if not self._calls.end_pending:
             self.unread = unread
-            if self._calls.lacks_brackets and self._sink.is_complete and not unread:
+            lacks_brackets = self._repair is not None and self._repair.lacks_brackets
+            is_last = self._sink.is_complete and self._calls.status is not BodyStatus.NOT_A_CALL
+            if lacks_brackets and is_last and not unread:
                 self._state = self._after_repaired
                 self._reader.stop = False
             else:

@@ -39,6 +39,8 @@ class JsonRepair:
         self.wait = False
         self.ended = False
         """True at the end of the body."""
+        self.lacks_brackets = False
+        """True where closing brackets were added."""
         self.unread = ""
         self._dialect = dialect
         self._reader = reader
@@ -155,7 +157,7 @@ class JsonRepair:
         if braces < written:
             self._calls.reject_surplus_brace()
         self._calls.has_surplus_brace = braces < written
-        self._calls.lacks_brackets = not repaired.complete or braces > written
+        self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:

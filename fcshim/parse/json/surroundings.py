@@ -117,18 +117,23 @@ _PARTIAL_SURPLUS_MEMBER = re.compile(
 _BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 _REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
+_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?{_QUOTED_KEY}\s{{0,64}}[:：]")
+_PARTIAL_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
 _PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
 _GAP_BEFORE_BODY = re.compile(_SPACE)
 
 
 def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool | None:
-    """Return whether a start marker and then the rest of a call follow at `pos`; None if more text is needed."""
+    """Return whether the rest of a call follows at `pos`, also after a start marker; None if more text is needed."""
+    if _NEXT_MEMBER.match(text, pos):
+        return True
     found = _GAP_BEFORE_BODY.match(text, pos)
     assert found is not None
     at = found.end()
     opener = next((opener for opener in openers if text.startswith(opener, at)), "")
     if not opener:
-        return None if any(each.startswith(text[at:]) for each in openers) else False
+        partial = any(each.startswith(text[at:]) for each in openers) or _PARTIAL_NEXT_MEMBER.match(text, pos)
+        return None if partial else False
     at += len(opener)
     if _REST_OF_CALL.match(text, at):
         return True

@@ -159,7 +159,8 @@ class UntypedValue:
         text = "".join(self._parts)
         if not self._elements:
             strict = read_untyped_text(self._expected, text)
-            if self._is_leaf and strict[0] in _CONTAINER_STARTS:
+            is_key = text.strip(_SPACE) == self._path[-1]  # as the name of a variable
+            if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
             if self._is_json and strict[0] == '"' and not self._is_listed_string(text.strip(_SPACE)):
                 raise NotStrictError
@@ -174,12 +175,13 @@ class UntypedValue:
     def _is_listed_string(self, text: str) -> bool:
         """Return whether `text` is a string although the format types it as JSON.
 
-        Either it has quotes, or the schema names strings, and the text is neither damaged JSON nor a boolean.
+        Either it has quotes, or the schema names strings, and the text is neither damaged JSON nor a boolean nor the
+        key, as the name of a variable.
         """
         if text[:1] == '"' or self._expected is ANY:
             return text[:1] == '"'
         may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
-        return not (may_be_boolean or _may_be_json(text or "[") or is_damaged_word(text))
+        return not (may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text))
 
     def _begin_text(self) -> None:
         self._mode = "text"
