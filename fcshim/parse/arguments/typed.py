@@ -46,6 +46,8 @@ class TypedArguments(ValueHandler):
         self._key_after_string: str | None = None
         """A key read after a collected string: it confirms that the string has ended, and is handled after that."""
         self._collected_counted = self._collected_size = 0
+        self.lacks_required = False
+        """True where the arguments, which are complete, lack a required one."""
 
     @property
     def streams(self) -> bool:
@@ -78,6 +80,7 @@ class TypedArguments(ValueHandler):
         """Begin the arguments, whose opening brace comes next."""
         self._outer, self._buffer.handler = self._buffer.handler, self
         self._depth = len(self._containers)
+        self.lacks_required = False
         self._next_expectation = expectation
         self._expectations.clear()
         self._path.clear()
@@ -177,8 +180,11 @@ class TypedArguments(ValueHandler):
         """Coerce a container that was collected; with the last one, the arguments end."""
         depth = len(self._containers)
         if self._opaque_depth == _NO_DEPTH:
-            self._check_required(self._expectations.pop())
+            expectation = self._expectations.pop()
+            self._check_required(expectation)
             self._path.pop()
+            if not self._expectations:
+                self.lacks_required = expectation.misses_required(self._buffer.closed_keys)
         elif depth == self._opaque_depth:
             self._on_opaque_end()
         if depth == self._depth:

@@ -7,7 +7,7 @@ sends them. At a deviation from strict JSON, `repair` reads the remainder.
     _before_body           after the start marker                        a bracket; anything else is not a body
     None                   JSON, while it is strict (`StrictJsonReader`) its last bracket; a deviation
     _in_lenient            JSON that is not strict                       the end of the body
-    _after_repaired        after a call without its brackets     what follows the end marker
+    _after_unfinished      after a call that may go on                   what follows the end marker
     _in_trailer            after a call                                  the end of the body; the next call
     _skip_to_end_marker    the remainder of an unreadable body           the end of the body
 
@@ -219,13 +219,16 @@ class JsonBody(BodyReader):
             lacks_brackets = self._repair is not None and self._repair.lacks_brackets
             is_last = self._sink.is_complete and self._calls.status is not BodyStatus.NOT_A_CALL
             if lacks_brackets and is_last and not unread:
-                self._state = self._after_repaired
+                self._state = self._after_unfinished
                 self._reader.stop = False
             else:
                 self._end_body()
 
-    def _after_repaired(self, text: str, pos: int) -> int:
-        """Look at what follows the end marker of a call without its brackets: its rest may stand in another body."""
+    def _after_unfinished(self, text: str, pos: int) -> int:
+        """Look at what follows the end marker of a call without its brackets, or without an argument that it needs.
+
+        Its rest may stand there, also in another body.
+        """
         continued = continues_in_next_body(text, pos, self._dialect.body_openers())
         if continued is None:
             self._reader.stop = True
@@ -283,7 +286,11 @@ class JsonBody(BodyReader):
         elif trailer.ended:
             self.unread = trailer.unread
             self._check_trailing_text(trailer)
-            self._end_body()
+            may_go_on = self._arguments.lacks_required and self._dialect.closes_bodies and not self.unread
+            if may_go_on and self._sink.is_complete:
+                self._state = self._after_unfinished
+            else:
+                self._end_body()
         return pos
 
     def _check_trailing_text(self, trailer: JsonTrailer) -> None:
@@ -366,7 +373,7 @@ class JsonBody(BodyReader):
             self._close_trailer(tail, natural=natural)
         elif self._state == self._in_lenient:
             self._close_lenient(tail, natural=natural)
-        elif self._state == self._after_repaired:
+        elif self._state == self._after_unfinished:
             self.unread = tail
             self._sink.finish()
         elif self._buffer.paused and natural and not self._calls.discarding:
