@@ -96,8 +96,9 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
-_STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]")
-_PARTIAL_STRING_END = re.compile(r"[\"']\s{0,64}\Z")
+_STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]|\\[nrtu\"'/]\s{0,64}[^\s{\[<]")
+"""The end of a string, or an escape and what follows it in a string: not a line break written out, and a call."""
+_PARTIAL_STRING_END = re.compile(r"(?:[\"']|\\[nrtu\"'/]?)\s{0,64}\Z")
 _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
@@ -226,7 +227,7 @@ class JsonTrailer:
             self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None
             if self.wait:
                 return pos
-        if text[pos] in "\"'":
+        if text[pos] in "\"'\\":
             self._ends_string = _STRING_END_ALONE.match(text, pos) is not None
             self.wait = _PARTIAL_STRING_END.match(text, pos) is not None
             if self.wait:

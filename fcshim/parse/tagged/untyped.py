@@ -181,7 +181,9 @@ class UntypedValue:
         if text[:1] == '"' or self._expected is ANY:
             return text[:1] == '"'
         may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
-        return not (may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text))
+        return self.may_be_text and not (
+            may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text)
+        )
 
     def _begin_text(self) -> None:
         self._mode = "text"
