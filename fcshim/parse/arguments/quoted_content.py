@@ -386,8 +386,9 @@ def _are_two_values(strings: Sequence[str], gaps: Sequence[str]) -> bool:
     """Return whether these may be two values of one key, with a separator or nothing between them."""
     if len(gaps) != 1:
         return False
-    is_glued = not gaps[0] and _ENDS_WORD.search(strings[0]) is not None
-    return (is_glued or _SEPARATOR_ALONE.fullmatch(gaps[0]) is not None) and _NO_CODE.match(strings[1]) is not None
+    ends_word = _ENDS_WORD.search(strings[0]) is not None
+    is_separator = _SEPARATOR_ALONE.fullmatch(gaps[0]) is not None
+    return ends_word if not gaps[0] else is_separator and (ends_word or _NO_CODE.match(strings[1]) is not None)
 
 
 def _is_balanced(text: str) -> bool:
