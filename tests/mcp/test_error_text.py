@@ -9,7 +9,7 @@ from fcshim.mcp.error_text import describe_error
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (FileNotFoundError(2, "No such file", "npx"), "there is no npx"),
+        (FileNotFoundError(2, "No such file", "npx"), "'npx' was not found"),
         (PermissionError(13, "Permission denied", "/a"), "no permission to run /a"),
         (TimeoutError(), "it timed out"),
         (MCPError(-1, "no"), "no"),
