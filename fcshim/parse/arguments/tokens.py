@@ -38,94 +38,94 @@ class TokenWriter:
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         self._sink = sink
         self._limits = limits
-        self.buffer = self._buffer = CommitBuffer(limits)
+        self.buffer = CommitBuffer(limits)
         """What was written; plain values may be written to it directly."""
-        self.arguments = self._arguments = TypedArguments(self._buffer, sink, limits)
+        self.arguments = TypedArguments(self.buffer, sink, limits)
         """What goes to the sink."""
-        self.flush = self._arguments.flush
+        self.flush = self.arguments.flush
         """Sends what was written."""
-        self.members_at = self._arguments.members_at
+        self.members_at = self.arguments.members_at
         """Says what may stand in the open container at a depth."""
 
     def start(self, name: str) -> None:
         """Start a call of the tool `name` (as `CallSink.resolve` returned it); the arguments' `{` must come next."""
         self._sink.start(name)
-        self._arguments.restart(self._sink.expectation)
+        self.arguments.restart(self._sink.expectation)
 
     def open(self, bracket: str) -> None:
         """Open an object or an array."""
         self._separate()
-        self._buffer.open(bracket)
+        self.buffer.open(bracket)
 
     def open_set(self, bracket: str) -> None:
         """Open an array that was written as a set. Raises `UnexpectedSetError`: it may be an object with a mistake."""
-        if not self._arguments.admits_array():
+        if not self.arguments.admits_array():
             raise UnexpectedSetError
         self.open(bracket)
 
     def close(self, bracket: str) -> None:
         """Close the innermost object or array."""
-        self._buffer.close(bracket)
+        self.buffer.close(bracket)
 
     def write_key(self, escaped: str) -> None:
         """Write the key of the next value, escaped and without quotes. Raises `NotStrictError` for a duplicate key."""
-        buffer = self._buffer
+        buffer = self.buffer
         buffer.add_key(json.loads(f'"{escaped}"') if "\\" in escaped else escaped)
         buffer.parts.append(f'"{escaped}": ' if buffer.commit_point == "opened" else f', "{escaped}": ')
 
     def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
         self._separate()
-        self._buffer.parts.append(atom)
-        self._buffer.add_atom(atom)
+        self.buffer.parts.append(atom)
+        self.buffer.add_atom(atom)
 
     def begin_string(self, _quote: str) -> None:
         """Begin a string."""
         self._separate()
-        self._buffer.begin_string()
+        self.buffer.begin_string()
 
     def write_content(self, escaped: str) -> None:
         """Write escaped content of the string."""
-        self._buffer.add_content(escaped)
+        self.buffer.add_content(escaped)
 
     def end_string(self, _quote: str) -> None:
         """End the string."""
-        self._buffer.end_string()
+        self.buffer.end_string()
 
     def collected(self) -> str:
         """Return what was written and flushed, but waits for the end of its value."""
-        return "".join(self._arguments.collected or ())
+        return "".join(self.arguments.collected or ())
 
     def open_containers(self) -> list[OpenContainer]:
         """Return the open containers, the arguments first."""
-        keys = iter(self._buffer.keys)
+        keys = iter(self.buffer.keys)
         return [
             OpenContainer(
-                self._arguments.members_at(depth),
+                self.arguments.members_at(depth),
                 next(keys) if container == "{" else frozenset(),
-                self._arguments.key_at(depth),
+                self.arguments.key_at(depth),
             )
-            for depth, container in enumerate(self._buffer.containers)
+            for depth, container in enumerate(self.buffer.containers)
         ]
 
     @property
     def depth(self) -> int:
         """Number of open containers."""
-        return len(self._buffer.containers)
+        return len(self.buffer.containers)
 
     def admits_key(self, depth: int, key: str) -> bool:
         """Return whether this key may come next in the open object at this depth in the arguments."""
-        keys = self._buffer.keys[self._buffer.containers[:depth].count("{")]
+        keys = self.buffer.keys[self.buffer.containers[:depth].count("{")]
         return key not in keys and self.members_at(depth).lists_member(key) is not False
 
     def complete(self) -> None:
         """Mark the call as complete at the sink."""
-        assert not self._buffer.containers
+        assert not self.buffer.containers
         self._sink.mark_complete()
 
     def _separate(self) -> None:
         """Write the comma before an item of an array."""
-        buffer = self._buffer
+        buffer = self.buffer
         if buffer.commit_point == "after" and buffer.containers[-1] == "[":
             buffer.parts.append(", ")
 
