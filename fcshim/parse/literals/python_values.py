@@ -190,7 +190,8 @@ class PythonValues(LiteralValues):
         if text[pos] in ":：" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
             return self._end_bare_key(json_escape(token), pos)
         if atom is None:
-            raise LiteralError("expected a literal, found a name or an expression", pos)
+            found = "a number with a leading zero" if token.isdigit() else "a name or an expression"
+            raise LiteralError(f"expected a literal, found {found}", pos)
         self._call.add_number(token, atom)
         return self._end_atom(atom, pos)
 
