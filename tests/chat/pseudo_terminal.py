@@ -112,6 +112,7 @@ async def terminal(
     """Run `fcshim` with these arguments in a terminal."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _HEIGHT, width, 0, 0))
+    _keep_output_on_interrupt(slave)
     # A size in the environment, as test runners set it, would take the place of the terminal's own.
     inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     env = {**inherited, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
@@ -128,6 +129,13 @@ async def terminal(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         os.close(master)
+
+
+def _keep_output_on_interrupt(slave: int) -> None:
+    """Have ctrl-C keep what was written before it: Linux discards what the terminal has not read yet."""
+    attributes = termios.tcgetattr(slave)
+    attributes[3] |= termios.NOFLSH
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
 
 
 def _start(arguments: Sequence[str], slave: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
