@@ -91,8 +91,8 @@ class LiteralCall:
         """Strings of the current call that stood without quotes, and its numbers in another spelling."""
         self._name: str | None = None
         self._sink = sink
-        self._writer = TokenWriter(sink, limits)
-        self.writer, self.buffer, self.arguments = self._writer, self._writer.buffer, self._writer.arguments
+        self.writer = TokenWriter(sink, limits)
+        self.buffer, self.arguments = self.writer.buffer, self.writer.arguments
         self._undecided = ContainerBuffer(limits)
 
     # The tool.
@@ -125,19 +125,19 @@ class LiteralCall:
 
     def open_containers(self) -> list[OpenContainer]:
         """Return the open containers that were written, the arguments first."""
-        return [] if self.progress.discarding else self._writer.open_containers()
+        return [] if self.progress.discarding else self.writer.open_containers()
 
     def has_written(self, depth: int) -> bool:
         """Return whether that many open containers, and no others, were written."""
-        return not self.progress.discarding and self._writer.depth == depth
+        return not self.progress.discarding and self.writer.depth == depth
 
     def admits_key(self, depth: int, key: str) -> bool:
         """Return whether this key may come next in the open object at this depth."""
-        return self._writer.admits_key(depth, key)
+        return self.writer.admits_key(depth, key)
 
     def admits_object_with(self, depth: int, key: str) -> bool:
         """Return whether an object with this key may come next in the open array at this depth."""
-        return self._writer.members_at(depth).item(0).lists_member(key) is not False
+        return self.writer.members_at(depth).item(0).lists_member(key) is not False
 
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
@@ -161,7 +161,7 @@ class LiteralCall:
             if self._undecided.levels:
                 self._undecided.add(write, text)
             else:
-                write(self._writer, text)
+                write(self.writer, text)
         except UnexpectedSetError:
             self.abandon("malformed", "a set, where the schema admits no array")
         except WRITING_ERRORS as error:
@@ -205,7 +205,7 @@ class LiteralCall:
     def flush(self) -> bool:
         """Send what was written; return False where a limit ended the call with an error."""
         try:
-            self._writer.flush()
+            self.writer.flush()
         except LimitError as error:
             self.abandon("limit", str(error))
             return False
@@ -215,7 +215,7 @@ class LiteralCall:
         """Send what was written, and return the arguments so far, with what is not sent yet."""
         self.flush()
         buffered = (text for tokens in self._undecided.levels for _, text in tokens)
-        return "".join((self._sink.arguments(), self._writer.collected(), *buffered))
+        return "".join((self._sink.arguments(), self.writer.collected(), *buffered))
 
     # The start and the end.
 
@@ -225,7 +225,7 @@ class LiteralCall:
             return
         assert self._name is not None
         self.call_count += 1
-        self._writer.start(self._name)
+        self.writer.start(self._name)
         self.progress.report_start()
 
     def end(self) -> None:
@@ -244,7 +244,7 @@ class LiteralCall:
         if not self.progress.discarding:
             if self.escapes_doubtful:
                 self._sink.doubt_escapes()
-            self._writer.complete()
+            self.writer.complete()
         self.progress.end_call()
 
     def has_unlisted_argument(self) -> bool:
