@@ -82,6 +82,22 @@ def test_a_number_that_python_cannot_read_ends_the_call(value: str) -> None:
         assert [piece["error"]["kind"] for piece in actual if "call" in piece] == ["limit"]
 
 
+@pytest.mark.parametrize("value", ["222", "[1, 222]", "{'b': 222}", "{222: 1}", "(222, 1)", "-2.5"])
+def test_the_calls_after_a_number_beyond_the_limit_stand(value: str) -> None:
+    text = f"[f(a={value}, b=1), f(c=2)]"
+    after = [{"call": "f", "arguments": '{"c": 2}'}, {"stop": "tool_use"}]
+    options = {"dialect": "pythonic", "limits": Limits(number=2)}
+
+    check(Case("digits", text, [{"call": "f", "error": "limit"}, *after], options=options))
+
+
+def test_a_list_whose_first_number_is_beyond_the_limit_is_text() -> None:
+    text = "[f(222), f(c=2)]"
+    options = {"dialect": "pythonic", "limits": Limits(number=2)}
+
+    check(Case("digits", text, [{"text": text}, {"stop": "complete"}], options=options))
+
+
 def test_arguments_beyond_the_limit_end_the_call() -> None:
     _limited("arguments", BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE, limits=SMALL)
 

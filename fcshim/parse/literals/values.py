@@ -100,6 +100,13 @@ class Word:
         self.size += len(found[0])
         return found.end()
 
+    def cut(self, size: int) -> None:
+        """Keep only the first `size` characters."""
+        text = self.text[:size]
+        self._parts.clear()
+        self._parts.append(text)
+        self.size = len(text)
+
     @property
     def text(self) -> str:
         """The collected text."""
@@ -536,10 +543,18 @@ class LiteralValues(ABC):
     # Words.
 
     def _gather_word(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
-        """Collect a part of a word, which is complete where text follows it; return its end."""
+        """Collect a part of a word, which is complete where text follows it; return its end.
+
+        A word that is too long ends the call with an error, and the calls after it stand. Raises `LiteralError`
+        where the call may still be text.
+        """
         end = self._word.gather(pattern, text, pos)
         if self._word.size > self._limits.number:
-            raise LiteralError(f"a word of more than {self._limits.number} characters", end, "limit")
+            message = f"a word of more than {self._limits.number} characters"
+            if not self._call.is_certain:
+                raise LiteralError(message, end, "limit")
+            self._call.abandon("limit", message)
+            self._word.cut(self._limits.number)
         return end
 
     # Strings.
