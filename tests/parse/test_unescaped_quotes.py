@@ -156,3 +156,29 @@ def test_two_values_are_not_one_string(separator: str) -> None:
     body = f'{{"name": "f", "arguments": {{"path": "50 %"{separator}" padded ", "content": "x"}}}}'
 
     assert [] == _accepted("hermes", f"<tool_call>{body}</tool_call>", random.Random(1))
+
+
+@pytest.mark.parametrize("content", ['say "hello', '用"你好', '"yes" and "no', 'x="value', "{'k': \"v"])
+def test_a_quotation_without_its_end_is_refused(content: str) -> None:
+    assert [] == _accepted("hermes", _call_of_content(content), random.Random(1))
+    assert [] == _accepted("pythonic", f'[f(path="a.py", content="{content}")]', random.Random(1))
+
+
+@pytest.mark.parametrize("content", ['a 5" disk', '用5"的', 'print(x")'])
+def test_a_quote_after_a_word_needs_no_second_one(content: str) -> None:
+    arguments = {"path": "a.py", "content": content}
+
+    assert [arguments] == _accepted("hermes", _call_of_content(content), random.Random(1))
+    assert [arguments] == _accepted("pythonic", f'[f(path="a.py", content="{content}")]', random.Random(1))
+
+
+@pytest.mark.parametrize("start", ["", "x", "x, y"])
+def test_a_member_without_two_quotes_is_not_content(start: str) -> None:
+    body = f'{{"name": "f", "arguments": {{"path": "{start}, "content": Paris"}}}}'
+
+    assert [] == _accepted("hermes", f"<tool_call>{body}</tool_call>", random.Random(1))
+
+
+def _call_of_content(content: str) -> str:
+    body = f'{{"name": "f", "arguments": {{"path": "a.py", "content": "{content}"}}}}'
+    return f"<tool_call>{body}</tool_call>"

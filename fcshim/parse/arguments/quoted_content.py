@@ -98,6 +98,9 @@ _OPENS_CODE = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2
 """What precedes a literal in code or a quotation in text; Chinese and Japanese have no blanks."""
 _CLOSES_CODE = re.compile(r"\"(?:[^\w]|(?<!\s\")(?:(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]))")
 """The end of a literal or quotation, and what follows it; one that ends with a blank stands before a sign."""
+_OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%-]|\\[nrt]|[^\x00-\u2e7f])\Z")
+"""What precedes a quotation, where it does not begin the string; Chinese and Japanese have no blanks."""
+_BEGINS_WORD = re.compile(r"[^\s\"')\]}>,;.:!?]")
 _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
 """A string that is begun again after its equals sign or colon."""
 _KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
@@ -192,10 +195,17 @@ class QuotedContentChecks(ABC):
             outside = self._outside_triples(inner)
             inner = inner if len(outside) % 2 else outside
         if len(inner) % 2:
+            if len(quote) == 1 and self._opens_quotation(inner[-1]):
+                raise AmbiguousQuotesError("a quotation that is not closed: a quote is missing at its end")
             self._check_own_quote(start, end, inner)
             self._check_own_brace(content, start, end + len(quote))
         elif inner:
             self._check_pairs(quote, content, start, end, inner)
+
+    def _opens_quotation(self, at: int) -> bool:
+        """Return whether the quote at `at` stands before a word, as at the start of a quotation."""
+        before = (self._before[-2:] + self._text[max(0, at - 2) : at])[-2:]
+        return _OPENS_QUOTATION.search(before) is not None and _BEGINS_WORD.match(self._text, at + 1) is not None
 
     def _is_apostrophe(self, at: int) -> bool:
         """Return whether the quote at `at` is an apostrophe inside a word."""
@@ -264,6 +274,7 @@ class QuotedContentChecks(ABC):
     def _are_members(self, strings: Sequence[str], gaps: Sequence[str]) -> bool:
         """Return whether these may be several strings as they stand, with one separator or bracket damaged."""
         scope = self._scopes[-1] if self._scopes else None
+        strings = [self._before + strings[0], *strings[1:]]
         if scope is not None and scope.keyed and self._names_parameter(strings[0], gaps[0]):
             return True
         if scope is None or not all(map(_may_be_structure, gaps)):
@@ -271,7 +282,7 @@ class QuotedContentChecks(ABC):
         if not scope.keyed:
             return not all(gap.isalnum() for gap in gaps) and (len(gaps) == 1 or any(map(str.strip, gaps)))
         opens_value = gaps[0].strip(_CLOSERS_ONLY) and _OPENS_VALUE.search(gaps[0])
-        if opens_value or _are_two_values([self._before + strings[0], *strings[1:]], gaps):
+        if opens_value or _are_two_values(strings, gaps):
             return True
         if not _is_balanced("".join(gaps)):
             # After a bracket in the place of another one comes a key, and never code.
