@@ -44,6 +44,12 @@ class JsonCalls:
         self._limits = limits
         self._role_parts: list[str] = []
         """The role of the message around the calls."""
+        self.lacks_brackets = False
+        """True if closing brackets are missing at the end of the body."""
+        self.has_surplus_brace = False
+        """True if a closing brace too many stands in the body."""
+        self.words: frozenset[str] = frozenset()
+        """Strings of the body that stood without quotes."""
         self.begin_next()
 
     def begin_next(self) -> None:
@@ -53,12 +59,6 @@ class JsonCalls:
         self._buffer.target = None
         self.name: str | None = None
         self.has_arguments = False
-        self.lacks_brackets = False
-        """True if closing brackets are missing at the end of the body."""
-        self.has_surplus_brace = False
-        """True if a closing brace too many stands in the body."""
-        self.words: frozenset[str] = frozenset()
-        """Strings of the body that stood without quotes."""
         self.unknown_members: dict[str, list[str]] = {}
         """Members that are neither the name nor the arguments nor known: the arguments may stand in them."""
         self._started = False
@@ -240,6 +240,11 @@ class JsonCalls:
         if self._sink.is_complete and (self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters)):
             self._sink.fail("malformed", "arguments stand after the end of the call")
 
+    def _reject_previous_without_arguments(self) -> None:
+        """Reject the call before an object that cannot be read, if it has no arguments: they may stand in the object."""
+        if self._sink.is_complete and self._sink.arguments() == "{}":
+            self._sink.fail("malformed", "what follows the call cannot be read, and may be its arguments")
+
     def reject_previous(self) -> None:
         """Reject the call before a string in a list of calls: it may be the key of a member of that call."""
         if self._sink.is_complete:
@@ -351,6 +356,8 @@ class JsonCalls:
         if self.discarding:
             return
         if self.name is None:
+            self._reject_previous_without_arguments()
+            self.check_previous(*self.unknown_members)
             self.discard()
             return
         self.arguments.flush()

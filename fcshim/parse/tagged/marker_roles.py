@@ -89,7 +89,7 @@ class MarkerRoles:
     def _opens_damaged(self, text: str, pos: int) -> bool | None:
         """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed.
 
-        So does the opening of a second value, where the value quotes no other parameter.
+        Where the value quotes no other parameter, so does the opening of a second value, and half an opening.
         """
         prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
         if value_open and not self.open_tags:
@@ -98,6 +98,8 @@ class MarkerRoles:
                 return True if rest == value_open else None
         if len(prefix) < _SHORTEST_TAG:
             return False
+        if not self.open_tags and text.startswith(prefix[: (len(prefix) + 1) // 2], pos):
+            return True
         return text.startswith(prefix, pos) or begins_damaged(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:
