@@ -241,7 +241,7 @@ class JsonCalls:
             self._sink.fail("malformed", "arguments stand after the end of the call")
 
     def _reject_previous_without_arguments(self) -> None:
-        """Reject the call before an object that cannot be read, if it has no arguments: they may stand in the object."""
+        """Reject the call before an object that cannot be read, if it has no arguments: they may stand there."""
         if self._sink.is_complete and self._sink.arguments() == "{}":
             self._sink.fail("malformed", "what follows the call cannot be read, and may be its arguments")
 

@@ -118,8 +118,12 @@ _PARTIAL_SURPLUS_MEMBER = re.compile(
 _BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 _REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
-_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?{_QUOTED_KEY}\s{{0,64}}[:：]")
-_PARTIAL_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
+_ESCAPED_KEY = r"&quot;[^\n&]{1,128}&quot;"
+_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?(?:{_QUOTED_KEY}|{_ESCAPED_KEY})\s{{0,64}}[:：]")
+_PARTIAL_NEXT_MEMBER = re.compile(
+    rf"{_SPACE}(?:[,，]{_SPACE})?(?:(?:[\"'][^\"'\n]{{0,128}}[\"']?|&[quot]{{0,4}}(?:;[^\n&]{{0,128}}(?:&[quot]{{0,4}};?)?)?)"
+    r"\s{0,64})?\Z"
+)
 _PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
 _GAP_BEFORE_BODY = re.compile(_SPACE)
 

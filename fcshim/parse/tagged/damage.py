@@ -49,6 +49,19 @@ def has_damaged_open(value: str, opening: str) -> bool:
     )
 
 
+def begins_like_opening(text: str, pos: int, opening: str) -> bool | None:
+    """Return whether text much like an opening tag is at `pos`; None where more text is needed."""
+    if text[pos : pos + 1] not in {"", opening[0]} or text[pos + 1 : pos + 2] == "/":
+        return begins_damaged(text, pos, opening)
+    found, size = text[pos : pos + len(opening) + _SHORTEST_PIECE], (len(opening) + 1) // 2
+    if len(found) < len(opening) + _SHORTEST_PIECE:
+        return True if len(found) >= size and found.startswith(opening[:size]) else None
+    if found.startswith(escaped_once(opening)):
+        return False
+    alike = SequenceMatcher(None, found, opening, autojunk=False).ratio() >= _MUCH_ALIKE
+    return alike or found.startswith(opening[:size]) or begins_damaged(text, pos, opening)
+
+
 def _ends_like(value: str, close: str) -> bool:
     """Return whether a value without its closing tag ends with a piece of that tag, or with text much like it."""
     if value.endswith((escaped_once(close), close)):

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from fcshim.parse.markers import begins_damaged
+from fcshim.parse.tagged.damage import begins_like_opening
 from fcshim.parse.tagged.markup import BetweenKind, CallMarkup
 from fcshim.parse.tagged.tags import MarkerKind, NamedTag
 
@@ -89,7 +90,7 @@ class MarkerRoles:
     def _opens_damaged(self, text: str, pos: int) -> bool | None:
         """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed.
 
-        Where the value quotes no other parameter, so does the opening of a second value, and half an opening.
+        Where the value quotes no other parameter, so does the opening of a second value, and a tag much like one.
         """
         prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
         if value_open and not self.open_tags:
@@ -98,9 +99,11 @@ class MarkerRoles:
                 return True if rest == value_open else None
         if len(prefix) < _SHORTEST_TAG:
             return False
-        if not self.open_tags and text.startswith(prefix[: (len(prefix) + 1) // 2], pos):
+        if text.startswith(prefix, pos):
             return True
-        return text.startswith(prefix, pos) or begins_damaged(text, pos, prefix)
+        if self.open_tags:
+            return begins_damaged(text, pos, prefix)
+        return begins_like_opening(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:
         """Classify a closing tag that others follow, up to markup: it closes what is quoted, or it is doubled."""
