@@ -2,8 +2,8 @@
 
 Theory of operation. If an alternative admits the kind of a value, its members are matched one by one. If none does, the
 value is reinterpreted: first as another scalar (`_SCALAR_READINGS`), then as JSON written in a string, then as the only
-element of an array. A reinterpretation counts only if an alternative admits it. A changed value is reported once,
-with all changes inside it.
+element of an array. A reinterpretation counts only if an alternative admits it. Where two that differ count, the value
+is left as it is. A changed value is reported once, with all changes inside it.
 
 Rule: a value that the schema admits is never changed; around a changed value the source text stays as it is.
 """
@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.events import JSON, Coercion
-from fcshim.schema.expect import Expectation, SchemaShape
+from fcshim.schema.expect import Expectation, SchemaShape, scalar_key
 from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
 from fcshim.schema.python_literal import python_to_json
@@ -37,10 +37,11 @@ _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.000")
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset({"null", "None"})
-_NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a"})
+_NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a", "-", "{}"})
 """Where an array is expected, these mean none as likely as one element."""
-_SEPARATOR = re.compile(r"[,;|\n、，；،]|\s-")
+_SEPARATOR = re.compile(r"[,;|\t\n、，；،•]|\\[nt]|\s(?:-|(?:[/+]|&&?|and|or)\s)")
 """What stands between the elements of a list that is written as text, and before an option of a command."""
+_BULLET = re.compile(r"(?:[-*]|[0-9]{1,3}[.)])\s")
 _ESCAPES_OF_SPACE = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -69,14 +70,17 @@ Scalar: TypeAlias = tuple[ValueKind, JSON, str]
 """A value with its kind and its JSON."""
 
 
-def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | None:
-    """Return the coerced `value`, whose JSON is `raw`; None where it does not change."""
+def coerce(expectation: Expectation, value: JSON, raw: str, *, wrap: bool = True) -> CoercedValue | None:
+    """Return the coerced `value`, whose JSON is `raw`; None where it does not change.
+
+    Without `wrap`, which is for an element of an array, the value is not made an array.
+    """
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
     if expectation.is_exhausted:
         return None
     node = scan(raw)
-    result = None if node is None else match_value(node, expectation)
+    result = None if node is None else match_value(node, expectation, wrap=wrap)
     if result is None or result.text is None:
         return None
     return CoercedValue(result.text, result.changes)
@@ -89,14 +93,16 @@ def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
     return any({"integer", "fraction"} & shape.kinds for shape in expectation.shapes)
 
 
-def match_value(node: Node, expectation: Expectation) -> MatchResult:
+def match_value(node: Node, expectation: Expectation, *, wrap: bool = True) -> MatchResult:
     """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
     steps = min(_MAX_STEPS, _BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start))
     whole = expectation.steps
     if whole is not None:
         whole.remaining -= _STEPS_PER_VALUE
     try:
-        return _ValueMatcher(StepLimit(steps) if whole is None else whole.part(steps)).match(node, expectation)
+        return _ValueMatcher(StepLimit(steps) if whole is None else whole.part(steps)).match(
+            node, expectation, wrap=wrap
+        )
     except StepLimitError:
         return MISFIT
 
@@ -104,7 +110,8 @@ def match_value(node: Node, expectation: Expectation) -> MatchResult:
 class _ValueMatcher:
     """Matches one value and the values inside it, within a step limit.
 
-    `wrap` is False for a value that is already being wrapped in an array, so that it is not wrapped twice.
+    `wrap` is False for an element of an array, and for a value that is being wrapped in one: `[1, 2]` for an array of
+    arrays may be one of them or two.
     """
 
     def __init__(self, steps: StepLimit) -> None:
@@ -140,16 +147,18 @@ class _ValueMatcher:
     # Objects and arrays whose kind is admitted.
 
     def _match_first(self, node: Node, shapes: list[SchemaShape]) -> MatchResult:
-        best = MISFIT
+        """Return the match that changes nothing, or else no value (5.0 to 5), or else the only one."""
+        best, is_ambiguous = MISFIT, False
         for shape in shapes:
             if not self._may_match(node, shape):
                 continue
             result = self._match_container(node, shape)
             if result.fits and result.text is None:
                 return result
-            if result.fits and not best.fits:
+            if result.fits and not _keeps_values(best):
+                is_ambiguous = best.fits and not _keeps_values(result) and (is_ambiguous or result.text != best.text)
                 best = result
-        return best
+        return MISFIT if is_ambiguous else best
 
     def _may_match(self, node: Node, shape: SchemaShape) -> bool:
         """Return whether the keys and scalar members match (a discriminator, for example), without descending.
@@ -182,24 +191,44 @@ class _ValueMatcher:
         return _rewrite_container(node, results, fits=fits)
 
     def _match_array(self, node: Node, shape: SchemaShape) -> MatchResult:
-        results = [self.match(child, shape.item(index)) for index, child in enumerate(node.children)]
+        results = [self.match(child, shape.item(index), wrap=False) for index, child in enumerate(node.children)]
         return _rewrite_container(node, results, fits=all(result.fits for result in results))
 
     # Values that no alternative admits unchanged.
 
     def _reinterpret(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         self._spend(3 * len(expectation.shapes))
-        for reading in _SCALAR_READINGS:
-            for shape in expectation.shapes:
-                for kind, value, text in reading(node, shape):
-                    if shape.admits(kind, value):
-                        return _change(node, text, fits=True)
-        result = self._parse_string(node, expectation)
+        readings = self._read_scalar(node, expectation)
+        result = _change(node, next(iter(readings.values())), fits=True) if readings else None
+        if len(readings) > 1 or (result is not None and wrap and self._may_be_element(node, expectation, *readings)):
+            return MISFIT
+        result = result or self._parse_string(node, expectation, wrap=wrap)
         if result is None and wrap:
             result = self._wrap_in_array(node, expectation)
         return result or MISFIT
 
-    def _parse_string(self, node: Node, expectation: Expectation) -> MatchResult | None:
+    def _read_scalar(self, node: Node, expectation: Expectation) -> dict[tuple[str, JSON], str]:
+        """Return the texts of the scalars that the value may mean, by their values; of one value, the first text."""
+        found: dict[tuple[str, JSON], str] = {}
+        for reading in _SCALAR_READINGS:
+            for shape in expectation.shapes:
+                for kind, value, text in reading(node, shape):
+                    if shape.admits(kind, value):
+                        found.setdefault(scalar_key(value), text)
+            if found and reading is _integer_for_fraction:
+                break  # 5.0 and 5 are the same value
+        return found
+
+    def _may_be_element(self, node: Node, expectation: Expectation, scalar: tuple[str, JSON]) -> bool:
+        """Return whether a scalar may be the only element of an array, but then with another value, or a list."""
+        if not expectation.admits("array", None):
+            return False
+        if node.kind == "string" and "," in node.value:
+            return True
+        result = self._wrap_in_array(node, expectation)
+        return result is not None and scalar not in map(scalar_key, load_json(result.text or "[]"))
+
+    def _parse_string(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult | None:
         """Read a string as the JSON of an object or array, or as a dict or list in Python's notation."""
         if node.kind != "string":
             return None
@@ -209,19 +238,27 @@ class _ValueMatcher:
         inner = self._parsed_strings[node]
         if inner is None or not expectation.admits(inner.kind, None):
             return None
-        result = self.match(inner, expectation)
+        result = self.match(inner, expectation, wrap=wrap)
         return _change(node, inner.text if result.text is None else result.text, fits=result.fits)
 
     def _wrap_in_array(self, node: Node, expectation: Expectation) -> MatchResult | None:
-        """Wrap a single element in an array, but not null, an array, or a string that may stand for several or none."""
+        """Wrap a single element in an array, but not null, an array, or what may stand for several elements or none."""
         if node.kind in {"array", "null"} or (node.kind == "string" and not _is_one_element(node.value)):
             return None
-        for shape in expectation.shapes:
-            if "array" in shape.kinds:
-                result = self.match(node, shape.item(0), wrap=False)
-                if result.fits:
-                    return _change(node, f"[{result.text or node.text}]", fits=True)
-        return None
+        items = [shape.item(0) for shape in expectation.shapes if "array" in shape.kinds]
+        element = self._parsed_strings.get(node) or node
+        if element.kind == "object" and _may_be_list(element, items):
+            return None
+        results = [result for result in (self.match(node, item, wrap=False) for item in items) if result.fits]
+        texts = {result.text or node.text for result in results}
+        if any(result.text is None for result in results):
+            texts = {node.text}
+        return _change(node, f"[{texts.pop()}]", fits=True) if len(texts) == 1 else None
+
+
+def _keeps_values(result: MatchResult) -> bool:
+    """Return whether a match respells values only, or removes null members."""
+    return result.fits and all(change.from_ == change.to for change in result.changes)
 
 
 def _scan_container(node: Node) -> Node | None:
@@ -279,15 +316,30 @@ def _rewrite_container(
 
 def _is_one_element(text: str) -> bool:
     """Return whether a string cannot be a list (`a, b`), a broken array, or a word for no value."""
-    return _SEPARATOR.search(text) is None and text.strip().casefold() not in _NO_VALUES and not _may_be_array(text)
+    if _SEPARATOR.search(text) or text.strip().casefold() in _NO_VALUES or _may_be_array(text):
+        return False
+    words = text.split()
+    return len(words) < 2 or text.lstrip().startswith("{") or any(map(str.isalpha, words))
 
 
 def _may_be_array(text: str) -> bool:
-    """Return whether a string begins or ends like an array with a mistake."""
+    """Return whether a string begins or ends like an array with a mistake, or like a list with bullets or tags."""
     text = text.strip()
+    if _BULLET.match(text) or f"{text[:1]}{text[-1:]}" in {"<>", "()"}:
+        return True
     quote = text[:1] if text[:1] in {'"', "'"} else ""
+    if quote and text.count(quote) > 2:
+        return True
     first = text[len(quote) :].lstrip()[:1]
     return first in {"[", "]", "}"} or text.endswith("]") or (bool(quote) and not text[1:].endswith(quote))
+
+
+def _may_be_list(node: Node, items: list[Expectation]) -> bool:
+    """Return whether an object stands for a list: `{"item": ["a", "b"]}`, or indexes as keys."""
+    if node.keys and all(map(str.isdecimal, node.keys)):
+        return True
+    is_wrapper = len(node.keys) == 1 and node.children[0].kind in CONTAINERS
+    return is_wrapper and not any(item.lists_member(node.keys[0]) for item in items)
 
 
 def _null_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:

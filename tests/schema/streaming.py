@@ -16,9 +16,9 @@ def streamed(expectation, text):
     return _read(expectation, scan(text), "", changes), changes
 
 
-def _read(expectation, node, path, changes):
+def _read(expectation, node, path, changes, *, wrap=True):
     if node.text[0] not in expectation.streaming_starts:
-        found = coerce(expectation, json.loads(node.text), node.text)
+        found = coerce(expectation, json.loads(node.text), node.text, wrap=wrap)
         if found is None:
             return json.loads(node.text)
         changes += [Coercion(path + change.path, change.from_, change.to) for change in found.changes]
@@ -26,7 +26,10 @@ def _read(expectation, node, path, changes):
     if node.kind == "object":
         return _read_object(expectation, node, path, changes)
     if node.kind == "array":
-        return [_read(expectation.item(at), child, f"{path}/{at}", changes) for at, child in enumerate(node.children)]
+        return [
+            _read(expectation.item(at), child, f"{path}/{at}", changes, wrap=False)
+            for at, child in enumerate(node.children)
+        ]
     return node.value
 
 

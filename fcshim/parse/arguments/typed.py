@@ -245,7 +245,7 @@ class TypedArguments(ValueHandler):
 
     def _coerce(self, expectation: Expectation, raw: str) -> str:
         value = json.loads(raw)
-        found = coerce(expectation, value, raw)
+        found = coerce(expectation, value, raw, wrap=self._containers[-1] == "{")
         if found is None:
             if is_misgrouped(expectation, value):
                 self._sink.reject(f"{raw[:40]} is no number")

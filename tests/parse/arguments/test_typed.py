@@ -22,6 +22,12 @@ TYPES = {
 }
 
 
+MATRIX = {
+    "type": "object",
+    "properties": {"m": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}},
+}
+
+
 @st.composite
 def parameters(draw):
     """Draw the schema of a tool: one object, and definitions that its members may reference."""
@@ -54,6 +60,8 @@ def read(schema, arguments, size, *, name_first):
 @example(schema=TYPES, value={"a": "5", "c": None, "d": None}, indent=None, size=4, name_first=True)
 @example(schema=TYPES, value={"c": None, "d": None, "a": "5"}, indent=1, size=4, name_first=True)
 @example(schema=TYPES, value={"a": "x", "d": '{"a": "5"}', "c": "true"}, indent=None, size=2, name_first=True)
+@example(schema=MATRIX, value={"m": [1, 2]}, indent=None, size=1, name_first=True)
+@example(schema=MATRIX, value={"m": ["1", ["2"]]}, indent=None, size=3, name_first=True)
 def test_streamed_arguments_are_coerced_like_whole_arguments(schema, value, indent, size, name_first):
     arguments = json.dumps(value, indent=indent)
     whole = coerce(compile_schema(schema), value, arguments)
