@@ -17,6 +17,7 @@ class Defect(msgspec.Struct, frozen=True, gc=False):
     `unoffered`, `unreadable`: it names no offered tool, or its syntax is broken, so it is text. An empty `Text` stands
     in its place, before this text. `invalid`: the arguments of the call `tool_call_id` violate the tool's schema, as
     `message` says. Its `ToolCallEnd` has no error and all arguments; the chunks lack the last of them, `unsent`.
+    `is_restarted`: an unreadable call was broken off before its arguments, and begun again.
     """
 
     kind: DefectKind
@@ -24,6 +25,7 @@ class Defect(msgspec.Struct, frozen=True, gc=False):
     tool_call_id: str = ""
     message: str = ""
     unsent: str = ""
+    is_restarted: bool = False
 
 
 ReportDefect = Callable[[Defect], None]

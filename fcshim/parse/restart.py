@@ -18,6 +18,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tag_pairs import TagPairs
 
+BEGUN_AGAIN = "the call was begun again"
+"""The message of the error with which a broken call ends."""
 _SMALL = 64
 """Characters of a piece that is searched twice."""
 _MAX_RESTARTS = 8

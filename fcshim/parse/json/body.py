@@ -36,7 +36,7 @@ from fcshim.parse.json.surroundings import (
 )
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, compile_end_markers
-from fcshim.parse.restart import RestartWatch, restart_markers
+from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
 
@@ -364,7 +364,7 @@ class JsonBody(BodyReader):
     def _end_at_restart(self, unread: str) -> None:
         if not self._calls.discarding:
             self._reader.roll_back()
-            self._calls.abandon("malformed", "the call was begun again")
+            self._calls.abandon("malformed", BEGUN_AGAIN)
         self._sink.finish()
         self.unread, self.status = unread, BodyStatus.ENDED
 

@@ -39,7 +39,7 @@ from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
 from fcshim.parse.markers import compile_end_markers
-from fcshim.parse.restart import RestartWatch, restart_markers
+from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
@@ -378,7 +378,7 @@ class LiteralBody(BodyReader):
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
 
     def _end_at_restart(self, unread: str) -> None:
-        self._call.abandon("malformed", "the call was begun again")
+        self._call.abandon("malformed", BEGUN_AGAIN)
         self._progress.end_body()
         self.unread, self.status = unread, BodyStatus.ENDED
 

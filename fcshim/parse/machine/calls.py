@@ -99,6 +99,7 @@ class CallStates:
         self._has_reported = False
         """True if a defect of the body was reported."""
         self._calls_before = 0
+        self._restarts_before = 0
         """The sink's count when the body began."""
         self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
         """What happens to the text that the body reader consumes: `keep` while it may be a call or text."""
@@ -189,6 +190,7 @@ class CallStates:
         self._opened_by_primary = bool(marker) and dialect is self._primary
         self._sink.unoffered_name = ""
         self._calls_before = self._sink.call_count
+        self._restarts_before = self._sink.restarts
         self._raw = [marker]
         self._raw_size = 0
         if self._section is not None:
@@ -383,7 +385,8 @@ class CallStates:
         name = self._sink.unoffered_name
         if name or self._opened_by_primary:
             self._output.mark_defect()
-            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable"))
+            is_restarted = self._sink.restarts > self._restarts_before
+            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
             self._has_reported = True
 
     def _report_failed_call(self, pending: PendingCalls, text: str) -> None:

@@ -22,7 +22,7 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.restart import RestartMarkers, RestartWatch, restart_markers
+from fcshim.parse.restart import BEGUN_AGAIN, RestartMarkers, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
 from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, TagMatch
@@ -249,7 +249,7 @@ class TaggedBody(CallContentReader):
         self.status = BodyStatus.ENDED
 
     def _end_at_restart(self, unread: str) -> None:
-        self._call.fail("malformed", "the call was begun again")
+        self._call.fail("malformed", BEGUN_AGAIN)
         self.unread = unread
         self._progress.end_body()
         self.status = BodyStatus.ENDED

@@ -17,6 +17,7 @@ from typing import Literal
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import BodyProgress, BodyReader
 from fcshim.parse.limits import Limits
+from fcshim.parse.restart import BEGUN_AGAIN
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall
 from fcshim.parse.tagged.nested import NestedValue
@@ -134,7 +135,7 @@ class CallContentReader(BodyReader):
             return pos
         self._check_stray_text()
         if is_repeated:
-            self._call.fail("malformed", "the call was begun again")
+            self._call.fail("malformed", BEGUN_AGAIN)
         self._close_call()
         return pos
 

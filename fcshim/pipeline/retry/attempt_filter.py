@@ -29,6 +29,7 @@ from fcshim.events import (
     ToolCallStart,
 )
 from fcshim.parse.defect import Defect
+from fcshim.parse.restart import BEGUN_AGAIN
 from fcshim.parse.sink import EXCERPT_SIZE
 
 ParsedEvent: TypeAlias = tuple[Event, Defect | None]
@@ -68,12 +69,14 @@ class AttemptDefect:
 
     `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`:
     text that was meant as a call, without a readable tool name. `bad`: a call with the error in `message`.
-    `broken`: the same, but the client already has its start.
+    `broken`: the same, but the client already has its start. `is_restarted`: the call was broken off and begun again,
+    so that it is no defect if the call after it is accepted.
     """
 
     kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
     name: str = ""
     message: str = ""
+    is_restarted: bool = False
 
     def __str__(self) -> str:
         match self.kind:
@@ -93,7 +96,8 @@ MISSING_CALL = AttemptDefect("missing")
 def defect_of_call(end: ToolCallEnd, violation: Defect | None) -> AttemptDefect | None:
     """Return the defect of a call; None if it has no error and satisfies its schema."""
     if end.error is not None:
-        return AttemptDefect("bad", end.tool_call_name, end.error.message)
+        message = end.error.message
+        return AttemptDefect("bad", end.tool_call_name, message, is_restarted=message == BEGUN_AGAIN)
     return None if violation is None else AttemptDefect("bad", end.tool_call_name, violation.message)
 
 
@@ -190,6 +194,7 @@ class AttemptFilter:
         self._buffer: list[tuple[bool, Event]] = []  # whether it belongs to an accepted call, and the event
         self._remaining = MAX_BUFFERED
         self._sent_size = 0  # characters of the interrupted call's arguments that the client has
+        self._restarted_at = 0  # position in the buffer of an unreadable call that was begun again
         self._open_call: list[Event] = []  # the start and chunks of a call that began in this batch
 
     @property
@@ -267,7 +272,8 @@ class AttemptFilter:
     def _add_rejected_call(self, defect: Defect) -> None:
         assert defect.kind != "invalid"
         if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
-            self.defects.append(AttemptDefect(defect.kind, defect.tool_name))
+            self.defects.append(AttemptDefect(defect.kind, defect.tool_name, is_restarted=defect.is_restarted))
+            self._restarted_at = len(self._buffer)
 
     def _buffer_after_interruption(self, event: Event, defect: Defect | None) -> list[Event]:
         """Buffer an event after the interrupted call."""
@@ -299,6 +305,12 @@ class AttemptFilter:
         if isinstance(call[0], ToolCallStart):
             return self._end_unsent_call(call, end, violation)
         failed = end if violation is None else _failed_end(end, violation)
+        restart = defect_of_call(end, None)
+        if restart is not None and restart.is_restarted and self._can_resume:
+            self.defects.append(
+                restart
+            )  # its start was sent, and what it gave up is written again: nothing to continue
+            return self._calls.renumber(call)
         if failed.error is not None and self._can_resume and not self.defects:
             self.interrupted = failed
             self._sent_size = len(failed.tool_call_arguments_complete)
@@ -316,13 +328,25 @@ class AttemptFilter:
             if end.error is not None and end.error.kind == "truncated":
                 self.truncated = end
             return self._buffer_events(call, len(end.tool_call_arguments_complete))
+        text: list[Event] = []
         if end.error is None:
             if self._calls.repeats(end, self._accepted_before):
                 return []
+            text = self._drop_restarted(end.tool_call_name)
             self._accept(end)
         if self._buffered and self.defects:
             return self._buffer_events(call, len(end.tool_call_arguments_complete), accepted=True)
-        return self._pass_call(call)
+        return text + self._pass_call(call)
+
+    def _drop_restarted(self, name: str) -> list[Event]:
+        """Drop the defect of a call that was begun again as this one; return what was held because of it."""
+        last = self.defects[-1] if self.defects else None
+        if last is None or not last.is_restarted or last.name not in {"", name}:
+            return []
+        self.defects.pop()
+        if not last.name:
+            del self._buffer[self._restarted_at :]
+        return [] if self.defects or not self._live else self.release()
 
     def _accept(self, end: ToolCallEnd) -> None:
         self.accepted_count += 1

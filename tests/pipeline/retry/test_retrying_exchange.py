@@ -10,7 +10,7 @@ from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
 from fcshim.parse.stream import StreamParser
-from fcshim.pipeline.backends import OFF, get_backend
+from fcshim.pipeline.backends import GENERIC, OFF, get_backend
 from fcshim.pipeline.retry import RetryingExchange
 from fcshim.reply import fold
 from tests.parse.laws import normalise
@@ -114,6 +114,41 @@ def test_an_accepted_call_that_the_retry_repeats_is_dropped():
     result = drive(new_exchange(), reply(GOOD, UNKNOWN), reply(call(arguments='{"a":1}'), call(arguments='{"a": 2}')))
 
     assert [("add", '{"a": 1}'), ("add", '{"a": 2}')] == arguments(folded(result))
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("backend", [GENERIC, get_backend("llama-server")])
+@pytest.mark.parametrize("size", [18, 28, 36, 50, 52])
+def test_a_call_that_was_begun_again_is_not_asked_for(size, backend, buffered):
+    exchange = new_exchange(buffered=buffered, backend=backend)
+    result = drive(exchange, reply("Well. ", GOOD[:size], "\n" + GOOD, " Done."), backend=backend)
+    good = [end for end in folded(result).tool_calls if end.error is None]
+
+    assert 1 == len(result.sent)
+    assert [("add", '{"a": 1}')] == [(end.tool_call_name, end.tool_call_arguments_complete) for end in good]
+    assert "Well. " == folded(result).text.removesuffix(" Done.")
+    assert "tool_use" == folded(result).stop_reason
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    "said", [f"{GOOD[:50]}\n{call('send', '{}')}", f"{GOOD[:50]}\n{UNKNOWN}", f"{GOOD[:28]}\n{UNKNOWN}"]
+)
+def test_a_call_that_was_begun_again_and_is_defective_is_asked_for(said, buffered):
+    result = drive(new_exchange(buffered=buffered), reply(said), reply(call("add", '{"a": 2}')))
+    good = [end for end in folded(result).tool_calls if end.error is None]
+
+    assert 2 == len(result.sent)
+    assert [("add", '{"a": 2}')] == [(end.tool_call_name, end.tool_call_arguments_complete) for end in good]
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_another_call_does_not_replace_one_that_broke_off(buffered):
+    said = f"{call('send', '{')[:50]}\n{GOOD}"
+    result = drive(new_exchange(buffered=buffered), reply(said), reply(call("send", '{"text": "x"}')))
+
+    assert 2 == len(result.sent)
+    assert {"add", "send"} == {end.tool_call_name for end in folded(result).tool_calls if end.error is None}
 
 
 def test_a_call_whose_start_was_sent_ends_with_its_error():
