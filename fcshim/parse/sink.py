@@ -113,7 +113,8 @@ class CallSink:
         """What a call in Python's syntax may begin with, sorted, once it is needed."""
         self._arguments = arguments
         self.schema_enforced = False
-        """True if a grammar lets the model write only what the schema admits: strict tools need no validation then."""
+        """True if a grammar lets the model write only what the schema admits: calls of strict tools stream then, and
+        are validated at their end, since some servers ignore a grammar."""
         self._validates_call = False
         self.buffered = False
         """True while the caller keeps events back: a call is then sent at its end, its arguments in one chunk."""
@@ -268,9 +269,12 @@ class CallSink:
         self.finish()
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
         self._coerced, self._rejection, self._escapes_doubtful = [], "", False
-        self._validates_call = not self.schema_enforced and self._is_strict(name)
+        self._validates_call = self._is_strict(name)
         self._deferred = self._withheld = (
-            self._validates_all or self._validates_call or self.buffered or self.takes_text(name)
+            self._validates_all
+            or (self._validates_call and not self.schema_enforced)
+            or self.buffered
+            or self.takes_text(name)
         )
         if not self._deferred:
             self.events.append(ToolCallStart(self._id, name, self.call_count))
@@ -327,7 +331,7 @@ class CallSink:
         While a call streams, only `resumable` looks for violations; a call that is sent whole is checked at its end.
         """
         if self._rest_withheld:
-            return True
+            return not self._validates_call
         sent_whole = self._deferred and self._on_defect is not None and self._arguments != "validated"
         return (self._arguments == "checked" or sent_whole) and not self._validates_call
 
@@ -371,7 +375,7 @@ class CallSink:
             fault = self._find_violation(arguments) if is_validated else None
         except StepLimitError:
             # Unchecked arguments pass only where a violation would be no error.
-            if not reports:
+            if not reports and (self._validates_all or not self.schema_enforced):
                 self.fail("limit", f"arguments and schema of {self._name} are too large to be checked", arguments)
                 return
             fault = None

@@ -55,7 +55,7 @@ class StreamParser:
     are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
     never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
-    of strict tools are always validated, unless `held` says that a grammar constrains the model to valid calls.
+    of strict tools are always validated; they stream if `held` says that a grammar constrains the model to valid calls.
     A call without tags whose text stands in one of the `documents` of the conversation is text.
     `on_defect` receives every rejected or invalid call, before its events are returned. `new_id` creates the ids of
     calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
