@@ -125,6 +125,35 @@ def test_a_parsed_call_gives_what_its_text_gives(parts: list[Part], buffered: bo
         assert summary(text) == summary(calls)
 
 
+@pytest.mark.parametrize("size", [100, 3])
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "length"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("add", '{"a": 1'),
+        ("add", '{"a": 1,'),
+        ("add", "{"),
+        ("add", '{"a": 1, "b": {"c": 1}'),
+        ("add", '{"a": [1'),
+        ("send", '{"text": "a'),
+        ("send", '{"text": "a"'),
+        ("send", '{"text": "a}'),
+        ("send", "{'text': 'a'"),
+    ],
+)
+def test_arguments_that_the_upstream_left_unfinished_are_not_closed(
+    call: Part, reason: str, buffered: bool, size: int
+) -> None:
+    for parts in ([call], [call, GOOD], [GOOD, call]):
+        events = events_of(new_exchange(max_retries=0, buffered=buffered), parsed(parts, size, reason))
+        calls = fold(events).tool_calls
+
+        assert ["truncated" if part is call else None for part in parts] == [
+            end.error.kind if end.error else None for end in calls
+        ]
+
+
 @pytest.mark.parametrize("name", ["hermes", "glm", "pythonic", "react", "bare_json", "harmony", "fenced_json"])
 @pytest.mark.parametrize("parts", REPLIES.values(), ids=REPLIES)
 def test_the_dialect_of_the_prompt_makes_no_difference(parts: list[Part], name: str) -> None:
