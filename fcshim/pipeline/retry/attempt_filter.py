@@ -194,7 +194,7 @@ class AttemptFilter:
         self._buffer: list[tuple[bool, Event]] = []  # whether it belongs to an accepted call, and the event
         self._remaining = MAX_BUFFERED
         self._sent_size = 0  # characters of the interrupted call's arguments that the client has
-        self._restarted_at = 0  # position in the buffer of an unreadable call that was begun again
+        self._restarted_at = -1  # position in the buffer of the first unreadable call that was begun again, if any
         self._open_call: list[Event] = []  # the start and chunks of a call that began in this batch
 
     @property
@@ -273,7 +273,8 @@ class AttemptFilter:
         assert defect.kind != "invalid"
         if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
             self.defects.append(AttemptDefect(defect.kind, defect.tool_name, is_restarted=defect.is_restarted))
-            self._restarted_at = len(self._buffer)
+            if not defect.is_restarted or self._restarted_at < 0:
+                self._restarted_at = len(self._buffer) if defect.is_restarted else -1
 
     def _buffer_after_interruption(self, event: Event, defect: Defect | None) -> list[Event]:
         """Buffer an event after the interrupted call."""
@@ -339,14 +340,15 @@ class AttemptFilter:
         return text + self._pass_call(call)
 
     def _drop_restarted(self, name: str) -> list[Event]:
-        """Drop the defect of a call that was begun again as this one; return what was held because of it."""
-        last = self.defects[-1] if self.defects else None
-        if last is None or not last.is_restarted or last.name not in {"", name}:
-            return []
-        self.defects.pop()
-        if not last.name:
-            del self._buffer[self._restarted_at :]
-        return [] if self.defects or not self._live else self.release()
+        """Drop the defects of calls that were begun again as this one; return what was held because of them."""
+        count = len(self.defects)
+        while self.defects and self.defects[-1].is_restarted and self.defects[-1].name in {"", name}:
+            if not self.defects.pop().name:
+                del self._buffer[self._restarted_at :]
+                self._restarted_at = len(self._buffer)
+        self._restarted_at = -1
+        is_released = self._live and len(self.defects) < count and not self.defects
+        return self.release() if is_released else []
 
     def _accept(self, end: ToolCallEnd) -> None:
         self.accepted_count += 1

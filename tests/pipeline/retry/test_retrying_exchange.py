@@ -131,6 +131,18 @@ def test_a_call_that_was_begun_again_is_not_asked_for(size, backend, buffered):
 
 
 @pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("sizes", [(50, 52), (18, 50), (50, 18), (18, 18), (28, 18)])
+def test_a_call_that_was_begun_again_twice_is_not_asked_for(sizes, buffered):
+    said = "\n".join([*(GOOD[:size] for size in sizes), GOOD])
+    result = drive(new_exchange(buffered=buffered), reply("Well. ", said))
+    good = [end for end in folded(result).tool_calls if end.error is None]
+
+    assert 1 == len(result.sent)
+    assert "Well. " == folded(result).text
+    assert [("add", '{"a": 1}')] == [(end.tool_call_name, end.tool_call_arguments_complete) for end in good]
+
+
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize(
     "said", [f"{GOOD[:50]}\n{call('send', '{}')}", f"{GOOD[:50]}\n{UNKNOWN}", f"{GOOD[:28]}\n{UNKNOWN}"]
 )
