@@ -94,6 +94,11 @@ class JsonCalls:
         if len(self.unknown_members) < _MAX_UNKNOWN_KEYS:
             self.unknown_members[key] = []
 
+    def add_nested_key(self, key: str) -> None:
+        """Record a key in the object of such a member: arguments may stand in it."""
+        if self.has_arguments and self.lacks_parameter(key):
+            self.add_unknown_key(key)
+
     def begin_unknown_member(self, key: str, first: str) -> None:
         """Keep the value of such a member, which begins with `first`: it may be an argument, or all of them."""
         if self.has_arguments or self._early_arguments:
@@ -193,9 +198,12 @@ class JsonCalls:
 
     def sent_arguments(self) -> str:
         """Return the arguments that were read so far; before them, the values of members that may be arguments."""
-        unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
-        arguments = self._sink.arguments() + "".join(unsent)
+        arguments = self._read_arguments()
         return arguments or "".join(part for value in self.unknown_members.values() for part in value)
+
+    def _read_arguments(self) -> str:
+        unsent = (*self._early_arguments, *self.arguments.output, *(self.arguments.collected or ()))
+        return self._sink.arguments() + "".join(unsent)
 
     def ends_with_string(self) -> bool:
         """Return whether the last value of the call is a string, which may be longer than it seems."""
@@ -213,7 +221,7 @@ class JsonCalls:
         """Return whether the tool has this parameter, and the call no such argument."""
         if self.name is None or key not in self._sink.parameter_names(self.name):
             return False
-        return key not in json.loads(self.sent_arguments() or "{}")
+        return key not in json.loads(self._read_arguments() or "{}")
 
     def may_end_earlier(self) -> bool:
         """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
@@ -301,7 +309,8 @@ class JsonCalls:
         assert self.name is not None
         parameters = self._sink.parameter_names(self.name)
         if self.has_arguments or self._early_arguments:
-            return self.unknown_members.keys().isdisjoint(parameters)
+            is_parameter = not set(map(_plain_key, self.unknown_members)).isdisjoint(map(_plain_key, parameters))
+            return not (is_parameter or self._holds_argument())
         is_kept = all(self.unknown_members.values())
         if not is_kept or self._buffer.closed_keys.intersection(parameters) != self.unknown_members.keys():
             return False
@@ -310,6 +319,11 @@ class JsonCalls:
         members = (f"{json.dumps(key)}: {''.join(value)}" for key, value in self.unknown_members.items())
         self._send_members(f"{{{', '.join(members)}}}")
         return True
+
+    def _holds_argument(self) -> bool:
+        """Return whether the object of a member before the arguments has an argument that the call lacks."""
+        values = ("".join(value) for value in self.unknown_members.values() if value[:1] == ["{"])
+        return any(self.lacks_parameter(key) for value in values for key in json.loads(value))
 
     def _send_members(self, arguments: str) -> None:
         self.unknown_members.clear()
@@ -405,6 +419,14 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return strict if text[0] == "{" and not (reader.has_backslash and mixes_escapes(json.loads(strict))) else None
 
 
+def _plain_key(key: str) -> str:
+    """Return a key without letter case, punctuation and the plural's ending."""
+    return _PUNCTUATION.sub("", key[:_MAX_COMPARED_KEY]).lower().removesuffix("s")
+
+
+_PUNCTUATION = re.compile(r"[\W_]+")
+_MAX_COMPARED_KEY = 256
+"""Characters of a key that are compared: more than a parameter's name has."""
 _OPENINGS = frozenset('"{[')
 _OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
 _MAX_UNKNOWN_KEYS = 64
@@ -562,6 +584,8 @@ class JsonEnvelope(ValueHandler):
                 self._calls.add_unknown_key(key)
             if self._known_keys_only and self._calls.name is None:
                 self._check_key(key)
+        elif len(self._containers) == self._depth + 1 and self._member_key in self._calls.unknown_members:
+            self._calls.add_nested_key(key)
 
     def _check_key(self, key: str) -> None:
         """Discard a body with a key that neither a call nor a message with calls has."""

@@ -33,6 +33,8 @@ _ATTRIBUTE = re.compile(r"[ \tĠ]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
 _NAME_WITHOUT_BLANK = re.compile(r"(name)[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 """The first attribute without the blank before it (`<functionname="f">`)."""
+_EMPTY_TAG_ATTRIBUTES = ("type", "string", "id", "index")
+"""Attributes that may stand beside the name in a tag without content, and say nothing about a value."""
 _MAX_ELEMENT_END = 6
 _ELEMENT_END = re.compile(r"[ \t]{0,4}(/?)>")
 _EQUALS = re.compile(r"[ \tĠ]{0,4}=[ \t]{0,4}")
@@ -455,6 +457,8 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
         if end >= 0:
             name = found.get(tag.attribute)
             is_empty = line[end - len(tag.end) - 1 : end] == "/>"
+            if "value" in found or (is_empty and not found.keys() <= {tag.attribute, *_EMPTY_TAG_ATTRIBUTES}):
+                return False  # the tag itself holds a value
             return NamedTag(name, found.get(tag.type_attribute, ""), start + end, is_empty=is_empty) if name else False
         attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
         value = _read_attribute_value(tag, line, attribute) if attribute else None
