@@ -16,6 +16,7 @@ from fcshim.parse.machine.known_markers import (
     CHAT_TURN_MARKERS,
     PARTIAL_LIST_ITEM,
     REASONING_TAGS,
+    RESULT_LABELS,
     Opening,
     StartMarkers,
 )
@@ -241,7 +242,8 @@ class TextStates:
             self._cursor.state = State.BEFORE_ANSWER
         else:
             self._output.emit_text(marker)
-            self._cursor.state = State.AFTER_ROLE_MARKER
+            if marker not in RESULT_LABELS or self._output.sink.accepted_count:
+                self._cursor.state = State.AFTER_ROLE_MARKER
         return end
 
     def _read_start_marker(self, marker: str, start: int, end: int) -> int:
