@@ -19,6 +19,11 @@ _HALF_ESCAPE = re.compile(r"(?<![ \t\\])\\\n|\\_")
 r"""A backslash before a line break may be half of `\n`, unless a blank before it shows that a command goes on; one
 before an underscore may be an escape of Markdown."""
 
+_CHARACTER_ESCAPE = re.compile(
+    r"\\(?:x[89A-Fa-f][0-9A-Fa-f]|u0[0-9A-Fa-f]{1,2}(?![0-9A-Fa-f])|u\{[0-9A-Fa-f]|U[0-9A-Fa-f]{8}|N\{[A-Z])"
+)
+r"""An escape of a character as other languages write it (`S\xe3o`, `\u{1F600}`), or a part of one (`\u00e`)."""
+
 
 def mixes_escapes(value: JSON) -> bool:
     r"""Return whether a control character in one of the strings may be a backslash and a letter.
@@ -39,7 +44,7 @@ def mixes_escapes(value: JSON) -> bool:
 
 
 def _may_contain_letters(text: str) -> bool:
-    if _HALF_ESCAPE.search(text) is not None:
+    if _HALF_ESCAPE.search(text) is not None or _CHARACTER_ESCAPE.search(text) is not None:
         return True
     if text.count('"') % 2 and _BACKSLASH_ALONE.search(text) is not None:
         return True
