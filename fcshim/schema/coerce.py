@@ -39,7 +39,10 @@ _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": 
 _NULLS = frozenset({"null", "None"})
 _NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a", "-", "{}"})
 """Where an array is expected, these mean none as likely as one element."""
-_SEPARATOR = re.compile(r"[,;|\t\n、，；،•]|\\[nt]|\s(?:-|(?:[/+]|&&?|(?i:and|or|und|oder|et|ou|y|и|или))\s)")
+_SEPARATOR = re.compile(
+    r"[,;|\t\n、，；،•]|\\[nt]|\s(?:-|(?:[/+]|&&?|(?i:and|or|und|oder|et|ou|y|e|и|или))\s)"
+    r"|#\S{1,80}\s{1,8}#|@\S{1,80}\s{1,8}\S{0,80}@"
+)
 """What stands between the elements of a list that is written as text, and before an option of a command."""
 _BULLET = re.compile(r"(?:[-*]|[0-9]{1,3}[.)])\s")
 _ESCAPES_OF_SPACE = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
