@@ -116,6 +116,7 @@ _NAME_LINE_AND_JSON = HeaderShape(rf"{_NAME_LINE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
+_ATTRIBUTE = re.compile(r"\s([\w.-]{1,64})=")
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
 _NAMED_BODIES = ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT))
 _PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
@@ -168,9 +169,16 @@ def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> Body | bo
     """Return the syntax of the arguments at `pos`, if a tool's name is an attribute of the tag before them."""
     name = named_tool(tag)
     found = _SPACE_AND_BRACE.match(text, pos) if name and sink.offers(name) else None
-    if found is None:
+    if found is None or _holds_argument(sink, name, tag):
         return False
     return _NAME_IN_TAG if found[0].endswith(("{", "｛")) else None
+
+
+def _holds_argument(sink: CallSink, name: str, tag: str) -> bool:
+    """Return whether an attribute of the tag, other than the tool's name and the call's id, is one of its arguments."""
+    tool = sink.find_tool(name)
+    attributes = set(_ATTRIBUTE.findall(tag)) - {"name", "id", "type", "index"}
+    return tool is not None and not attributes.isdisjoint(sink.parameter_names(tool))
 
 
 def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | bool | None:

@@ -174,6 +174,8 @@ class CallContentReader(BodyReader):
         self._state = self._between_parameters
         if name is None and not self._begin_assigned(found.name):
             self._discard_call()
+        if name is not None and not set(self._sink.parameter_names(name)).isdisjoint(found.attributes):
+            self._call.fail("malformed", "an argument stands in the tag of the call")
         if found.is_empty:
             self._close_call()
         return offset + found.end

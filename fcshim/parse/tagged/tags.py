@@ -221,6 +221,8 @@ class NamedTag(NamedTuple):
     """True where no closing tag belongs to it: the next parameter or the end of the call ends the value."""
     lacks_value_open: bool = False
     """True where the tag that opens the value is missing."""
+    attributes: tuple[str, ...] = ()
+    """The attributes beside the name that may be arguments of a call."""
 
 
 TagMatch = NamedTag | Literal[False] | None
@@ -457,9 +459,12 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
         if end >= 0:
             name = found.get(tag.attribute)
             is_empty = line[end - len(tag.end) - 1 : end] == "/>"
-            if "value" in found or (is_empty and not found.keys() <= {tag.attribute, *_EMPTY_TAG_ATTRIBUTES}):
+            known = {tag.attribute, tag.type_attribute, *_EMPTY_TAG_ATTRIBUTES}
+            others = tuple(key for key in found if key not in known)
+            if "value" in others or (is_empty and others):
                 return False  # the tag itself holds a value
-            return NamedTag(name, found.get(tag.type_attribute, ""), start + end, is_empty=is_empty) if name else False
+            value_type = found.get(tag.type_attribute, "")
+            return NamedTag(name, value_type, start + end, is_empty=is_empty, attributes=others) if name else False
         attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
         value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
