@@ -22,6 +22,13 @@ TOOL: dict[str, Any] = {
 }
 ARGUMENTS = {"path": "a.txt", "depth": 3}
 DIALECTS_WITHOUT_FENCE = [dialect for dialect in DIALECTS.values() if not dialect.fenced]
+TAB = "\t"
+
+
+def _number(text: str, separator: str) -> str:
+    return "\n".join(f"{number:6}{separator}{line}" for number, line in enumerate(text.splitlines(), 2))
+
+
 QUOTATIONS: dict[str, Callable[[str], str]] = {
     "example": lambda call: f"It looks like this:\n<example>\n{call}\n</example>\nOk?",
     "example alone": lambda call: f"<example>\n{call}\n</example>",
@@ -57,6 +64,11 @@ QUOTATIONS: dict[str, Callable[[str], str]] = {
     "marked as wrong": lambda call: f"❌ {call}\nThe path is missing.",
     "directive": lambda call: f".. code-block:: text\n\n{textwrap.indent(call, '   ')}\n\nDone.",
     "turn of the user": lambda call: f"Sure.\n### User:\nFind it\n### Assistant:\n{call}",
+    "removed lines of a diff": lambda call: f"--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n z\n{textwrap.indent(call, '-')}\n+y\n",
+    "other lines of a diff": lambda call: f"The patch:\n@@ -1 +1 @@ z\n-x\n+y\n{textwrap.indent(call, ' ')}\n\nOk.",
+    "numbered file": lambda call: f"The file:\n     1\tx\n{_number(call, TAB)}\n    13\ty\n",
+    "numbered file with arrows": lambda call: f"     1→x\n{_number(call, '→')}\n",
+    "output of grep": lambda call: f"Found:\n{textwrap.indent(call, 'lib/prompts/system.txt:12:')}\nOk?",
     "quotation marks": lambda call: f'You wrote "{call}" there.',
 }
 

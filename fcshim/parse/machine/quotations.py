@@ -71,8 +71,14 @@ _LINE_PAIRS = {
     "«": "»",
 }
 """The line that closes what the line before a call opens."""
-_QUOTED_LINE = re.compile(r"\s*(?:[>|]|(?://|--|[;%]|\d{1,4}\s?\|)\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿]))")
-"""The beginning of a line that is a block quote or a row of a table, or, before a marker, a comment or a diff."""
+_QUOTED_LINE = re.compile(r"\s*(?:[>|]|(?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿]))")
+"""The beginning of a line that is a block quote or a row of a table, or, before a marker, a comment or a number."""
+_LOCATION = re.compile(r"[^\s:<>]{1,80}:\d{1,6}:\s*(?:\Z|[<\[✿])")
+"""What `grep -n` writes before a line of a file."""
+_MAY_BE_LOCATION = re.compile(r"[^\s<>]{15}")
+_HUNK = re.compile(r"^@@(?:[ \t].*)?\n(?:[ +\\-].*\n)*\Z", re.MULTILINE)
+"""A hunk of a diff that has not ended: its lines begin with a blank or a sign."""
+_HUNK_LINES = re.compile(r"(?:[ +\\-].*\n)*\Z")
 
 
 def read_quotation(text: str, start: int) -> tuple[int, str] | None:
@@ -102,6 +108,23 @@ def _read_other_tag(text: str, start: int) -> tuple[int, str] | None:
 def is_quoted_line(head: str) -> bool:
     """Return whether a line that begins with `head`, before a call, shows the call."""
     return _QUOTED_LINE.match(head) is not None
+
+
+def may_be_location(head: str) -> bool:
+    """Return whether a line whose first characters are `head` may begin like the output of `grep -n`."""
+    return _MAY_BE_LOCATION.match(head) is not None
+
+
+def is_found_line(head: str) -> bool:
+    """Return whether a line that begins with `head`, before a call, is the output of `grep -n`."""
+    return _LOCATION.match(head) is not None
+
+
+def ends_in_hunk(lines: str, *, in_hunk: bool) -> bool:
+    """Return whether the line after `lines` may belong to a hunk of a diff; `in_hunk`: whether the first one may."""
+    if "@@" in lines and _HUNK.search(lines) is not None:
+        return True
+    return in_hunk and _HUNK_LINES.match(lines) is not None
 
 
 def closing_line(line: str) -> str:

@@ -17,7 +17,14 @@ from typing import Literal
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.documents import Documents
 from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
-from fcshim.parse.machine.quotations import QUOTE_PAIRS, closing_line, is_quoted_line
+from fcshim.parse.machine.quotations import (
+    QUOTE_PAIRS,
+    closing_line,
+    ends_in_hunk,
+    is_found_line,
+    is_quoted_line,
+    may_be_location,
+)
 from fcshim.parse.sink import CallSink
 
 
@@ -113,6 +120,7 @@ class LineContext:
         "_after_blank_line",
         "_after_paragraph",
         "_head_size",
+        "_in_hunk",
         "_last_line",
         "_last_text",
         "_lines",
@@ -124,6 +132,8 @@ class LineContext:
         self._lines: list[str] = []
         """The beginnings of the last lines that ended, which `_read_lines` has not read."""
         self._after_blank_line = self._after_paragraph = False
+        self._in_hunk = False
+        """Whether the lines that `_read_lines` has read end in a hunk of a diff."""
         self._last_line = ""
         """The last line that ended and is not blank; without its middle if it is long."""
         self.head = ""
@@ -165,7 +175,8 @@ class LineContext:
 
     def _choose_head_size(self) -> None:
         """Keep more of a line only where it may matter: the concatenations would cost a tenth of the time of prose."""
-        if may_announce_example(self.head[:_MAX_INDENT]):
+        head = self.head[:_MAX_INDENT]
+        if may_announce_example(head) or may_be_location(head):
             self._head_size = _HEAD_SIZE
 
     def _read_lines(self) -> None:
@@ -175,6 +186,7 @@ class LineContext:
         if lines:
             last = lines[lines.rfind("\n", 0, -1) + 1 :]
             self._after_blank_line = len(last) <= _MAX_INDENT and last.isspace()
+            self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
         if not lines.isspace() and lines:
@@ -203,8 +215,11 @@ class LineContext:
         return not self.head.removeprefix(_HEAD_AFTER_CALL).strip()
 
     def is_quoted(self) -> bool:
-        """Return whether a call in the current line is shown: in a block quote, a comment, a table."""
-        return is_quoted_line(self.head[:_MAX_INDENT])
+        """Return whether a call in the current line is shown: in a block quote, a comment, a table, a diff, a file."""
+        if is_quoted_line(self.head[:_MAX_INDENT]) or is_found_line(self.head):
+            return True
+        self._read_lines()
+        return self._in_hunk and self.head.startswith((" ", "+", "-"))
 
     def closing_quote(self) -> str:
         """Return what closes the quotation that is open directly before a call, or an empty string."""
@@ -225,13 +240,14 @@ class LineContext:
         self.head = self._last_text = ""
         self._head_size = _MAX_INDENT
         self._lines.clear()
-        self._after_blank_line = self._after_paragraph = False
+        self._after_blank_line = self._after_paragraph = self._in_hunk = False
         self._last_line = ""
         self.open_backticks.clear()
 
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
         self.head = _HEAD_AFTER_CALL
+        self._in_hunk = False
         self._head_size = _MAX_INDENT
         self._last_text = "."
         self.open_backticks.clear()
