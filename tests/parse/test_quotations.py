@@ -69,6 +69,13 @@ QUOTATIONS: dict[str, Callable[[str], str]] = {
     "numbered file": lambda call: f"The file:\n     1\tx\n{_number(call, TAB)}\n    13\ty\n",
     "numbered file with arrows": lambda call: f"     1→x\n{_number(call, '→')}\n",
     "output of grep": lambda call: f"Found:\n{textwrap.indent(call, 'lib/prompts/system.txt:12:')}\nOk?",
+    "three quotes after text": lambda call: f'The file:\n"""\nYou have tools.\n\n{call}\n"""\nOk.',
+    "wiki code after text": lambda call: f"{{code}}\nx\n{call}\n{{code}}\nOk.",
+    "edit": lambda call: f"<<<<<<< SEARCH\n{call}\n=======\n{call}\n>>>>>>> REPLACE\nOk.",
+    "shell": lambda call: f"$ cat call.txt\n{call}\n$ ls\n",
+    "Python prompt": lambda call: f">>> print(text)\n{call}\n>>> text\n",
+    "line of a log": lambda call: f"The log:\n\n{textwrap.indent(call, '2024-05-01 10:00:03 DEBUG ')}\n\nOk.",
+    "times in a log": lambda call: f"{textwrap.indent(call, '[10:00:03] reply: ')}\nOk.",
     "quotation marks": lambda call: f'You wrote "{call}" there.',
 }
 

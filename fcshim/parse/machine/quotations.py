@@ -71,8 +71,21 @@ _LINE_PAIRS = {
     "«": "»",
 }
 """The line that closes what the line before a call opens."""
-_QUOTED_LINE = re.compile(r"\s*(?:[>|]|(?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿]))")
-"""The beginning of a line that is a block quote or a row of a table, or, before a marker, a comment or a number."""
+_LINE_BEGINNINGS = {"<<<<<<<": "=======", "=======": ">>>>>>>", "$ ": "$ ", ">>> ": ">>> "}
+"""The beginnings of such lines: the sides of a merge conflict or of an edit, and the prompts of a shell."""
+# At most 15 characters, so that the kept beginning of the line is the whole line.
+_QUOTING_LINE = re.compile(
+    rf"^[ \t]{{0,3}}({'|'.join(map(re.escape, sorted(_LINE_PAIRS, key=len, reverse=True)))})[ \t\r]{{0,2}}$",
+    re.MULTILINE,
+)
+_QUOTED_LINE = re.compile(
+    r"\s*(?:[>|]|(?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿])"
+    r"|\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d|\d\d:\d\d:\d\d))"
+)
+"""The beginning of a line that is a block quote, a row of a table or a line of a log.
+
+Before a marker also that of a comment, and the number of a line.
+"""
 _LOCATION = re.compile(r"[^\s:<>]{1,80}:\d{1,6}:\s*(?:\Z|[<\[✿])")
 """What `grep -n` writes before a line of a file."""
 _MAY_BE_LOCATION = re.compile(r"[^\s<>]{15}")
@@ -129,4 +142,19 @@ def ends_in_hunk(lines: str, *, in_hunk: bool) -> bool:
 
 def closing_line(line: str) -> str:
     """Return the line that closes what this one opens, or an empty string."""
-    return _LINE_PAIRS.get(line.strip(), "")
+    line = line.strip()
+    for beginning, closing in _LINE_BEGINNINGS.items():
+        if line.startswith(beginning):
+            return closing
+    return _LINE_PAIRS.get(line, "")
+
+
+def open_quotation(lines: str, closing: str) -> str:
+    """Return the line that closes the quotation which is open after `lines`, or an empty string.
+
+    `closing` is the line that closes the quotation which was open before them.
+    """
+    for mark in _QUOTING_LINE.findall(lines):
+        if closing in {"", mark}:
+            closing = "" if closing else _LINE_PAIRS.get(mark, "")
+    return closing

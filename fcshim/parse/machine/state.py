@@ -24,6 +24,7 @@ from fcshim.parse.machine.quotations import (
     is_found_line,
     is_quoted_line,
     may_be_location,
+    open_quotation,
 )
 from fcshim.parse.sink import CallSink
 
@@ -124,6 +125,7 @@ class LineContext:
         "_last_line",
         "_last_text",
         "_lines",
+        "_quotation_end",
         "head",
         "open_backticks",
     )
@@ -134,6 +136,8 @@ class LineContext:
         self._after_blank_line = self._after_paragraph = False
         self._in_hunk = False
         """Whether the lines that `_read_lines` has read end in a hunk of a diff."""
+        self._quotation_end = ""
+        """The line that closes the quotation which a line of quotes has opened."""
         self._last_line = ""
         """The last line that ended and is not blank; without its middle if it is long."""
         self.head = ""
@@ -186,6 +190,7 @@ class LineContext:
         if lines:
             last = lines[lines.rfind("\n", 0, -1) + 1 :]
             self._after_blank_line = len(last) <= _MAX_INDENT and last.isspace()
+            self._quotation_end = open_quotation(lines, self._quotation_end)
             self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
@@ -226,7 +231,7 @@ class LineContext:
         if not self.at_line_start():
             return QUOTE_PAIRS.get(self.last_char, "*/" if self.head in {"/* ", "/** "} else "")
         self._read_lines()
-        return closing_line(self._last_line)
+        return closing_line(self._last_line) or self._quotation_end
 
     def announces_example(self) -> bool:
         """Return whether the words before a call, or the line before it, say that it is an example."""
@@ -241,7 +246,7 @@ class LineContext:
         self._head_size = _MAX_INDENT
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = self._in_hunk = False
-        self._last_line = ""
+        self._last_line = self._quotation_end = ""
         self.open_backticks.clear()
 
     def reset_after_call(self) -> None:
