@@ -229,7 +229,9 @@ class JsonBody(BodyReader):
 
         Its rest may stand there, also in another body.
         """
-        continued = continues_in_next_body(text, pos, self._dialect.body_openers())
+        continued = self._quotes_end_marker(text, pos) or continues_in_next_body(
+            text, pos, self._dialect.body_openers()
+        )
         if continued is None:
             self._reader.stop = True
             return pos
@@ -237,6 +239,10 @@ class JsonBody(BodyReader):
             self._sink.fail("malformed", "the call goes on after its end marker")
         self._end_body()
         return pos
+
+    def _quotes_end_marker(self, text: str, pos: int) -> bool:
+        """Return whether a quote after the end marker shows that the marker is content of the last string."""
+        return text[pos] in "\"'" and self._calls.ends_with_string()
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
         self._calls.abandon_at_limit(error)
