@@ -75,8 +75,7 @@ _LINE_BEGINNINGS = {"<<<<<<<": "=======", "=======": ">>>>>>>", "$ ": "$ ", ">>>
 """The beginnings of such lines: the sides of a merge conflict or of an edit, and the prompts of a shell."""
 # At most 15 characters, so that the kept beginning of the line is the whole line.
 _QUOTING_LINE = re.compile(
-    rf"^[ \t]{{0,3}}({'|'.join(map(re.escape, sorted(_LINE_PAIRS, key=len, reverse=True)))})[ \t\r]{{0,2}}$",
-    re.MULTILINE,
+    rf"\n[ \t]{{0,3}}({'|'.join(map(re.escape, sorted(_LINE_PAIRS, key=len, reverse=True)))})[ \t\r]{{0,2}}(?=\n)"
 )
 _QUOTED_LINE = re.compile(
     r"\s*(?:[>|]|(?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿])"
@@ -154,7 +153,7 @@ def open_quotation(lines: str, closing: str) -> str:
 
     `closing` is the line that closes the quotation which was open before them.
     """
-    for mark in _QUOTING_LINE.findall(lines):
+    for mark in _QUOTING_LINE.findall(f"\n{lines}"):
         if closing in {"", mark}:
             closing = "" if closing else _LINE_PAIRS.get(mark, "")
     return closing
