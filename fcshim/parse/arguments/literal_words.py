@@ -1,4 +1,4 @@
-"""Words that are no strings without quotes: `true`, `false` or `null` with a mistake, and names of types.
+"""Words that are no strings without quotes: `true`, `false` or `null` with a mistake or as `nil`, and names of types.
 
 Rule: one character missing, superfluous, wrong or swapped, several such words in one, or a character that no text has.
 The name of a type stands for a value (`{"city": string}`): it describes a call.
@@ -10,7 +10,7 @@ from fcshim.parse.markers import is_damaged
 
 _LITERALS = ("true", "false", "null")
 _TYPES = frozenset(("string", "str", "number", "integer", "int", "float", "boolean", "bool", "object", "array"))
-_RUN = re.compile(r"(?:true|false|null|none)+")
+_RUN = re.compile(r"(?:true|false|null|none|nil)+")
 _NO_TEXT = re.compile(r"[\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 

@@ -6,7 +6,6 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
@@ -223,10 +222,6 @@ class JsonCalls:
             return False
         return key not in json.loads(self._read_arguments() or "{}")
 
-    def may_end_earlier(self) -> bool:
-        """Return whether an unclosed string ends with what may follow it: a bracket, or a line break."""
-        return _AFTER_STRING.search(self.sent_arguments()) is not None
-
     # The end of a call.
 
     def end(self) -> None:
@@ -431,7 +426,6 @@ _OPENINGS = frozenset('"{[')
 _OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
 _MAX_UNKNOWN_KEYS = 64
 """Keys that are compared with the parameters of the tool: more than most tools have."""
-_AFTER_STRING = re.compile(r"(?:[}\]\s,`]|\\[nrt])\Z")
 """What follows a string, also the end of a fence, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
     *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
