@@ -10,7 +10,9 @@ from fcshim.parse.markers import is_damaged
 
 _LITERALS = ("true", "false", "null")
 _TYPES = frozenset(("string", "str", "number", "integer", "int", "float", "boolean", "bool", "object", "array"))
-_RUN = re.compile(r"(?:true|false|null|none|nil)+")
+_NULLS = frozenset(("nil", "undefined", "nan", "infinity", "void", "n/a"))
+"""Words of other languages for a value that is missing."""
+_RUN = re.compile(r"(?:true|false|null|none)+")
 _NO_TEXT = re.compile(r"[\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -20,6 +22,7 @@ def is_damaged_word(word: str) -> bool:
     return (
         _NO_TEXT.search(word) is not None
         or lower in _TYPES
+        or lower in _NULLS
         or _RUN.fullmatch(lower) is not None
         or any(is_damaged(lower, literal) for literal in _LITERALS)
     )

@@ -86,6 +86,9 @@ _GLUED_KEY = re.compile(r"(?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}[:：]")
 """A key directly after the quote that ends a value: its comma and its first quote are missing."""
 _ENDS_WORD = re.compile(r"\w\Z(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})")
 """The end of a word, but no prefix of a literal in code."""
+_CLOSES_QUOTATION = re.compile(r"\Z|[\s)\]},;:.!?]|\\[nrt]")
+_QUOTATION = re.compile(r"(?=[^\s\d'\"\\)\]},;])(?:[^\n\\]|\\[^nr])*(?<=[^\s\d'(\[{])")
+"""Text in one line that a quotation holds, which ends with no digit: `6"` are inches."""
 _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
 """What follows a quote before a key or an item, one of whose own quotes may be missing."""
 _DOUBLED = re.compile(r"([\"'])(?!\1)[\s\S]*(?<!\1)\1")
@@ -101,6 +104,8 @@ _CLOSES_CODE = re.compile(r"\"(?:[^\w]|(?<!\s\")(?:(?:if|else|and|or|in|for|is|n
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%-]|\\[nrt]|[^\x00-\u2e7f])\Z")
 """What precedes a quotation, where it does not begin the string; Chinese and Japanese have no blanks."""
 _BEGINS_WORD = re.compile(r"[^\s\"')\]}>,;.:!?]")
+_ESCAPED_TWICE = re.compile(r"\\\"")
+_PLAIN_QUOTE = re.compile(r"(?<!\\)\"")
 _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
 """A string that is begun again after its equals sign or colon."""
 _KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
@@ -195,8 +200,6 @@ class QuotedContentChecks(ABC):
             outside = self._outside_triples(inner)
             inner = inner if len(outside) % 2 else outside
         if len(inner) % 2:
-            if len(quote) == 1 and self._opens_quotation(inner[-1]):
-                raise AmbiguousQuotesError("a quotation that is not closed: a quote is missing at its end")
             self._check_own_quote(start, end, inner)
             self._check_own_brace(content, start, end + len(quote))
         elif inner:
@@ -249,6 +252,8 @@ class QuotedContentChecks(ABC):
         """Raise `AmbiguousQuotesError` if some quotes are escaped, or if the string's own quotes may be doubled."""
         if re.search(rf"(?<!\\)(?:\\\\)*\\{re.escape(quote)}", content):
             raise AmbiguousQuotesError("some of a string's quotes are escaped")
+        if quote == '"' and not _PLAIN_QUOTE.search(content) and _ESCAPED_TWICE.search(content):
+            raise AmbiguousQuotesError("a string's quotes are escaped twice, or not at all")
         if "\ufffd" in content:
             raise AmbiguousQuotesError("bytes were lost in a string with unescaped quotes")
         if not content.strip(quote):
@@ -324,6 +329,8 @@ class QuotedContentChecks(ABC):
         follows = _NEXT_MEMBER if self._scopes and self._scopes[-1].keyed else _NEXT_ITEM
         if is_doubled or any(follows.match(self._text, at + 1) for at in inner[::2]):
             raise AmbiguousQuotesError("a string with an unpaired quote before a key or an item")
+        if self._lacks_quote_of_quotation(start, end, inner):
+            raise AmbiguousQuotesError("a string with a quotation that does not end, or does not begin")
         for at in inner[::2]:
             before = self._before[-MAX_BEFORE:] + self._text[max(0, at - MAX_BEFORE) : at]
             found = _BEFORE_VALUE.search(before)
@@ -332,6 +339,17 @@ class QuotedContentChecks(ABC):
             glued = _GLUED_KEY.match(self._text, at + 1) if _ENDS_WORD.search(before) else None
             if glued is not None and self._lacks_member(glued["word"]):
                 raise AmbiguousQuotesError("a key without its comma and quote, or a string with unescaped quotes")
+
+    def _lacks_quote_of_quotation(self, start: int, end: int, inner: Sequence[int]) -> bool:
+        """Return whether a quotation in the string does not end, or one in its first line does not begin.
+
+        One of two quotes in a row may be missing there: `"say "hi"` for `"say "hi""`.
+        """
+        if self._opens_quotation(inner[-1]):
+            return True
+        first = self._before + self._text[start : inner[0]]
+        follows = _CLOSES_QUOTATION.match(self._text, inner[0] + 1)
+        return self._text[end] == '"' and follows is not None and _QUOTATION.fullmatch(first) is not None
 
     def _has_triple_quote(self, start: int, end: int) -> bool:
         """Return whether a string begins or ends with three quotes, as part of code with a docstring, but not both."""

@@ -43,6 +43,7 @@ class JsonCalls:
         self._limits = limits
         self._role_parts: list[str] = []
         """The role of the message around the calls."""
+        self.has_arguments = True
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
         self.has_surplus_brace = False
@@ -57,6 +58,8 @@ class JsonCalls:
         """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
         self._buffer.target = None
         self.name: str | None = None
+        self._follows_name = not self.has_arguments
+        """True after a call that has a name and no arguments."""
         self.has_arguments = False
         self.unknown_members: dict[str, list[str]] = {}
         """Members that are neither the name nor the arguments nor known: the arguments may stand in them."""
@@ -240,13 +243,10 @@ class JsonCalls:
 
     def check_previous(self, *keys: str) -> None:
         """Reject the call before an object that is not a call, if that has arguments or parameters of its tool."""
-        if self._sink.is_complete and (self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters)):
+        if not self._sink.is_complete:
+            return
+        if self._follows_name or self.has_arguments or not set(keys).isdisjoint(self._sink.current_parameters):
             self._sink.fail("malformed", "arguments stand after the end of the call")
-
-    def _reject_previous_without_arguments(self) -> None:
-        """Reject the call before an object that cannot be read, if it has no arguments: they may stand there."""
-        if self._sink.is_complete and self._sink.arguments() == "{}":
-            self._sink.fail("malformed", "what follows the call cannot be read, and may be its arguments")
 
     def reject_previous(self) -> None:
         """Reject the call before a string in a list of calls: it may be the key of a member of that call."""
@@ -365,7 +365,6 @@ class JsonCalls:
         if self.discarding:
             return
         if self.name is None:
-            self._reject_previous_without_arguments()
             self.check_previous(*self.unknown_members)
             self.discard()
             return

@@ -119,10 +119,11 @@ _BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 _REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
 _ESCAPED_KEY = r"&quot;[^\n&]{1,128}&quot;"
-_NEXT_MEMBER = re.compile(rf"{_SPACE}(?:[,，]{_SPACE})?(?:{_QUOTED_KEY}|{_ESCAPED_KEY})\s{{0,64}}[:：]")
+_PARTIAL_ESCAPED_KEY = r"&[quot]{0,4}(?:;[^\n&]{0,128}(?:&[quot]{0,4};?)?)?"
+_BEFORE_NEXT_MEMBER = rf"{_SPACE}(?:[}}\]]{_SPACE}){{0,8}}(?:[,，]{_SPACE})?"
+_NEXT_MEMBER = re.compile(rf"{_BEFORE_NEXT_MEMBER}(?:{_QUOTED_KEY}|{_ESCAPED_KEY})\s{{0,64}}[:：]")
 _PARTIAL_NEXT_MEMBER = re.compile(
-    rf"{_SPACE}(?:[,，]{_SPACE})?(?:(?:[\"'][^\"'\n]{{0,128}}[\"']?|&[quot]{{0,4}}(?:;[^\n&]{{0,128}}(?:&[quot]{{0,4}};?)?)?)"
-    r"\s{0,64})?\Z"
+    rf"{_BEFORE_NEXT_MEMBER}(?:(?:[\"'][^\"'\n]{{0,128}}[\"']?|{_PARTIAL_ESCAPED_KEY})\s{{0,64}})?\Z"
 )
 _PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
 _GAP_BEFORE_BODY = re.compile(_SPACE)
