@@ -18,6 +18,7 @@ JSON = Any
 _NUMBER_TOKEN = 7_000_999
 _KEY_TOKEN = "zq_key"
 _UNITS = (" days", "px", " %", "k", " km/h", "°", " EUR")
+_EXCHANGED = str.maketrans(",.", ".,")
 _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 MemberChange = Callable[[Seed, Dialect, random.Random], str | None]
@@ -72,6 +73,36 @@ def _number_with_unit(_key: str, value: JSON, rng: random.Random) -> str | None:
     return f"{value}{rng.choice(_UNITS)}" if is_number else None
 
 
+def _type_of(_key: str, value: JSON, _rng: random.Random) -> str | None:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value))
+
+
+def _placeholder(key: str, _value: JSON, rng: random.Random) -> str:
+    return rng.choice((f"<{key}>", f"{{{key}}}", f"{{{{{key}}}}}", f"${{{key}}}", "...", "…", "", "nil"))
+
+
+def _repeated(_key: str, value: JSON, rng: random.Random) -> str:
+    return rng.choice(("", " ", ", ")).join([json.dumps(value, ensure_ascii=False)] * rng.randint(2, 5))
+
+
+def _grouped(_key: str, value: JSON, rng: random.Random) -> str | None:
+    """Write a number with the signs of a language, which are not those of JSON."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    written = f"{value:,}"
+    others = (written, written.translate(_EXCHANGED), written.replace(",", " "), written.replace(",", "'"))
+    spellings = [other for other in others if other != str(value)]
+    return rng.choice(spellings) if spellings else None
+
+
+def _wrap_arguments(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Write the arguments one level too deep."""
+    key = rng.choice(("arguments", "parameters", "args", "input", "kwargs", "properties"))
+    arguments = seed.calls[-1][1]
+    return _render(dialect, _with_last_arguments(seed, {key: arguments})) if arguments else None
+
+
 def _half_escape_line_break(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     r"""Write a line break in a string of JSON as a backslash and a line break."""
     text, arguments = _render(dialect, seed.calls), seed.calls[-1][1]
@@ -110,6 +141,11 @@ MEMBER_CHANGES: dict[str, MemberChange] = {
     "key twice": _double_key,
     "key as the value": _with_value(_name_as_value),
     "number with a unit": _with_value(_number_with_unit),
+    "type as the value": _with_value(_type_of),
+    "placeholder as the value": _with_value(_placeholder),
+    "value repeated": _with_value(_repeated),
+    "number grouped": _with_value(_grouped),
+    "arguments one level deeper": _wrap_arguments,
     "line break half escaped": _half_escape_line_break,
     "Markdown escapes": _escape_for_markdown,
     "end marker too early": _end_early,

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fcshim.events import StopReason
@@ -198,6 +198,21 @@ def _halve_escaped_quote(_members: list[str], whole: str, rng: random.Random) ->
     return whole[:at] + whole[at + 1 :]
 
 
+def _escape_quotes_twice(_members: list[str], whole: str, _rng: random.Random) -> str | None:
+    """Write two backslashes before each quote in a string."""
+    return whole.replace('\\"', '\\\\"') if '\\"' in whole else None
+
+
+def _halve_doubled_quote(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+    """Write one quote at the end of a string that ends with a quotation, and escape none."""
+    mutant = _styled("unescaped quotes")(seed, dialect, rng)
+    places = [found.start() for found in re.finditer(r'(?<=\w)""(?=[,})\]])', mutant.text)] if mutant else []
+    if mutant is None or not places:
+        return None
+    at = rng.choice(places)
+    return replace(mutant, text=mutant.text[:at] + mutant.text[at + 1 :])
+
+
 def _drop_brackets(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
     """Leave out the last bracket of the arguments; without an end marker, more text may have to follow."""
     text, arguments = render(dialect, seed.calls), _json(seed.calls[-1][1])
@@ -374,6 +389,12 @@ def truncated(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None
     return Mutant(text[: rng.randint(len(before) + 1, last)], seed.calls[:-1], "max_tokens")
 
 
+def broken_off(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+    """End the reply inside its last call, before the token limit."""
+    mutant = truncated(seed, dialect, rng)
+    return None if mutant is None else replace(mutant, stop_reason="complete")
+
+
 def restarted(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
     """Break the call off, and write it again from its start marker on."""
     start = dialect.section_open or dialect.open
@@ -404,6 +425,8 @@ MUTATIONS: dict[str, Mutation] = {
     "values glued": _in_json(_glue_values),
     "two values": _in_json(_write_two_values),
     "escaped quote halved": _in_json(_halve_escaped_quote),
+    "quotes escaped twice": _in_json(_escape_quotes_twice),
+    "doubled quote halved": _halve_doubled_quote,
     "tag damaged": _on_text(_damage_tag),
     **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
     **{name: _in_member(change) for name, change in MEMBER_CHANGES.items()},
@@ -417,5 +440,6 @@ MUTATIONS: dict[str, Mutation] = {
     "other markers": _on_text(_other_markers),
     "other dialect": other_dialect,
     "truncated": truncated,
+    "broken off": broken_off,
     "restarted": restarted,
 }

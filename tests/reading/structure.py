@@ -4,6 +4,7 @@ Rule: a mutation changes only what stands outside values and names, so that what
 knows the format.
 """
 
+import html
 import json
 import random
 import re
@@ -17,6 +18,7 @@ from tests.reading.seeds import Call, Seed
 JSON = Any
 _TOKEN = re.compile(r"Zq\d{4}qZ|70\d{5}")
 _TAG = re.compile(r"<[^<>\n\"=]{1,40}>?")
+_FULL_WIDTH = ord("！") - ord("!")
 _QUOTES, _BRACKETS, _SEPARATORS = frozenset("\"'"), frozenset("[]{}()"), frozenset(",:=")
 
 Change = Callable[["Structure", random.Random], str | None]
@@ -169,6 +171,44 @@ def _drop_separator(structure: Structure, rng: random.Random) -> str | None:
     return _without(structure.text, rng.choice(places), rng.choice((1, 2))) if places else None
 
 
+def _curve_quote(structure: Structure, rng: random.Random) -> str | None:
+    """Write one quote as another character."""
+    places = structure.in_arguments(frozenset('"'))
+    return _without(structure.text, rng.choice(places), instead=rng.choice("“”„«»＂″`´")) if places else None
+
+
+def _widen_sign(structure: Structure, rng: random.Random) -> str | None:
+    """Write one sign as its full-width form."""
+    places = structure.in_arguments(_BRACKETS | _SEPARATORS)
+    if not places:
+        return None
+    at = rng.choice(places)
+    return _without(structure.text, at, instead=chr(ord(structure.text[at]) + _FULL_WIDTH))
+
+
+def _escape_sign(structure: Structure, rng: random.Random) -> str | None:
+    """Write one sign as an entity of HTML."""
+    places = [at for at in structure.marks if structure.text[at] in "\"'<>{}"]
+    if not places:
+        return None
+    at = rng.choice(places)
+    return _without(
+        structure.text, at, instead=rng.choice((f"&#{ord(structure.text[at])};", html.escape(structure.text[at])))
+    )
+
+
+def _drop_tag(structure: Structure, rng: random.Random) -> str | None:
+    tags = structure.tags()
+    tag = rng.choice(tags) if tags else None
+    return None if tag is None else _without(structure.text, tag.start(), len(tag[0]))
+
+
+def _double_tag(structure: Structure, rng: random.Random) -> str | None:
+    tags = structure.tags()
+    tag = rng.choice(tags) if tags else None
+    return None if tag is None else _without(structure.text, tag.start(), 0, instead=tag[0])
+
+
 def _lose_bytes(structure: Structure, rng: random.Random) -> str:
     return _without(structure.text, rng.choice(structure.marks), instead="\ufffd" * rng.choice((1, 3)))
 
@@ -202,6 +242,11 @@ STRUCTURAL_CHANGES: dict[str, Change] = {
     "other separator": _replace_separator,
     "separator missing": _drop_separator,
     "bytes lost": _lose_bytes,
+    "other quote": _curve_quote,
+    "one full-width sign": _widen_sign,
+    "one entity": _escape_sign,
+    "tag missing": _drop_tag,
+    "tag doubled": _double_tag,
     "tag in upper case": _change_case,
     "part of a tag missing": _break_tag,
 }

@@ -118,6 +118,7 @@ _STRUCTURE = re.compile(
 _ODD_SIGN = re.compile(r"\A\s*+[{\[(]|[^\w\s,:=\[\](){}.+-]|(?<=[^\W\d])[.+-]|[.+-](?=[^\W\d])")
 """A sign that structure does not have, or not there."""
 _SEPARATOR_ALONE = re.compile(r"\s{0,64}[,;|/&]\s{0,64}")
+_WORD = re.compile(r"\w")
 _NO_CODE = re.compile(r"\s(?!\s*[^\w\s\"'\\])|\w")
 """What follows a literal neither in an expression nor in a call: a value beside the first one may begin so."""
 _CLOSERS_ONLY = "}]) \t\r\n"
@@ -412,7 +413,10 @@ def _may_be_structure(gap: str) -> bool:
 
 
 def _are_two_values(strings: Sequence[str], gaps: Sequence[str]) -> bool:
-    """Return whether these may be two values of one key, with a separator or nothing between them."""
+    """Return whether these may be two values of one key, or one value several times, with a separator or nothing."""
+    are_apart = all(not gap.strip() or _SEPARATOR_ALONE.fullmatch(gap) for gap in gaps)
+    if are_apart and len(set(strings)) == 1 and _WORD.search(strings[0]):
+        return True
     if len(gaps) != 1:
         return False
     ends_word = _ENDS_WORD.search(strings[0]) is not None

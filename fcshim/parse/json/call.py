@@ -6,6 +6,7 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind

@@ -260,7 +260,7 @@ class TaggedBody(CallContentReader):
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
         self.unread = rest or ""
-        after = tail.partition(self._tags.parameter_close)[2]
+        after = tail.partition(self._value.closing_tag or tail)[2] if tail else ""
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
         elif rest is not None and self._breaks_off(after):

@@ -86,6 +86,8 @@ def _ends_with_damaged(value: str, end: int, close: str) -> bool:
     """Return whether a value ends with its closing tag damaged."""
     if value.endswith(close, 0, end):
         return False
+    if any(value.endswith(half, 0, end) for half in (close[:-1] + "&gt;", close[:-1] + "&#62;", "&lt;" + close[1:])):
+        return True
     sizes = range(len(close) - 1, len(close) + 2)
     return any(is_damaged(value[max(0, end - size) : end].lower(), close.lower()) for size in sizes)
 

@@ -77,6 +77,7 @@ class NestedValue:
         repeated.
         """
         self._siblings = siblings
+        self.closing_tag = compiled.tags.parameter_close
         self.wait = False
         self.ended = False
         self.error: LimitError | NotStrictError | None = None

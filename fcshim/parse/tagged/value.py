@@ -68,6 +68,11 @@ class TaggedValue:
         """What further text without a marker may be added to directly."""
         return None if self._is_blank or self.ended or self._pending is not None else self._value
 
+    @property
+    def closing_tag(self) -> str:
+        """The tag that ends the value, which an element has for itself."""
+        return self._compiled.tags.parameter_close
+
     def is_damaged(self, content: str) -> bool:
         """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
         if self.lacks_opening and has_damaged_open(content, self._compiled.tags.value_open):
