@@ -390,9 +390,10 @@ def truncated(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None
 
 
 def broken_off(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
-    """End the reply inside its last call, before the token limit."""
+    """End the reply inside its last call, before the token limit; behind a tag, nothing shows that more was to come."""
     mutant = truncated(seed, dialect, rng)
-    return None if mutant is None else replace(mutant, stop_reason="complete")
+    ends_with_tag = mutant is None or mutant.text.rstrip().endswith(">")
+    return None if mutant is None or ends_with_tag else replace(mutant, stop_reason="complete")
 
 
 def restarted(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:

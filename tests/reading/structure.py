@@ -197,12 +197,6 @@ def _escape_sign(structure: Structure, rng: random.Random) -> str | None:
     )
 
 
-def _drop_tag(structure: Structure, rng: random.Random) -> str | None:
-    tags = structure.tags()
-    tag = rng.choice(tags) if tags else None
-    return None if tag is None else _without(structure.text, tag.start(), len(tag[0]))
-
-
 def _double_tag(structure: Structure, rng: random.Random) -> str | None:
     tags = structure.tags()
     tag = rng.choice(tags) if tags else None
@@ -245,7 +239,6 @@ STRUCTURAL_CHANGES: dict[str, Change] = {
     "other quote": _curve_quote,
     "one full-width sign": _widen_sign,
     "one entity": _escape_sign,
-    "tag missing": _drop_tag,
     "tag doubled": _double_tag,
     "tag in upper case": _change_case,
     "part of a tag missing": _break_tag,

@@ -7,6 +7,7 @@ Rule: only where a tag would stand: a damaged closing tag before a marker or at 
 opening after a closing tag.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -21,6 +22,7 @@ _SHORTEST_PIECE = 2
 _MUCH_ALIKE = 0.75
 """The share of common characters from which text is rather a damaged tag: two of ten may be wrong."""
 _LONGEST_OPENING = 256
+_LONGEST_ENTITY = 8
 _SHORTEST_TOKEN = 4
 """A shorter token or closing tag (of a custom dialect) is content of many texts with a character more or less."""
 
@@ -43,6 +45,7 @@ def has_damaged_open(value: str, opening: str) -> bool:
     opening, start = opening.lower(), value[: len(opening) + _SHORTEST_PIECE].lower()
     return bool(opening) and (
         opening in value.lower()
+        or html.unescape(start + value[len(start) : len(start) + _LONGEST_ENTITY]).lower().startswith(opening)
         or start.startswith(opening[0])
         or any(start.startswith(opening[-size:]) for size in range(1, len(opening)))
         or SequenceMatcher(None, start, opening, autojunk=False).ratio() >= _MUCH_ALIKE
