@@ -62,6 +62,17 @@ class SharedState:
     observers: Observers
 
 
+@dataclass(frozen=True, slots=True)
+class AppEndpoints:
+    """What serves the requests of one configuration, apart from those about the proxy itself."""
+
+    relay: Relay
+    replies: ReplyEndpoints
+    metadata: MetadataEndpoints
+    embeddings: EmbeddingEndpoint
+    inspector: InspectorEndpoints | None
+
+
 class App:
     """The ASGI application for one configuration. Made by `create_app`."""
 
@@ -69,22 +80,18 @@ class App:
         self,
         config: Config,
         capabilities: Capabilities,
+        state: SharedState,
+        served: AppEndpoints,
         *,
-        relay: Relay,
-        replies: ReplyEndpoints,
-        metadata: MetadataEndpoints,
-        embeddings: EmbeddingEndpoint,
-        state: "SharedState",
         reports: Callable[[], Awaitable[list[ModelReport]]],
         pool: UpstreamPool | None = None,
-        inspector: InspectorEndpoints | None = None,
     ) -> None:
         self.config = config
         self.state = state
         self.reports = reports
         """Returns a report for every model. Raises `UpstreamError`."""
         self.pool = pool
-        self._inspector = inspector
+        self._served = served
         self._observers = state.observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
@@ -92,10 +99,6 @@ class App:
         self._guard = RequestGuard(config)
         self._readiness = Readiness(capabilities.upstream)
         self._secrets = config_secrets(config)
-        self._relay = relay
-        self._replies = replies
-        self._metadata = metadata
-        self._embeddings = embeddings
         self._server_tools = state.server_tools
         self._connections: set[ClientConnection] = set()
         self.request_count = 0
@@ -183,12 +186,13 @@ class App:
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
             return
-        if self._inspector is not None and self._inspector.is_page(connection):
-            await self._inspector.serve_page(connection)
+        inspector = self._served.inspector
+        if inspector is not None and inspector.is_page(connection):
+            await inspector.serve_page(connection)
             return
         self._guard.check_key(connection)
-        if self._inspector is not None and self._inspector.is_api(connection):
-            await self._inspector.serve_api(connection)
+        if inspector is not None and inspector.is_api(connection):
+            await inspector.serve_api(connection)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif self._observers.serve_metrics is not None and connection.path == "/metrics":
@@ -228,11 +232,12 @@ class App:
         elif self.pool is None and self._is_relayed(connection, route):
             if route.operation is None:
                 _check_method(connection, relayed_methods(connection.encoded_path))
-            await self._relay.serve(connection)
+            await self._served.relay.serve(connection)
         elif route.operation == "embed":
-            await self._embeddings.serve(connection)
+            await self._served.embeddings.serve(connection)
         elif route.operation is not None:
-            await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
+            endpoint = self._served.replies if route.operation == "reply" else self._served.metadata
+            await endpoint.serve(connection, route)
         elif route.allowed_methods:
             _check_method(connection, route.allowed_methods)
         else:
@@ -388,18 +393,14 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
     captures = state.observers.captures
     relay = Relay(config, upstream)
     reports = functools.partial(model_reports, config, capabilities) if pool is None else pool.reports
-    return App(
-        config,
-        capabilities,
-        relay=relay,
-        replies=ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
-        embeddings=EmbeddingEndpoint(config, upstream, relay),
-        metadata=MetadataEndpoints(config, upstream, store, tools, None if pool is None else pool.directory),
-        state=state,
-        reports=reports,
-        pool=pool,
-        inspector=None if captures is None else InspectorEndpoints(config, reports, captures),
+    served = AppEndpoints(
+        relay,
+        ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
+        MetadataEndpoints(config, upstream, store, tools, None if pool is None else pool.directory),
+        EmbeddingEndpoint(config, upstream, relay),
+        None if captures is None else InspectorEndpoints(config, reports, captures),
     )
+    return App(config, capabilities, state, served, reports=reports, pool=pool)
 
 
 def _capabilities_of(config: Config, known: Sequence[tuple[Config, Capabilities]]) -> Capabilities:
