@@ -13,13 +13,13 @@ Rule: memory is bounded. Nothing is added to a conversation unless this client r
 
 import hashlib
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage, TextPart, ToolCall, text_of
+from fcshim.pipeline.retry.attempt_filter import canonical_arguments
 from fcshim.server.store import StoredDocument
 from fcshim.server.store.client_memory import ClientMemory
 
@@ -87,18 +87,11 @@ def _canonical_messages(messages: Sequence[Message]) -> list[JSON]:
         kept = [message for message in messages if not isinstance(message, SystemMessage)]
         return [[type(message).__name__, *map(_canonical_part, message.content)] for message in kept]
     text = "".join(text_of(message.content) for message in messages).strip()
-    return ["said", text, *([call.name, _canonical_arguments(call.arguments)] for call in _calls(messages))]
+    return ["said", text, *([call.name, canonical_arguments(call.arguments)] for call in _calls(messages))]
 
 
 def _canonical_part(part: TextPart | MediaPart) -> JSON:
     return part.text if isinstance(part, TextPart) else [part.media_type, part.url, part.data]
-
-
-def _canonical_arguments(arguments: str) -> JSON:
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _calls(messages: Iterable[Message]) -> list[ToolCall]:

@@ -120,8 +120,11 @@ class ReplyCalls:
 
     def repeats(self, end: ToolCallEnd, count: int) -> bool:
         """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
-        arguments = _canonical(end.tool_call_arguments_complete)
-        return any(end.tool_call_name == name and arguments == _canonical(text) for name, text in self.accepted[:count])
+        arguments = canonical_arguments(end.tool_call_arguments_complete)
+        return any(
+            end.tool_call_name == name and arguments == canonical_arguments(text)
+            for name, text in self.accepted[:count]
+        )
 
     def _renumber_event(self, event: Event) -> Event:
         if not isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
@@ -133,7 +136,7 @@ class ReplyCalls:
         return msgspec.structs.replace(event, index=index)
 
 
-def _canonical(arguments: str) -> str:
+def canonical_arguments(arguments: str) -> str:
     """Return a text that is equal for equal JSON values."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
