@@ -25,7 +25,7 @@ _PIECES: dict[type[Event], tuple[str, str]] = {
     Reasoning: ("text", "signature"),
     ToolCallChunk: ("tool_call_arguments_chunk", "tool_call_id"),
 }
-"""The content of a piece, and what the pieces of one whole have in common, if they need anything in common."""
+"""By kind of piece: the field with its text, and the field in which pieces must agree to be joined (empty: any)."""
 _NOTHING = Chunks(b"", ())
 
 
@@ -47,7 +47,7 @@ class ChunkLog:
     @property
     def data(self) -> bytes:
         """All bytes."""
-        return b"".join([self._side(reads).data for reads in self._kept()])
+        return b"".join([self._selected(reads).data for reads in self._kept()])
 
     @property
     def first_at(self) -> float:
@@ -76,7 +76,7 @@ class ChunkLog:
 
     def chunks(self) -> list[tuple[float, bytes]]:
         """Return the chunks that are not empty, with their times."""
-        return [chunk for reads in self._kept() for chunk in _timed_chunks(reads.times, self._side(reads))]
+        return [chunk for reads in self._kept() for chunk in _timed_chunks(reads.times, self._selected(reads))]
 
     def events(self) -> list[tuple[float, int, Event]]:
         """Return the events, each with its time and choice."""
@@ -89,7 +89,7 @@ class ChunkLog:
 
     def sizes(self) -> list[int]:
         """Return the sizes of the chunks that are not empty."""
-        return list(filter(None, itertools.chain.from_iterable(self._side(reads).sizes for reads in self._kept())))
+        return list(filter(None, itertools.chain.from_iterable(self._selected(reads).sizes for reads in self._kept())))
 
     def first_choice(self) -> list[Event]:
         """Return the events of the first choice, with neighbouring pieces joined."""
@@ -101,7 +101,7 @@ class ChunkLog:
                 found.append(events)
         return _joined_pieces(found)
 
-    def _side(self, reads: Reads) -> Chunks:
+    def _selected(self, reads: Reads) -> Chunks:
         return reads.written if self._keeps_written else reads.read
 
     def _kept(self) -> Sequence[Reads]:
@@ -123,18 +123,18 @@ def _joined_pieces(events: Iterable[Event]) -> list[Event]:
         if kind not in _PIECES:
             result += group
             continue
-        content, whole = _PIECES[kind]
-        for run in _wholes(list(group), whole):
+        content, shared = _PIECES[kind]
+        for run in _split_by_field(list(group), shared):
             joined = "".join(map(operator.attrgetter(content), run))
             result.append(msgspec.structs.replace(run[0], **{content: joined}))
     return result
 
 
-def _wholes(pieces: list[Event], whole: str) -> Iterable[list[Event]]:
-    """Split pieces where the value of the field `whole` changes; nearly always they belong to one."""
-    if not whole or len(set(map(operator.attrgetter(whole), pieces))) == 1:
+def _split_by_field(pieces: list[Event], name: str) -> Iterable[list[Event]]:
+    """Split pieces where the value of the field `name` changes, which is rare; without a name, nowhere."""
+    if not name or len(set(map(operator.attrgetter(name), pieces))) == 1:
         return [pieces]
-    return [list(group) for _, group in itertools.groupby(pieces, operator.attrgetter(whole))]
+    return [list(group) for _, group in itertools.groupby(pieces, operator.attrgetter(name))]
 
 
 def _as_batch(events: Event | Batch) -> Batch:
@@ -166,7 +166,7 @@ class KeptReplies(RequestObserver):
         """Keep the reply to the attempt."""
         self.replies.append(ChunkLog(self.room.charge))
 
-    def take_reads(self, reads: Reads) -> None:
+    def on_reads(self, reads: Reads) -> None:
         """Keep some reads."""
         self.replies[-1].add(reads)
 

@@ -74,44 +74,44 @@ class RequestObserver:
     """
 
     wants_reads = False
-    """Whether `take_reads` is called."""
+    """Whether `on_reads` is called."""
     wants_writes = False
-    """Whether `take_status` and `take_write` are called, and reads have what was written."""
+    """Whether `on_status` and `on_write` are called, and reads have what was written."""
     wants_seconds = False
-    """Whether `take_seconds` is called."""
+    """Whether `on_seconds` is called."""
 
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Take the decoded request; a large one outside of the event loop."""
+    def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+        """Receive the decoded request; a large one outside of the event loop."""
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Handle an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
-    def take_events(self, at: float, batch: Batch) -> None:
-        """Take the events of a read, unless it only continues a text, or a call's arguments, by one piece."""
+    def on_events(self, at: float, batch: Batch) -> None:
+        """Receive the events of a read, unless it only continues a text, or a call's arguments, by one piece."""
 
-    def take_seconds(self, seconds: float) -> None:
-        """Take the time that the proxy itself took for the reads since the last call, if `wants_seconds`."""
+    def on_seconds(self, seconds: float) -> None:
+        """Receive the time that the proxy itself took for the reads since the last call, if `wants_seconds`."""
 
-    def take_reads(self, reads: Reads) -> None:
-        """Take some reads of the current attempt, if `wants_reads`."""
+    def on_reads(self, reads: Reads) -> None:
+        """Receive some reads of the current attempt, if `wants_reads`."""
 
     def fail_attempt(self, message: str) -> None:
         """Handle the failure of the attempt."""
 
     def end_attempt(self, batch: Batch) -> None:
-        """Take the last events of the attempt, which have no bytes."""
+        """Receive the last events of the attempt, which have no bytes."""
 
-    def take_relayed(self, reads: Reads) -> None:
-        """Take some reads of a relayed reply, which the client gets unchanged."""
+    def on_relayed(self, reads: Reads) -> None:
+        """Receive some reads of a relayed reply, which the client gets unchanged."""
 
-    def take_status(self, status: int) -> None:
-        """Take the status when the response starts, if `wants_writes`."""
+    def on_status(self, status: int) -> None:
+        """Receive the status when the response starts, if `wants_writes`."""
 
-    def take_write(self, at: float, data: bytes) -> None:
-        """Take a write that belongs to no read, such as a ping or the end, if `wants_writes`."""
+    def on_write(self, at: float, data: bytes) -> None:
+        """Receive a write that belongs to no read, such as a ping or the end, if `wants_writes`."""
 
-    def take_run(self, run: ObservedRun) -> None:
-        """Take a call that ran in this proxy."""
+    def on_run(self, run: ObservedRun) -> None:
+        """Receive a call that ran in this proxy."""
 
     def end(self, status: int, error: str) -> None:
         """Handle the end of the response; also called for an observer that was removed. `status` 0: none."""
@@ -137,9 +137,9 @@ class RequestObservers:
         self._relayed = b""
         """Bytes of a relayed reply that are reported already, and still to be written."""
 
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+    def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Pass the decoded request on."""
-        self._notify(lambda each: each.take_request(request, body, model))
+        self._notify(lambda each: each.on_request(request, body, model))
 
     def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
         """Report an attempt before it is sent."""
@@ -159,7 +159,7 @@ class RequestObservers:
     def reader(
         self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
     ) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the upstream's body; see `dispatch.ReplySink`.
+        """Return the function that handles each read of the upstream's body; see `dispatch.ReplySink`.
 
         It runs once per chunk. `encode` makes of events what `write` sends to the client.
         """
@@ -188,7 +188,7 @@ class RequestObservers:
     def _keeping_reader(
         self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
     ) -> Callable[[bytes], bool]:
-        """Return a reader that also keeps each read for `take_reads`."""
+        """Return a reader that also keeps each read for `on_reads`."""
         decode, clock = exchange.feed, time.monotonic
         times, reads, events, written = self._times, self._data, self._events, self._written
         piece: type | None = None
@@ -213,7 +213,7 @@ class RequestObservers:
 
         return read
 
-    def take_written(self, data: bytes) -> None:
+    def on_written(self, data: bytes) -> None:
         """Report bytes without a read that are written without waiting."""
         if data:
             self._report_write(data)
@@ -234,7 +234,7 @@ class RequestObservers:
         def send_and_report(message: "Message") -> Awaitable[None]:
             data = message.get("body")
             if "status" in message:
-                self._notify(lambda each: each.take_status(message["status"]))
+                self._notify(lambda each: each.on_status(message["status"]))
             elif data and data is not self._relayed:
                 self._report_write(data)
             return send(message)
@@ -253,7 +253,7 @@ class RequestObservers:
                 call, started_at = started.pop(event.message.tool_call_id)
                 source, result = sources.get(call.tool_call_name, ""), text_of(event.message.content)
                 run = ObservedRun(call, source, event.message.is_error, started_at, now, result)
-                self._notify(lambda each: each.take_run(run))
+                self._notify(lambda each: each.on_run(run))
 
         return listen
 
@@ -261,7 +261,7 @@ class RequestObservers:
         """Report the reads of the unfinished block."""
         if self._seconds:
             seconds, self._seconds = self._seconds, 0.0
-            self._notify(lambda each: each.take_seconds(seconds))
+            self._notify(lambda each: each.on_seconds(seconds))
         if self._times:
             self._report_block()
 
@@ -294,12 +294,12 @@ class RequestObservers:
         reads = Reads(tuple(self._times), read, tuple(self._events), sent)
         for column in (self._times, self._data, self._events, self._written):
             column.clear()
-        self._notify(lambda each: each.take_relayed(reads) if self._is_relayed else each.take_reads(reads))
+        self._notify(lambda each: each.on_relayed(reads) if self._is_relayed else each.on_reads(reads))
 
     def _report_events(self, batch: Batch) -> type | None:
         """Report events; return the type of the last one if it is a piece, of which more may come."""
         now, last = time.monotonic(), type(batch[-1][1])
-        self._notify(lambda each: each.take_events(now, batch))
+        self._notify(lambda each: each.on_events(now, batch))
         return last if last in _PIECES else None
 
     @property
@@ -310,7 +310,7 @@ class RequestObservers:
         """Report a write without a read."""
         self.catch_up()
         now = time.monotonic()
-        self._notify(lambda each: each.take_write(now, data))
+        self._notify(lambda each: each.on_write(now, data))
 
     def _notify(self, notify: Callable[[RequestObserver], None]) -> None:
         for observer in list(self._observers):

@@ -89,8 +89,8 @@ class ObservedRequest(RequestObserver):
         """The name of the upstream that served it, if there are several; the last one that was tried."""
         return self.connection.upstream
 
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
-        """Take the decoded request."""
+    def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+        """Receive the decoded request."""
         self.request, self.body, self.model_config = request, body, model
         self.received_at = time.monotonic()
 
@@ -110,29 +110,29 @@ class ObservedRequest(RequestObserver):
     def end_attempt(self, batch: Batch) -> None:
         """Record the last events of the attempt."""
         if self.attempts:
-            self.take_events(time.monotonic(), batch)
+            self.on_events(time.monotonic(), batch)
             exchange = self.attempts[-1].exchange
             self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(exchange.reading)]
 
-    def take_events(self, at: float, batch: Batch) -> None:
-        """Take the events of a read."""
+    def on_events(self, at: float, batch: Batch) -> None:
+        """Receive the events of a read."""
         if batch and not self.first_event_at:
             self.first_event_at = at
         for _, event in batch:
             self._take_event(event)
 
-    def take_seconds(self, seconds: float) -> None:
-        """Take the time of some reads."""
+    def on_seconds(self, seconds: float) -> None:
+        """Receive the time of some reads."""
         self.own_seconds += seconds
 
-    def take_relayed(self, reads: Reads) -> None:
-        """Take some reads of a relayed reply."""
+    def on_relayed(self, reads: Reads) -> None:
+        """Receive some reads of a relayed reply."""
         self.is_relayed = True
         self.first_event_at = self.first_event_at or reads.times[0]
         self._relayed_usage.add([reads.read.data])
         self._relayed_calls.add(reads.read.data)
 
-    def take_run(self, run: ObservedRun) -> None:
+    def on_run(self, run: ObservedRun) -> None:
         """Record a call that ran in this proxy."""
         if len(self.runs) < _MAX_OBSERVED:
             self.runs.append(run)

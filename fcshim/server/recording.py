@@ -96,7 +96,7 @@ class Recording(KeptReplies):
         """Whether a part of the replies was not kept."""
         return any(log.is_full for log in (*self.replies, self.relayed))
 
-    def take_relayed(self, reads: Reads) -> None:
+    def on_relayed(self, reads: Reads) -> None:
         """Record each read."""
         self.relayed.add(reads)
 

@@ -112,7 +112,7 @@ class RequestHandler:
         """Encode events and write them; return false if the client reads slowly."""
         data = self._encode(batch)
         if self._connection.observers is not None:
-            self._connection.observers.take_written(data)
+            self._connection.observers.on_written(data)
         return self._connection.write_nowait(data)
 
     def close(self, batch: Batch) -> None:
@@ -240,7 +240,7 @@ class ReplyEndpoints:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
         if connection.observers is not None:
-            await run_off_loop(len(body), functools.partial(connection.observers.take_request, request, body, model))
+            await run_off_loop(len(body), functools.partial(connection.observers.on_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = request, None
         if not request.suffix:

@@ -26,8 +26,8 @@ from tests.server.test_api_pairs import IDENTITY
 from tests.steps import steps
 
 HOOKS = [
-    *("take_request", "begin_attempt", "take_events", "take_seconds", "take_reads", "end_attempt", "take_relayed"),
-    *("take_status", "take_write", "end"),
+    *("on_request", "begin_attempt", "on_events", "on_seconds", "on_reads", "end_attempt", "on_relayed"),
+    *("on_status", "on_write", "end"),
 ]
 
 
@@ -112,7 +112,7 @@ async def test_all_chunks_are_reported_in_their_order():
     class Keeper(RequestObserver):
         wants_reads = wants_writes = True
 
-        def take_reads(self, reads) -> None:
+        def on_reads(self, reads) -> None:
             taken.append(reads.read.data)
 
     _, _, _ = await observed_reply(Keeper)

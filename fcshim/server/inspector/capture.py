@@ -98,7 +98,7 @@ class Capture(RequestObserver):
         self.error = ""
         self.withheld = ""
 
-    def take_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
+    def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Keep the decoded request and its body, without credentials."""
         self.model, self.streamed, self.model_config = self.mask.mask_text(request.model), request.stream, model
         masked = self.mask.mask(self.mask.body(body))
@@ -129,22 +129,22 @@ class Capture(RequestObserver):
         if self.attempts and batch:
             self.attempts[-1].log.add_last(batch)
 
-    def take_reads(self, reads: Reads) -> None:
+    def on_reads(self, reads: Reads) -> None:
         """Keep some reads of the attempt, and what the client got of them."""
         if self.attempts[-1].log.add(reads):
             self.sent.share(reads)
         else:
             self.sent.is_full = True
 
-    def take_relayed(self, reads: Reads) -> None:
+    def on_relayed(self, reads: Reads) -> None:
         """Keep some reads of a reply that is relayed."""
         self.sent.add(reads)
 
-    def take_write(self, at: float, data: bytes) -> None:
+    def on_write(self, at: float, data: bytes) -> None:
         """Keep another write of the response."""
         self.sent.add_write(at, data)
 
-    def take_status(self, status: int) -> None:
+    def on_status(self, status: int) -> None:
         """Keep the status."""
         self.status = status
 

@@ -29,8 +29,8 @@ _REJECTED = frozenset({"not_offered", "malformed", "invalid", "limit"})
 """Outcomes of calls that the client did not get."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """A text, and how many characters of it were left out."""
+class LimitedText(msgspec.Struct, frozen=True):
+    """The beginning of a text, and how many characters were left out after it."""
 
     text: str
     left_out: int
@@ -61,10 +61,10 @@ class RequestSummary(msgspec.Struct, frozen=True):
     error: str
 
 
-def shown(text: str) -> Shown:
-    """Return a text with its limit; lone surrogates, which JSON cannot carry, become question marks."""
+def limit_text(text: str) -> LimitedText:
+    """Return the first `MAX_SHOWN` characters; lone surrogates, which JSON cannot carry, become question marks."""
     kept = text[:MAX_SHOWN].encode("utf-8", "replace").decode()
-    return Shown(kept, len(text) - len(kept))
+    return LimitedText(kept, len(text) - len(kept))
 
 
 def summary_of(capture: Capture) -> RequestSummary:
@@ -192,13 +192,13 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
             "path": capture.path,
             "query": capture.query,
             "headers": capture.headers,
-            "body": shown(capture.body.decode("utf-8", "replace")),
+            "body": limit_text(capture.body.decode("utf-8", "replace")),
         },
         "tools": capture.tools,
         "attempts": [*texts, *relayed],
         "response": {
             "status": capture.status,
-            "body": shown(capture.response_text()),
+            "body": limit_text(capture.response_text()),
         },
         "timing": {
             "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
@@ -212,15 +212,15 @@ def detail_of(capture: Capture) -> dict[str, JSON]:
 
 def _attempt_views(capture: Capture, attempt: AttemptCapture) -> list[dict[str, JSON]]:
     note = {"reason": attempt.reason, "error": attempt.error, "path": attempt.path, "native": attempt.native}
-    prompt = shown(attempt.body.decode("utf-8", "replace"))
+    prompt = limit_text(attempt.body.decode("utf-8", "replace"))
     return [
-        {**note, "prompt": prompt if reply.choice == 0 else Shown("", 0), **_reply_view(capture, reply)}
+        {**note, "prompt": prompt if reply.choice == 0 else LimitedText("", 0), **_reply_view(capture, reply)}
         for reply in capture.decoded(attempt)
     ]
 
 
 def _relayed_views(capture: Capture) -> list[dict[str, JSON]]:
-    note = {"reason": "", "error": "", "path": "", "native": True, "prompt": Shown("", 0)}
+    note = {"reason": "", "error": "", "path": "", "native": True, "prompt": LimitedText("", 0)}
     return [{**note, **_reply_view(capture, reply)} for reply in capture.relayed() if reply.pieces]
 
 
