@@ -7,6 +7,8 @@ equal call, with nothing but white space around it, passes.
 import json
 from collections.abc import Iterator, Sequence
 
+from jinja2 import TemplateNotFound
+
 from fcshim.errors import ConfigError
 from fcshim.events import JSON, ToolCallEnd
 from fcshim.messages import Tool
@@ -45,11 +47,11 @@ _EXCERPT = 600
 
 
 def check_dialect(dialect: Dialect) -> None:
-    """Raise `ConfigError` with the difference if the dialect's parser does not read what its templates write."""
+    """Raise `ConfigError` if a template is missing, or, with the difference, if the parser misreads what they write."""
     for calls in _samples(dialect):
         escape = escaper_for(dialect).escape
         encoded = [(name, escape(json.dumps(arguments, ensure_ascii=False))) for name, arguments in calls]
-        written = render_calls(dialect, encoded)
+        written = _render(dialect, encoded)
         for way, pieces in (("in one piece", [written]), ("character by character", list(written))):
             found = _read(dialect, pieces)
             if found != _shown(calls):
@@ -59,6 +61,14 @@ def check_dialect(dialect: Dialect) -> None:
                     f"  written: {written!r:.{_EXCERPT}}\n"
                     f"  read {way}: {found:.{_EXCERPT}}"
                 )
+
+
+def _render(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
+    """Write calls by the dialect's templates. Raises `ConfigError` with their folder if one is missing."""
+    try:
+        return render_calls(dialect, calls)
+    except TemplateNotFound as error:
+        raise ConfigError(f"{dialect.templates or dialect.name}: the template {error.name!r} is missing") from error
 
 
 def _samples(dialect: Dialect) -> Iterator[list[SampleCall]]:

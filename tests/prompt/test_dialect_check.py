@@ -43,6 +43,13 @@ def test_every_bundled_dialect_would_be_loaded_as_a_custom_one(dialect: Dialect)
     check_dialect(replace(dialect, name="mine", templates=dialect.templates or dialect.name))
 
 
+def test_a_missing_template_is_a_config_error(tmp_path: Path) -> None:
+    dialect = replace(DIALECTS["hermes"], name="mine", templates=str(tmp_path / "mine"))
+
+    with pytest.raises(ConfigError, match=r"mine: the template 'call\.jinja' is missing"):
+        check_dialect(dialect)
+
+
 @pytest.fixture(scope="module", params=SOUND)
 def sound_dialect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Dialect:
     """Each sound dialect, loaded once."""
