@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.body import READING, BodyReader, BodyStatus
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
@@ -36,7 +36,7 @@ class CustomTextReader(BodyReader):
     """Reads one body: the name, the text, and what follows the end marker."""
 
     def __init__(self, dialect: Dialect, sink: CallSink) -> None:
-        self._end_markers = compile_end_markers(dialect.closers())
+        self._end_markers = compiled_closers(dialect)
         self._start_markers = compile_end_markers(dialect.openers())
         self._sink = sink
         self._name: str | None = None

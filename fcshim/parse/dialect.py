@@ -3,13 +3,14 @@
 Rule: a marker is defined in its dialect and nowhere else; grammars, templates and parsers take it from there.
 """
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fcshim.parse.body import BodyReader
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import MarkerSet, marker_set
+from fcshim.parse.markers import EndMarkers, MarkerSet, compile_end_markers, marker_set
 from fcshim.parse.sink import CallSink
 
 
@@ -150,6 +151,14 @@ class Dialect:
         """Return every marker that opens a call or ends a body, and counts anywhere."""
         return (*self.inner_openers(), *self.closers())
 
-    def body_markers(self) -> MarkerSet:
-        """Return `call_markers` as a compiled set."""
-        return marker_set(self.call_markers())
+
+@functools.lru_cache(maxsize=256)
+def compiled_closers(dialect: Dialect) -> EndMarkers:
+    """Return the dialect's `closers` as a compiled set (cached: each body needs it)."""
+    return compile_end_markers(dialect.closers())
+
+
+@functools.lru_cache(maxsize=256)
+def compiled_call_markers(dialect: Dialect) -> MarkerSet:
+    """Return the dialect's `call_markers` as a compiled set (cached: each body needs it)."""
+    return marker_set(dialect.call_markers())

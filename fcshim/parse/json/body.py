@@ -23,7 +23,7 @@ from fcshim.events import StopReason
 from fcshim.parse.arguments.buffering import NO_HANDLER, LimitError, NotStrictError
 from fcshim.parse.arguments.strict import State, StrictJsonReader
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closers
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope, JsonKeys
 from fcshim.parse.json.repairing import JsonRepair
 from fcshim.parse.json.surroundings import (
@@ -35,7 +35,7 @@ from fcshim.parse.json.surroundings import (
     skip_space,
 )
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import MarkerSet, compile_end_markers
+from fcshim.parse.markers import MarkerSet
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
@@ -72,7 +72,7 @@ class JsonBody(BodyReader):
         self._start_marker = start_marker
         self._sink = sink
         self._limits = limits
-        self._end_markers = compile_end_markers(dialect.closers())
+        self._end_markers = compiled_closers(dialect)
         self._reader = StrictJsonReader(self._end_markers, limits)
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
@@ -250,7 +250,7 @@ class JsonBody(BodyReader):
         return self._skip_to_end_marker(text, pos) if self._calls.status is READING else pos
 
     def _begin_skip(self) -> None:
-        self._call_markers = self._dialect.body_markers()
+        self._call_markers = compiled_call_markers(self._dialect)
         self._state = self._skip_to_end_marker
 
     def _skip_to_end_marker(self, text: str, pos: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_call_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import EndMarkers
 
@@ -184,7 +184,7 @@ class JsonTrailer:
         self._limits = limits
         self._name_keys = name_keys
         self._semicolons = semicolons
-        self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
+        self._trailing_text = TrailingText(end_markers, compiled_call_markers(dialect), markup_only=dialect.calls_only)
         """Text after the call, including white space."""
 
     def feed(self, text: str, pos: int) -> int:

@@ -32,13 +32,12 @@ from fcshim.parse.body import (
     TrailingStatus,
     disposed_state,
 )
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
-from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
@@ -59,7 +58,7 @@ class LiteralBody(BodyReader):
     def __init__(self, make_values: ValuesFactory, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         self._dialect = dialect
         self._sink = sink
-        self._end_markers = compile_end_markers(dialect.closers())
+        self._end_markers = compiled_closers(dialect)
         self._progress = BodyProgress(sink)
         self._call = LiteralCall(self._progress, sink, limits)
         self._arguments = self._call.arguments

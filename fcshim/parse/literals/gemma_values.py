@@ -14,10 +14,10 @@ import re
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.literals.atoms import atom_to_json
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, OpenBracket
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, KEY
 from fcshim.parse.literals.gemma_strings import GemmaString
-from fcshim.parse.literals.python_strings import PythonString, python_string_syntax
+from fcshim.parse.literals.python_strings import Matcher, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.values import LiteralError, LiteralValues
 
@@ -27,6 +27,10 @@ _VALUE = re.compile(r"[^,{}\[\]<\n]*+")
 _LESS_THAN = re.compile("<")
 _FAST_VALUE = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", after_atom=r",}\]")
 _MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)"
+_NEXT_PATTERNS: dict[BracketKind, Matcher] = {
+    ARRAY: re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}").match,
+    **dict.fromkeys((DICT, ARGUMENTS), re.compile(f"{SPACE},{SPACE}{_MEMBER}").match),
+}
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 _NESTED_CALL = re.compile(r"[^\W\d][\w.]*\(")
 _HOLDS_KEY = re.compile(r"[^\W\d][\w-]*+:(?!//)")
@@ -37,8 +41,7 @@ _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 class GemmaValues(LiteralValues):
     """Reads the arguments of one call."""
 
-    _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
-    _next_member_pattern = _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
+    _next_patterns = _NEXT_PATTERNS
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""

@@ -15,10 +15,10 @@ from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, OpenBracket
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES
-from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
+from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, Matcher, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError
 
@@ -32,15 +32,19 @@ _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _FAST_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
 _MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)|\Z)"""
 _ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_FAST_VALUE}|\Z)|\Z)"
+_NEXT_PATTERNS: dict[BracketKind, Matcher] = {
+    ARRAY: re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}").match,
+    DICT: re.compile(f"{SPACE},{SPACE}{_MEMBER}").match,
+    ARGUMENTS: re.compile(f"{SPACE},{SPACE}{_ARGUMENT}").match,
+    SPREAD: re.compile("(?!)").match,
+}
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 
 
 class PythonValues(LiteralValues):
     """Reads the arguments of one call."""
 
-    _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
-    _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
-    _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
+    _next_patterns = _NEXT_PATTERNS
     _fast_literals = _LITERALS
     _plain_quotes = "\"'"
     string: PythonString | None

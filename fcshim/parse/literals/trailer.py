@@ -4,7 +4,7 @@ Rule: brackets and commas belong to the body; only the text after the last one o
 """
 
 from fcshim.parse.body import TrailingStatus, TrailingText
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_call_markers
 from fcshim.parse.markers import EndMarkers
 
 
@@ -14,7 +14,7 @@ class LiteralTrailer:
     __slots__ = ("_trailing_text", "collecting", "start")
 
     def __init__(self, dialect: Dialect, end_markers: EndMarkers) -> None:
-        self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
+        self._trailing_text = TrailingText(end_markers, compiled_call_markers(dialect), markup_only=dialect.calls_only)
         self.collecting = False
         """True while the text that is read may be trailing text."""
         self.start = 0

@@ -22,7 +22,7 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
 from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import (
@@ -42,9 +42,6 @@ from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scope
 from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
-from fcshim.parse.markers import compile_end_markers
-
-_NOTHING = re.compile("(?!)")
 
 
 class LiteralError(Exception):
@@ -158,12 +155,9 @@ class LiteralValues(ABC):
     Its states raise `LiteralError`, `PartialMarkerError` and `DoubtfulQuoteError`.
     """
 
-    _next_value_pattern: ClassVar[re.Pattern[str]]
-    """Fast pattern for what follows a value in an array: a comma and the next value (see `fast_patterns`)."""
-    _next_member_pattern: ClassVar[re.Pattern[str]]
-    """The same in a dict; the group `key` is the next key."""
-    _next_argument_pattern: ClassVar[re.Pattern[str]]
-    """The same in the argument list."""
+    _next_patterns: ClassVar[dict[BracketKind, Matcher]]
+    """Fast patterns for what follows a value in an array, a dict and the argument list: a comma and the next value (see
+    `fast_patterns`); the group `key` is the next key."""
     _fast_literals: ClassVar[dict[str, str]] = {}
     """The JSON of the atoms in these patterns that JSON writes in another way."""
     _plain_quotes: ClassVar[str] = ""
@@ -181,15 +175,10 @@ class LiteralValues(ABC):
         self._writer, self._buffer = call.writer, call.buffer
         self._dialect = dialect
         self._limits = limits
-        self._end_markers = compile_end_markers(dialect.closers())
+        self._end_markers = compiled_closers(dialect)
         self.read_next: Callable[[str, int], int] = self._before_item
         """The state: reads the next part of the arguments."""
-        self._match_next: dict[BracketKind, Matcher] = {
-            ARRAY: self._next_value_pattern.match,
-            DICT: self._next_member_pattern.match,
-            ARGUMENTS: self._next_argument_pattern.match,
-            SPREAD: _NOTHING.match,
-        }
+        self._match_next = self._next_patterns
         self._seen_keyword = True
         """True after a keyword argument: no positional argument may follow."""
         self._in_comment = False
@@ -208,8 +197,7 @@ class LiteralValues(ABC):
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
-        self.brackets = [OpenBracket(ARGUMENTS, closer, enclosing)]
-        self._outer_brackets = OpenBrackets(self.brackets, self._call)
+        self.brackets[:] = [OpenBracket(ARGUMENTS, closer, enclosing)]
         self.string = self._argument_name = None
         names = self._call.parameter_names
         self._names = frozenset(names) if names else None

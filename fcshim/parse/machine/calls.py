@@ -14,7 +14,7 @@ from typing import Literal
 from fcshim.events import StopReason
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import Defect, ReportDefect
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.known_markers import (
     Opening,
@@ -183,7 +183,7 @@ class CallStates:
         self._sink.wrapper_tool = self._openings.tool_of(self._section_marker()) or self._openings.tool_of(marker)
         self.body = dialect.body.reader(dialect, marker, self._sink, self._limits)
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
-        self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
+        self._end_markers = compile_end_markers(()) if dialect.close.startswith("`") else compiled_closers(dialect)
         self._refused = self._has_reported = False
         self.start_marker = marker
         self._may_be_doubled = is_whole_tag(marker)

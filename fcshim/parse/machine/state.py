@@ -185,16 +185,17 @@ class LineContext:
 
     def _read_lines(self) -> None:
         """Record whether a blank line came last, and whether the last line that is not indented begins no list item."""
+        if not self._lines:
+            return
         lines = "".join(self._lines)
         self._lines.clear()
-        if lines:
-            last = lines[lines.rfind("\n", 0, -1) + 1 :]
-            self._after_blank_line = len(last) <= _MAX_INDENT and last.isspace()
-            self._quotation_end = open_quotation(lines, self._quotation_end)
-            self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
+        last = lines[lines.rfind("\n", 0, -1) + 1 :]
+        self._after_blank_line = len(last) <= _MAX_INDENT and last.isspace()
+        self._quotation_end = open_quotation(lines, self._quotation_end)
+        self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
-        if not lines.isspace() and lines:
+        if not lines.isspace():
             lines = lines.rstrip()
             self._last_line = lines[lines.rfind("\n") + 1 :][:_HEAD_SIZE]
 

@@ -18,10 +18,9 @@ from fcshim.events import JSON, CallErrorKind, StopReason
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import NATURAL_STOPS, BodyReader, BodyStatus
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.json.header import HeaderMatch, HeaderShape
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.response_template.call_shape import CallShape, with_value
 from fcshim.parse.response_template.content import ContentError, RawText, ReadCall, read_calls, tag_pattern
 from fcshim.parse.response_template.pattern import (
@@ -193,7 +192,7 @@ class TemplateBody(BodyReader):
         self._sink = sink
         self._limits = limits
         self._writer = ArgumentWriter(sink, limits)
-        self._end_markers = compile_end_markers(dialect.closers())
+        self._end_markers = compiled_closers(dialect)
         self._groups: dict[str, str] | None = None
         """The groups of the opening pattern, once it has matched."""
         self._parts: list[str] = []
