@@ -37,7 +37,7 @@ FULL_WIDTH = {"，": ",", "：": ":", "｛": "{", "｝": "}", "［": "[", "］":
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
 _CLOSING = frozenset(CLOSERS.values())
 _QUOTES = {'"': '"', "'": "'", "“": "”", "”": "”", '"""': '"""', "'''": "'''"}
-_SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*")
+_SKIPPED = re.compile(r"(?:\s++|(?P<comment>//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/))*")
 _QUOTE = re.compile(r"[\"']")
 _COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
 _END_OF_KEY = re.compile(r"[\"']\s{0,64}[:：]")
@@ -66,7 +66,7 @@ class QuoteEscaper(QuotedContentChecks):
     """Escapes the quotes inside the strings of one text; see `QuotedContentChecks` for the arguments."""
 
     _skipped: ClassVar[re.Pattern[str]] = _SKIPPED
-    """White space and comments."""
+    """White space and comments, the last one in the group `comment`."""
 
     def __init__(
         self,
@@ -103,13 +103,14 @@ class QuoteEscaper(QuotedContentChecks):
             pos = self._read_string(opening, len(opening) - len(quote))
             self._before, self._is_continued_string = "", False
             self._end_string(pos)
-        while pos < len(text):
-            inside, start = bool(self._scopes), pos
-            pos = self._skip(pos)
-            if pos > start:
-                self._check_skipped(start, pos)
-            pos = self._read_token(pos)
-            if inside and not self._scopes and self._is_over(pos):
+        size, scopes, skip = len(text), self._scopes, self._skipped.match
+        while pos < size:
+            inside, skipped = bool(scopes), skip(text, pos)
+            assert skipped is not None
+            if skipped.lastgroup:
+                self._check_skipped(pos, skipped.end())
+            pos = self._read_token(skipped.end())
+            if inside and not scopes and self._is_over(pos):
                 break
         if self._has_quotes and self._has_wrong_key:
             raise AmbiguousQuotesError("a key that the tool does not have, and unescaped quotes")

@@ -13,7 +13,7 @@ from fcshim.parse.arguments.scopes import ANYTHING, Members, Scope
 from fcshim.parse.arguments.tokens import OpenContainer
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, SPREAD, OpenBracket
 
-_SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*")
+_SKIPPED = re.compile(r"(?:\s++|(?P<comment>\#[^\n]*+))*")
 _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 _STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
 _STRING_KEY = re.compile(
