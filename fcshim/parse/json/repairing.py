@@ -47,7 +47,7 @@ class JsonRepair:
         self._calls = calls
         self._envelope = envelope
         self._limits = limits
-        self._openers, self._call_markers = _searched_markers(dialect.body_openers(), dialect.closers())
+        self._openers, self._call_markers = _searched_markers(dialect)
         self._is_escaped: bool | None = None if reader.buffer.commit_point in UNESCAPED_AT else False
         """Whether the body is escaped as a whole, with its markers; None while that was not needed."""
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
@@ -198,10 +198,10 @@ class JsonRepair:
 
 
 @functools.lru_cache(maxsize=256)
-def _searched_markers(openers: tuple[str, ...], closers: tuple[str, ...]) -> tuple[tuple[str, ...], MarkerSet]:
+def _searched_markers(dialect: Dialect) -> tuple[tuple[str, ...], MarkerSet]:
     """Return the start markers in both spellings, and the set of all markers in both."""
-    openers = _in_both_spellings(openers)
-    return openers, marker_set((*openers, *_in_both_spellings(closers)))
+    openers = _in_both_spellings(dialect.body_openers())
+    return openers, marker_set((*openers, *_in_both_spellings(dialect.closers())))
 
 
 def _in_both_spellings(markers: tuple[str, ...]) -> tuple[str, ...]:
