@@ -6,7 +6,6 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
@@ -301,18 +300,20 @@ class JsonCalls:
         return True
 
     def _settle_members(self) -> bool:
-        """Take the members beside the name as the arguments, where all of them are parameters, and only they are."""
+        """Take the members beside the name as the arguments, where all of them are parameters, and only they are.
+
+        Beside the arguments, a member may be an argument too, or the condition of the call, unless it is a remark.
+        """
         assert self.name is not None
-        parameters = self._sink.parameter_names(self.name)
+        parameters, unknown = self._sink.parameter_names(self.name), self.unknown_members
         if self.has_arguments or self._early_arguments:
-            is_parameter = not set(map(_plain_key, self.unknown_members)).isdisjoint(map(_plain_key, parameters))
-            return not (is_parameter or self._holds_argument())
-        is_kept = all(self.unknown_members.values())
-        if not is_kept or self._buffer.closed_keys.intersection(parameters) != self.unknown_members.keys():
+            is_known = not parameters or all(key.lower() in _REMARK_KEYS and key not in parameters for key in unknown)
+            return is_known and not self._holds_argument()
+        if not all(unknown.values()) or self._buffer.closed_keys.intersection(parameters) != unknown.keys():
             return False
-        if not self.unknown_members:
+        if not unknown:
             return True
-        members = (f"{json.dumps(key)}: {''.join(value)}" for key, value in self.unknown_members.items())
+        members = (f"{json.dumps(key)}: {''.join(value)}" for key, value in unknown.items())
         self._send_members(f"{{{', '.join(members)}}}")
         return True
 
@@ -414,14 +415,14 @@ def _read_object(text: str, limits: Limits) -> str | None:
     return strict if text[0] == "{" and not (reader.has_backslash and mixes_escapes(json.loads(strict))) else None
 
 
-def _plain_key(key: str) -> str:
-    """Return a key without letter case, punctuation and the plural's ending."""
-    return _PUNCTUATION.sub("", key[:_MAX_COMPARED_KEY]).lower().removesuffix("s")
-
-
-_PUNCTUATION = re.compile(r"[\W_]+")
-_MAX_COMPARED_KEY = 256
-"""Characters of a key that are compared: more than a parameter's name has."""
+_REMARK_KEYS = frozenset(
+    (
+        *("thought", "thoughts", "thinking", "reasoning", "reason", "rationale", "why", "explanation", "description"),
+        *("comment", "note", "confidence", "status", "meta", "metadata", "result", "results", "response", "output"),
+        *("strict", "required", "returns"),  # of the tool's definition
+    )
+)
+"""Members beside the arguments that say something about the call, and change nothing."""
 _OPENINGS = frozenset('"{[')
 _OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
 _MAX_UNKNOWN_KEYS = 64
