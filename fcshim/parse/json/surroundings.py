@@ -115,6 +115,8 @@ _PARTIAL_SURPLUS_MEMBER = re.compile(
     r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64}"
     r"|\"[^\"\n]{0,128}\"?\s{0,64}|'[^'\n]{0,128}'?\s{0,64})?\Z"
 )
+_PARAMETER_TAG = re.compile(r"\s{0,64}<(?:arg_key|arg|param|parameter|argument)[\s=>]")
+"""A parameter in tags: the arguments are in both notations."""
 _BEFORE_MEMBER = frozenset("}],，{｛\n ")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 _REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
@@ -263,7 +265,8 @@ class JsonTrailer:
     def begins_with_member(self) -> bool:
         """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
         text = self._trailing_text.text() if self.in_text else ""
-        return self._has_member or _MEMBER.match(text) is not None or self._has_rest(text, 0)
+        member = _MEMBER.match(text) or _PARAMETER_TAG.match(text)
+        return self._has_member or member is not None or self._has_rest(text, 0)
 
     def _has_rest(self, text: str, pos: int) -> bool:
         """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
