@@ -485,7 +485,7 @@ class CallSink:
             try:
                 value = json.loads(value)
             except (ValueError, RecursionError):
-                return False
+                return first[1] in _ARGUMENT_KEYS
         return isinstance(value, dict) and bool(value) and all(map(self.expectation.lists_member, value))
 
     def _is_named_otherwise(self) -> bool:
