@@ -476,16 +476,29 @@ class CallSink:
         return value.get("type") == "object" and isinstance(value.get("properties"), dict)
 
     def _nests_arguments(self, arguments: str) -> bool:
-        """Return whether the arguments are the value of a key that is not a parameter (`{"input": {"city": ...}}`)."""
-        first = None if self._tools is None else _FIRST_OBJECT.match(arguments)
-        if first is None or self.expectation.lists_member(first[1]) is not False:
+        """Return whether arguments are the value of a key that is not a parameter (`{"input": {"city": ...}}`).
+
+        Any first key may hold them, and a later one that is a word for arguments.
+        """
+        if self._tools is None or not (_FIRST_OBJECT.match(arguments) or _ARGUMENTS_KEY.search(arguments)):
             return False
-        value = json.loads(arguments)[first[1]]
+        members = json.loads(arguments)
+        first = next(iter(members))
+        return any(
+            self.expectation.lists_member(key) is False and self._may_be_arguments(value, key)
+            for key, value in members.items()
+            if key == first or key in _ARGUMENT_KEYS
+        )
+
+    def _may_be_arguments(self, value: JSON, key: str) -> bool:
+        """Return whether the value of an unknown key is an object of parameters, or JSON that cannot be read."""
         if isinstance(value, str):
+            if not value.lstrip().startswith("{"):
+                return False
             try:
                 value = json.loads(value)
             except (ValueError, RecursionError):
-                return first[1] in _ARGUMENT_KEYS
+                return key in _ARGUMENT_KEYS
         return isinstance(value, dict) and bool(value) and all(map(self.expectation.lists_member, value))
 
     def _is_named_otherwise(self) -> bool:
