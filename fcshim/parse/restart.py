@@ -186,7 +186,7 @@ class RestartWatch:
         self.reading = True
         if not (self.holds and self._is_confirmed and self._sink.restarts < _MAX_RESTARTS):
             return ""
-        self._sink.restarts += 1
+        self._sink.begin_again()
         return tail[self._start + (not keep_newline) :]
 
 

@@ -41,6 +41,8 @@ _ARGUMENT_KEYS = frozenset(
     ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
 )
 _CALL_KEYS = frozenset(("function", "tool_call", "function_call"))
+_QUOTE = re.compile(r'(?<!\\)(?>(?:\\\\)*)"')
+"""A quotation mark of JSON that is not escaped."""
 _FIRST_OBJECT = re.compile(r'\s*\{\s*"([^"\\]{1,64})"\s*:\s*"?\s*\{')
 """A first argument that is an object, or JSON in a string."""
 _ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(sorted(_ARGUMENT_KEYS))})"\s*:')
@@ -62,6 +64,7 @@ class CallSink:
         "_escapes_doubtful",
         "_escapes_names",
         "_expectations",
+        "_expected_tool",
         "_id",
         "_max_arguments",
         "_name",
@@ -70,6 +73,7 @@ class CallSink:
         "_on_defect",
         "_parts",
         "_rejection",
+        "_restarted_tool",
         "_sent_parts",
         "_size",
         "_tools",
@@ -129,8 +133,9 @@ class CallSink:
         self._name = ""
         self._parts: list[str] = []
         self._coerced: list[Coercion] = []
-        self._rejection = ""
-        """Why the open call must not run although it is complete."""
+        self._rejection = self._expected_tool = self._restarted_tool = ""
+        """Why the open call must not run although it is complete; and the tool of the call before it that was broken
+        off in a string: what is begun there is a call of that tool, or content."""
         self._escapes_doubtful = self._escapes_names = False
         r"""True if a backslash of the open call is not an escape, so that others may be content, too; and after a name
         with `\_`: the model escapes underscores for Markdown, in strings too."""
@@ -256,6 +261,12 @@ class CallSink:
                 return True
         return False
 
+    def begin_again(self) -> None:
+        """Count a call that is begun again; in a string of it, another tool's call may be content."""
+        self.restarts += 1
+        is_in_string = self.is_open and len(_QUOTE.findall(self.unfinished_arguments)) % 2
+        self._restarted_tool = self._name if is_in_string else ""
+
     def reject(self, reason: str) -> None:
         """Let the open call end with the error `invalid`: one of its values cannot be read with certainty."""
         self._rejection = self._rejection or reason
@@ -269,6 +280,7 @@ class CallSink:
         self.finish()
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
         self._coerced, self._rejection, self._escapes_doubtful = [], "", False
+        self._expected_tool, self._restarted_tool = self._restarted_tool, ""
         self._validates_call = self._is_strict(name)
         self._deferred = self._withheld = (
             self._validates_all
@@ -364,6 +376,9 @@ class CallSink:
             return
         if self._has_doubtful_escape(arguments):
             self.fail("malformed", "a backslash may be content or a part of an escape, of JSON or Markdown")
+            return
+        if self._expected_tool not in {"", self._name}:
+            self.fail("malformed", "a call that a value quotes, or one of another tool after a broken one", arguments)
             return
         misplaced = self._find_misplaced(arguments)
         if misplaced:
