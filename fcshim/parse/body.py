@@ -244,6 +244,10 @@ class TrailingText:
         """Return the collected text."""
         return "".join(self._parts)
 
+    def beginning(self) -> str:
+        """Return as much of the text as is collected however it is cut into chunks."""
+        return self.text()[:_MAX_LENGTH]
+
     def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
         """Add `text[pos:]` up to a marker; return the new status and the position at which to continue."""
         found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)

@@ -100,6 +100,7 @@ _STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]|\\[nrtu\"'/]\s{0,64}[^\s{\[
 """The end of a string, or an escape and what follows it in a string: not a line break written out, and a call."""
 _PARTIAL_STRING_END = re.compile(r"(?:[\"']|\\[nrtu\"'/]?)\s{0,64}\Z")
 _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
+_PARTIAL_QUOTED_KEY = r"(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|[\"'][^\"'\n]{0,128}[\"']?)"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
     r"|\s{0,64}[{｛]\s{0,64}[\"'](?:arguments|parameters|params|args|kwargs|input)[\"']"
@@ -112,8 +113,8 @@ _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
 _OBJECT_AFTER_CALL = re.compile(rf"[}}\]]?\s{{0,64}}[{{｛]\s{{0,64}}(?P<key>{_QUOTED_KEY})\s{{0,64}}[:：]")
 """An object after the end of the arguments: their rest, if its first key is a parameter that has not come yet."""
 _PARTIAL_SURPLUS_MEMBER = re.compile(
-    r"[}\]]?\s{0,64}(?:(?:[,，]\s{0,64}[{｛]?|[{｛])\s{0,64}(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|\w{0,64})\s{0,64}"
-    r"|\"[^\"\n]{0,128}\"?\s{0,64}|'[^'\n]{0,128}'?\s{0,64})?\Z"
+    rf"[}}\]]?\s{{0,64}}(?:(?:[,，]\s{{0,64}}[{{｛]?|[{{｛])\s{{0,64}}(?:{_PARTIAL_QUOTED_KEY}|\w{{0,64}})\s{{0,64}}"
+    rf"|{_PARTIAL_QUOTED_KEY}\s{{0,64}})?\Z"
 )
 _PARAMETER_TAG = re.compile(r"\s{0,64}<(?:arg_key|arg|param|parameter|argument)[\s=>]")
 """A parameter in tags: the arguments are in both notations."""
@@ -125,9 +126,9 @@ _PARTIAL_ESCAPED_KEY = r"&[quot]{0,4}(?:;[^\n&]{0,128}(?:&[quot]{0,4};?)?)?"
 _BEFORE_NEXT_MEMBER = rf"{_SPACE}(?:[}}\]]{_SPACE}){{0,8}}(?:[,，]{_SPACE})?"
 _NEXT_MEMBER = re.compile(rf"{_BEFORE_NEXT_MEMBER}(?:{_QUOTED_KEY}|{_ESCAPED_KEY})\s{{0,64}}[:：]")
 _PARTIAL_NEXT_MEMBER = re.compile(
-    rf"{_BEFORE_NEXT_MEMBER}(?:(?:[\"'][^\"'\n]{{0,128}}[\"']?|{_PARTIAL_ESCAPED_KEY})\s{{0,64}})?\Z"
+    rf"{_BEFORE_NEXT_MEMBER}(?:(?:{_PARTIAL_QUOTED_KEY}|{_PARTIAL_ESCAPED_KEY})\s{{0,64}})?\Z"
 )
-_PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[\"'][^\"'\n]{{0,128}}[\"']?\s{{0,64}})?\Z")
+_PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:{_PARTIAL_QUOTED_KEY}\s{{0,64}})?\Z")
 _GAP_BEFORE_BODY = re.compile(_SPACE)
 
 
@@ -260,11 +261,11 @@ class JsonTrailer:
 
     def may_end_string(self) -> bool:
         """Return whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
-        return self._ends_string or (self.in_text and _STRING_END.search(self._trailing_text.text()) is not None)
+        return self._ends_string or (self.in_text and _STRING_END.search(self._trailing_text.beginning()) is not None)
 
     def begins_with_member(self) -> bool:
         """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
-        text = self._trailing_text.text() if self.in_text else ""
+        text = self._trailing_text.beginning() if self.in_text else ""
         member = _MEMBER.match(text) or _PARAMETER_TAG.match(text)
         return self._has_member or member is not None or self._has_rest(text, 0)
 
