@@ -25,6 +25,7 @@ _TAG_CHARACTERS = "=<>|/\"' "
 _CHILD = re.compile(rf"<({_KEY})\s{{0,4}}(/?)>")
 _WORD_TAG = re.compile(rf"<({_WORDS})(?=[\s=])")
 _NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?P<name>{_KEY})\s{{0,4}}</(?P<word>{_WORDS})>")
+_PARTIAL_NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?:{_KEY}\s{{0,4}}(?:</?[a-z_]{{0,16}})?)?\Z")
 _NAME_WORDS = frozenset(_WORDS.split("|"))
 _VALUE_OPENINGS = {"<value>": "</value>", "<arg_value>": "</arg_value>", "<param_value>": "</param_value>"}
 """The element of a value whose name has an element of its own."""
@@ -161,8 +162,7 @@ class CallMarkup:
         """Read the name in an element of its own, and the opening of the value if it has one too."""
         found = _NAME_ELEMENT.match(text, pos)
         if found is None:
-            room = text[pos : pos + _MAX_SPELLING]
-            return None if len(room) < _MAX_SPELLING and room.count(">") == 0 and "\n" not in room.strip() else False
+            return None if _PARTIAL_NAME_ELEMENT.match(text, pos) else False
         if found["word"] != word or found["name"] not in self.keys:
             return False
         at = self.compiled.skip_space(text, found.end())
