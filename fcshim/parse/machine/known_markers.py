@@ -200,12 +200,11 @@ class Opening:
         """True if the call counts only if nothing but calls follow it."""
         return (self.starts_body or self.is_word or self.dialect.at_line_start) and not self.primary
 
-    def begins(self, text: str, start: int, end: int) -> bool | None:
-        """Return whether this opens at the marker `text[start:end]`; None if more text is needed to decide."""
+    def begins(self, marker: str, text: str, start: int) -> bool | None:
+        """Return whether this opens at the marker at `start`; None if more text is needed to decide."""
+        end = start + len(marker)
         if not self.section:
-            body_start = (
-                start if self.starts_body else end_of_doubled(text[max(0, start) : end].lstrip("\n"), text, end)
-            )
+            body_start = start if self.starts_body else end_of_doubled(marker.lstrip("\n"), text, end)
             return None if body_start is None else self.dialect.body.begins(text, body_start)
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
@@ -331,7 +330,7 @@ class StartMarkers:
         if len(openings) == 1 and not (any_body or needs_body):
             return openings[0]
         for opening in openings:
-            begins = opening.begins(text, start, start + len(marker))
+            begins = opening.begins(marker, text, start)
             if begins is None:
                 return None
             if begins:
