@@ -214,7 +214,7 @@ class PythonValues(LiteralValues):
         return pos
 
     def _read_argument_name(self, text: str, pos: int) -> int:
-        if pos + 1 == len(text) and text[pos] == "=" and not self._progress.final:
+        if pos + 1 == len(text) and text[pos] in "=:" and not self._progress.final:
             self._progress.wait = True
             return pos
         token = self._word.take()
