@@ -24,7 +24,7 @@ MISTRAL = Dialect(
     open="[TOOL_CALLS]",
     close="",
     body=HeaderShape(
-        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:{_CALL_ID})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
+        rf"\s{{0,8}}+(?!<){_NAME}\s{{0,4}}(?:{_CALL_ID})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
         next_header=rf"{_BETWEEN_CALLS}(?P<name>{_WORD})[ \t]{{0,4}}(?:{_CALL_ID})?\[ARGS\]\s{{0,8}}(?=[{{｛])",
         partial_next=rf"{_BETWEEN_CALLS}(?:{_WORD}(?:[ \t]{{0,4}}(?:{_CALL_ID})?(?:\[[A-Z_]{{0,7}}\]?\s{{0,8}})?)?)?\Z",
         lines=2,
@@ -79,7 +79,7 @@ KIMI_K2 = Dialect(
     open="<|tool_call_begin|>",
     close="<|tool_call_end|>",
     body=HeaderShape(
-        rf"\s{{0,4}}(?!<)(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
+        rf"\s{{0,4}}+(?!<)(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
         lines=2,
         never=rf"{_BROKEN_OFF}<\|tool_call",
