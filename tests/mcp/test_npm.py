@@ -6,8 +6,10 @@ import subprocess
 import pytest
 
 from fcshim.mcp import McpServerConfig, NpmTransport
+from fcshim.mcp.connection import ConnectionTimeouts
 from tests.mcp.server_programs import manager
 
+INSTALLING = ConnectionTimeouts(start=120.0, connect=120.0)
 FILES = "@modelcontextprotocol/server-filesystem@2025.8.21"
 
 
@@ -25,7 +27,7 @@ def registry():
 async def test_a_package_is_installed_and_run(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     reach = NpmTransport(package=FILES, args=(str(tmp_path),))
-    async with manager(McpServerConfig(name="files", transport=reach)) as servers:
+    async with manager(McpServerConfig(name="files", transport=reach), timeouts=INSTALLING) as servers:
         result = await servers.call("files:read_text_file", {"path": str(tmp_path / "a.txt")})
         refused = await servers.call("files:read_text_file", {"path": "/etc/passwd"})
 
