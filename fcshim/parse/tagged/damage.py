@@ -111,6 +111,7 @@ def holds_damaged_tag(text: str, head: str) -> bool:
         or re.search(rf"{re.escape(token)}</[^<>]{{0,64}}[A-Z]", text) is not None
         or f"{token[-1]}</" in text.replace(token, "").replace(escaped_once(token), "")
         or re.search(rf"{re.escape(token)}(?!<).?<?[^<>\s]{{1,256}}>", text) is not None
+        or re.search(rf"{re.escape(token)}</?[^<>\s]{{1,256}}&(?:gt|#62);", text) is not None
     )
 
 
