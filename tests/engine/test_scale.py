@@ -43,10 +43,10 @@ async def test_no_turn_is_lost_while_replicas_that_share_a_store_are_killed(upst
 
 
 async def test_turns_are_lost_without_a_shared_store(upstream):
-    """Else the test above would say nothing."""
+    """Else the test above would say nothing. With more turns, so that some follow after a slow restart."""
     async with running_replicas(2, upstream.port) as replicas:
         result = await converse_while_replicas_are_killed(
-            replicas, conversations=CONVERSATIONS, turns=TURNS, pause=0.05
+            replicas, conversations=CONVERSATIONS, turns=3 * TURNS, pause=0.05
         )
 
     assert result.tally.lost > 0
