@@ -66,6 +66,8 @@ class PythonBody(LiteralBody):
         self._in_print = False
         self._list_depth = 0
         """Number of open list brackets around the calls."""
+        self._is_separated = False
+        """True if a comma or a line break follows the last call."""
 
     def _before_first_call(self, text: str, pos: int) -> int:
         pos = self._values.skip_space(text, pos)
@@ -109,6 +111,7 @@ class PythonBody(LiteralBody):
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             self._in_print = True
             return pos + 1
+        self._is_separated = False
         self._begin_call(name, ")", "]" * self._list_depth)
         return pos + 1
 
@@ -118,15 +121,22 @@ class PythonBody(LiteralBody):
             self._name.take()
             self._state = self._in_trailing_text
         else:
+            self._reject_operand()
             self._progress.reject_body()
         return pos
+
+    def _reject_operand(self) -> None:
+        """Reject a call in a list without markers if other text follows it in its line (`[f() if x else g()]`)."""
+        if self._list_depth and self._sink.is_complete and not self._is_separated:
+            self._sink.fail("malformed", "the call is a part of an expression")
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one."""
         if self._alone and self._call.call_count and not (self._in_print or self._list_depth):
             self._progress.end_body()
             return pos
-        pos = self._values.skip_space(text, pos)
+        start, pos = pos, self._values.skip_space(text, pos)
+        self._is_separated = self._is_separated or "\n" in text[start:pos]
         if pos == len(text):
             return pos
         char = text[pos]
@@ -137,6 +147,7 @@ class PythonBody(LiteralBody):
             return self._trailer.skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
             self._in_print = self._in_print and char != ")"
+            self._is_separated = self._is_separated or char in ",;"
             return self._trailer.skip_to(pos + 1)
         return self._after_separators(text, pos)
 
@@ -175,6 +186,11 @@ class PythonBody(LiteralBody):
 
     def _has_trailing_text(self) -> bool:
         return super()._has_trailing_text() or (self._call.call_count > 0 and self._name.size > 0)
+
+    def _close_complete(self, tail: str, *, natural: bool) -> None:
+        if self._bare and self._name.size:
+            self._reject_operand()
+        super()._close_complete(tail, natural=natural)
 
     def _is_complete(self) -> bool:
         return self._state == self._after_list
