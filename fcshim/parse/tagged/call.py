@@ -8,6 +8,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
+from collections.abc import Set
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -59,6 +60,8 @@ class TaggedCall:
         self._wrapped: WrappedArguments | None = None
         self._doubtful: dict[str, TaggedValue] = {}
         """Values that ended where it was not certain, by their keys."""
+        self._words: Set[str] = frozenset()
+        """The values in the line of the tool's name that stand there without quotes."""
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -99,6 +102,8 @@ class TaggedCall:
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
         """Write an argument whose text is known."""
+        if not argument.is_quoted:
+            self._words |= {argument.text}
         self._write_key(argument.key)
         self.seen_keys[argument.key] = None
         expected = self._writer.expectation.member(argument.key)
@@ -212,6 +217,8 @@ class TaggedCall:
                 self._writer.write("}" if self.seen_keys else "{}")
             self._writer.complete()
             self._check_doubtful()
+            if not self._progress.discarding and self._sink.misplaces(self._words):
+                self.fail("malformed", "words without quotes where the schema admits no string")
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
 
