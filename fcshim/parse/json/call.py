@@ -43,7 +43,7 @@ class JsonCalls:
         self._limits = limits
         self._role_parts: list[str] = []
         """The role of the message around the calls."""
-        self.has_arguments = True
+        self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
         self.has_surplus_brace = False
@@ -427,7 +427,6 @@ _OPENINGS = frozenset('"{[')
 _OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
 _MAX_UNKNOWN_KEYS = 64
 """Keys that are compared with the parameters of the tool: more than most tools have."""
-"""What follows a string, also the end of a fence, as it stands in one whose closing quote is missing."""
 NAME_KEYS = (
     *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation

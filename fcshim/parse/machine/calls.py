@@ -98,9 +98,8 @@ class CallStates:
         """True if the remainder of the body is text, whatever calls it contains."""
         self._has_reported = False
         """True if a defect of the body was reported."""
-        self._calls_before = 0
-        self._restarts_before = 0
-        """The sink's count when the body began."""
+        self._calls_before = self._restarts_before = 0
+        """The sink's counts when the body began."""
         self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
         """What happens to the text that the body reader consumes: `keep` while it may be a call or text."""
 

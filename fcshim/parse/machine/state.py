@@ -184,7 +184,7 @@ class LineContext:
             self._head_size = _HEAD_SIZE
 
     def _read_lines(self) -> None:
-        """Record whether a blank line came last, and whether the last line that is not indented begins no list item."""
+        """Record what the lines that ended say about the next one: whether it may be indented code, or is quoted."""
         if not self._lines:
             return
         lines = "".join(self._lines)

@@ -311,9 +311,8 @@ class AttemptFilter:
         failed = end if violation is None else _failed_end(end, violation)
         restart = defect_of_call(end, None)
         if restart is not None and restart.is_restarted and self._can_resume:
-            self.defects.append(
-                restart
-            )  # its start was sent, and what it gave up is written again: nothing to continue
+            # Its start was sent, and what it gave up is written again: nothing to continue.
+            self.defects.append(restart)
             return self._calls.renumber(call)
         if failed.error is not None and self._can_resume and not self.defects:
             self.interrupted = failed
