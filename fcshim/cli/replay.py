@@ -41,7 +41,8 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare each record, and return the exit code. Raises `ConfigError` for a file that is not a record."""
     same = [_is_same(file, arguments.dialect, arguments.against) for file in arguments.files]
-    write_line(f"{len(same)} records, {same.count(False)} changed, {same.count(None)} not compared")
+    records = "1 record" if len(same) == 1 else f"{len(same)} records"
+    write_line(f"{records}, {same.count(False)} changed, {same.count(None)} not compared")
     return 1 if False in same else 0
 
 

@@ -37,11 +37,11 @@ OTHER_DIALECTS = DIALECTS | {row.name: row for row in (SEED_OSS_AMONG_OTHERS, GL
 
 @functools.lru_cache(maxsize=256)
 def get_dialect(dialect: str | Dialect) -> Dialect:
-    """Return the dialect with this name, or a given `Dialect` itself. Raises `ConfigError` with the known names."""
+    """Return the dialect with this name, or a given `Dialect` itself. Raises `ConfigError` with the nearest name."""
     if isinstance(dialect, Dialect):
         return dialect
     if dialect in DIALECTS:
         return DIALECTS[dialect]
     near = difflib.get_close_matches(dialect, DIALECTS, n=1)
     hint = f", did you mean {near[0]!r}?" if near else "."
-    raise ConfigError(f"unknown dialect {dialect!r}{hint} Known dialects: {', '.join(DIALECTS)}")
+    raise ConfigError(f"unknown dialect {dialect!r}{hint} `fcshim dialects` lists all {len(DIALECTS)}.")
