@@ -53,17 +53,6 @@ ROLE_MARKERS = (
     ),
 )
 
-RESULT_LABELS = frozenset(
-    label
-    for name in (
-        *("Observation", "Result", "Output"),
-        *("Tool response", "Tool result", "Tool output", "Tool Response", "Tool Result", "Tool Output"),
-        *("Function response", "Function result", "Function output"),
-    )
-    for label in (f"\n{name}:", f"\n**{name}:**", f"\n**{name}**:")
-)
-"""Labels of a line with a tool's result. After a call the model invents it, and further calls would rest on it."""
-
 REASONING_TAGS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -269,7 +258,7 @@ class StartMarkers:
         )
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
-        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS, *RESULT_LABELS, *QUOTATION_STARTS]
+        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS, *QUOTATION_STARTS]
         at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
         self.all_markers = MarkerSet(
             [*everything, *tag_chars], extra_pattern=f"`+|~+{at_line_start}", extra_chars=f"`~{list_chars}"

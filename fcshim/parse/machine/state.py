@@ -17,6 +17,7 @@ from typing import Literal
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.documents import Documents
 from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
+from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.quotations import (
     QUOTE_PAIRS,
     closing_line,
@@ -120,12 +121,14 @@ class LineContext:
     __slots__ = (
         "_after_blank_line",
         "_after_paragraph",
+        "_follows_call",
         "_head_size",
         "_in_hunk",
         "_last_line",
         "_last_text",
         "_lines",
         "_quotation_end",
+        "_shows_result",
         "head",
         "open_backticks",
     )
@@ -136,6 +139,10 @@ class LineContext:
         self._after_blank_line = self._after_paragraph = False
         self._in_hunk = False
         """Whether the lines that `_read_lines` has read end in a hunk of a diff."""
+        self._follows_call = False
+        """Whether nothing but blank lines has been read since the last call."""
+        self._shows_result = False
+        """Whether a line after the last call begins an invented result."""
         self._quotation_end = ""
         """The line that closes the quotation which a line of quotes has opened."""
         self._last_line = ""
@@ -195,9 +202,16 @@ class LineContext:
         self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
+        self._read_result(lines.removeprefix(_HEAD_AFTER_CALL))
         if not lines.isspace():
             lines = lines.rstrip()
             self._last_line = lines[lines.rfind("\n") + 1 :][:_HEAD_SIZE]
+
+    def _read_result(self, lines: str) -> None:
+        if lines.isspace():
+            return
+        self._shows_result = self._shows_result or begins_result(lines, follow_call=self._follows_call)
+        self._follows_call = False
 
     def add_backticks(self, length: int) -> None:
         """Add a run of backticks: it closes the span that a run of equal length opened, or may open a span."""
@@ -241,18 +255,26 @@ class LineContext:
         self._read_lines()
         return len(self._last_line) < _HEAD_SIZE and announces_example(self._last_line)
 
+    def shows_result(self) -> bool:
+        """Return whether the text since the last call shows a result, which the model can only have invented."""
+        self._read_lines()
+        return self._shows_result or begins_result(self.head, follow_call=False)
+
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
         self.head = self._last_text = ""
         self._head_size = _MAX_INDENT
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = self._in_hunk = False
+        self._follows_call = self._shows_result = False
         self._last_line = self._quotation_end = ""
         self.open_backticks.clear()
 
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
+        self._read_lines()
         self.head = _HEAD_AFTER_CALL
+        self._follows_call, self._shows_result = True, False
         self._in_hunk = False
         self._head_size = _MAX_INDENT
         self._last_text = "."

@@ -16,7 +16,6 @@ from fcshim.parse.machine.known_markers import (
     CHAT_TURN_MARKERS,
     PARTIAL_LIST_ITEM,
     REASONING_TAGS,
-    RESULT_LABELS,
     Opening,
     StartMarkers,
 )
@@ -218,12 +217,11 @@ class TextStates:
             if tail < start:  # the match may be part of a longer marker that is not complete yet
                 return self._output.emit_up_to(cursor, pos, tail)
         self._output.emit_text(buffer[pos:start])
-        if marker[0] == "`" and self._output.line.at_line_start():
-            opened = self._read_code_span(start)
-            if opened >= 0:
-                return opened
+        if self._output.sink.accepted_count and self._output.line.shows_result():
+            self._cursor.state = State.AFTER_ROLE_MARKER
+            return start
         if marker[0] in "`~":
-            return self._code.read_run(start, end, self._pending_calls.open_fence)
+            return self._read_run(start, end)
         if markers.is_partial(buffer, start):
             return cursor.wait_from(start)
         return self._read_marker(marker, start, end)
@@ -242,8 +240,7 @@ class TextStates:
             self._cursor.state = State.BEFORE_ANSWER
         else:
             self._output.emit_text(marker)
-            if marker not in RESULT_LABELS or self._output.sink.accepted_count:
-                self._cursor.state = State.AFTER_ROLE_MARKER
+            self._cursor.state = State.AFTER_ROLE_MARKER
         return end
 
     def _read_start_marker(self, marker: str, start: int, end: int) -> int:
@@ -263,12 +260,15 @@ class TextStates:
             start, marker = start + 1, marker[1:]
         return self._calls.begin(opening, marker, start)
 
-    def _read_code_span(self, start: int) -> int:
-        """Open a call in a code span that stands at the start of a line; return -1 if it has none."""
-        found = self._openings.find_line(self._cursor.buffer, start)
-        if found is None:
-            return self._cursor.wait_from(start)
-        return self._calls.begin(*found, start) if isinstance(found, tuple) else -1
+    def _read_run(self, start: int, end: int) -> int:
+        """Read backticks or tildes: they may open a call in a code span at the start of a line, a span or a fence."""
+        if self._cursor.buffer[start] == "`" and self._output.line.at_line_start():
+            found = self._openings.find_line(self._cursor.buffer, start)
+            if found is None:
+                return self._cursor.wait_from(start)
+            if isinstance(found, tuple):
+                return self._calls.begin(*found, start)
+        return self._code.read_run(start, end, self._pending_calls.open_fence)
 
     def _find_opening(self, marker: str, start: int) -> FoundOpening:
         if marker not in self._start_markers.line_start_chars:
