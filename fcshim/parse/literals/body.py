@@ -48,7 +48,8 @@ _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 _ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
-    r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not)[ \t]+[^\s<]|->|[=!<>]=|[-+*/%|&.][ \t]*\w|\[[ \t]*(?:-?\d|[\"']))"
+    r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
+    r"|[-+*/%|&.][ \t]*\w|\[[ \t]*(?:-?\d|[\"']))"
 )
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
