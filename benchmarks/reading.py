@@ -24,7 +24,7 @@ from tests.conformance.suite import ConformanceCase, ReaderResult
 from tests.reading.mutations import MUTATIONS, Mutant
 from tests.reading.seeds import Seed, make_seed
 from tests.reading.snippets import snippet_seed, snippets
-from tests.reading.verdict import Delivered, Verdict, cuts, judge_mutant, read
+from tests.reading.verdict import Delivered, Verdict, can_be_seen, cuts, judge_mutant, read
 
 UNESCAPED_QUOTES = MUTATIONS["unescaped quotes"]
 SEEDS, QUICK_SEEDS = 200, 8
@@ -158,7 +158,7 @@ def _samples(
             rng = random.Random(f"{number} {mutation} {dialect.name}")
             seed = make_seed(rng)
             mutant = MUTATIONS[mutation](seed, dialect, rng)
-            if mutant is not None:
+            if mutant is not None and can_be_seen(seed.tools, dialect, mutant):
                 yield Sample(seed.tools, dialect, mutant), rng
 
 

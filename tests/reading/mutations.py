@@ -41,6 +41,8 @@ class Mutant:
     stop_reason: StopReason = "complete"
     has_two_readings: bool = False
     """True where the reply may mean other calls as well."""
+    first_text: str = ""
+    """The reply with the first of its two mistakes, or an empty string."""
 
 
 Mutation = Callable[[Seed, Dialect, random.Random], Mutant | None]
@@ -139,7 +141,10 @@ def _load_python(text: str) -> JSON:
     return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
 
 
-def _on_text(change: Callable[[str, Seed, Dialect, random.Random], str | None]) -> Mutation:
+TextChange = Callable[[str, Seed, Dialect, random.Random], str | None]
+
+
+def _on_text(change: TextChange) -> Mutation:
     """Change the text of the whole reply; the calls stay."""
 
     def mutate(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
@@ -407,40 +412,56 @@ def restarted(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None
     return Mutant(text[: rng.randint(len(start), last)] + "\n" + text, calls)
 
 
+def _two_mistakes(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+    """Make any mistake, and in the same reply one that changes its whole text."""
+    mistakes, changes = list(_SINGLE_MISTAKES.values()), list(_TEXT_CHANGES.values())
+    rng.shuffle(mistakes)
+    rng.shuffle(changes)
+    first = next(filter(None, (mutate(seed, dialect, rng) for mutate in mistakes)), None)
+    if first is None:
+        return None
+    texts = (change(first.text, seed, dialect, rng) for change in changes)
+    text = next((text for text in texts if text not in {None, first.text}), None)
+    return replace(first, text=text, has_two_readings=True, first_text=first.text) if text else None
+
+
 def _last_value_start(text: str, arguments: dict[str, JSON]) -> int:
     """Return the position at which the last argument's key is written last, or -1."""
     return text.rfind(next(reversed(arguments))) if arguments else -1
 
 
-MUTATIONS: dict[str, Mutation] = {
-    "no mistake": unchanged,
+_TEXT_CHANGES: dict[str, TextChange] = {
+    "end marker dropped": _drop_end_marker,
+    "object in two": _split_object,
+    "closing quote dropped": _drop_closing_quote,
+    "opening quote dropped": _drop_opening_quote,
+    "start marker dropped": _drop_start_marker,
+    "start marker doubled": _double_start_marker,
+    "end marker doubled": _double_end_marker,
+    "tag damaged": _damage_tag,
+    "translated keys": _translate_keys,
+    "code fence around": _fence,
+    "prose before": _prose_before,
+    "entity escapes": _entities,
+    "renamed tool": _rename,
+    "other markers": _other_markers,
+}
+_SINGLE_MISTAKES: dict[str, Mutation] = {
     **{kind: _styled(kind) for kind in JSON_STYLES},
-    "end marker dropped": _on_text(_drop_end_marker),
     "closing bracket dropped": _drop_brackets,
-    "object in two": _on_text(_split_object),
-    "closing quote dropped": _on_text(_drop_closing_quote),
-    "opening quote dropped": _on_text(_drop_opening_quote),
-    "start marker dropped": _on_text(_drop_start_marker),
-    "start marker doubled": _on_text(_double_start_marker),
-    "end marker doubled": _on_text(_double_end_marker),
+    **{name: _on_text(change) for name, change in _TEXT_CHANGES.items()},
     "values glued": _in_json(_glue_values),
     "two values": _in_json(_write_two_values),
     "escaped quote halved": _in_json(_halve_escaped_quote),
     "quotes escaped twice": _in_json(_escape_quotes_twice),
     "doubled quote halved": _halve_doubled_quote,
-    "tag damaged": _on_text(_damage_tag),
     **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
     **{name: _in_member(change) for name, change in MEMBER_CHANGES.items()},
-    "translated keys": _on_text(_translate_keys),
     "arguments beside the name": _reshape(lambda name, arguments: {"name": name, **arguments}),
     "name as the key": _reshape(lambda name, arguments: {name: arguments}),
-    "code fence around": _on_text(_fence),
-    "prose before": _on_text(_prose_before),
-    "entity escapes": _on_text(_entities),
-    "renamed tool": _on_text(_rename),
-    "other markers": _on_text(_other_markers),
     "other dialect": other_dialect,
     "truncated": truncated,
     "broken off": broken_off,
     "restarted": restarted,
 }
+MUTATIONS: dict[str, Mutation] = {"no mistake": unchanged, **_SINGLE_MISTAKES, "two mistakes": _two_mistakes}

@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fcshim.messages import Tool
@@ -61,6 +61,12 @@ def judge_mutant(delivered: Delivered, mutant: Mutant, dialect: Dialect) -> Verd
     if verdict == "wrong" and stands_as_written(dialect, delivered.calls, mutant.text):
         return None
     return "two readings" if mutant.has_two_readings and verdict in {"error", "lost"} else verdict
+
+
+def can_be_seen(tools: Sequence[Tool], dialect: Dialect, mutant: Mutant) -> bool:
+    """Return whether the first of two mistakes leaves a reply that is not a valid one with another meaning."""
+    first = replace(mutant, text=mutant.first_text, first_text="")
+    return not first.text or judge_mutant(read(tools, dialect, first, [first.text]), first, dialect) is not None
 
 
 def _key(call: tuple[str, Any]) -> str:

@@ -106,6 +106,8 @@ _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%-]|\\[nrt]|[^\x00-\u2e7f]
 _BEGINS_WORD = re.compile(r"[^\s\"')\]}>,;.:!?]")
 _ESCAPED_TWICE = re.compile(r"\\\"")
 _PLAIN_QUOTE = re.compile(r"(?<!\\)\"")
+_INSIDE_WORD = re.compile(r"(?<=[a-zA-Z_])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})\"(?=[a-zA-Z_])")
+"""A quote that neither opens nor closes a quotation."""
 _BEGINS_TWICE = re.compile(r"\s*[=:]\s*[\"']")
 """A string that is begun again after its equals sign or colon."""
 _KEY_LIKE = re.compile(r"[\w$][\w$ .-]{0,64}")
@@ -346,7 +348,8 @@ class QuotedContentChecks(ABC):
 
         One of two quotes in a row may be missing there: `"say "hi"` for `"say "hi""`.
         """
-        if self._opens_quotation(inner[-1]):
+        content = self._before[-_LONGEST_PREFIX:] + self._text[start:end]
+        if self._opens_quotation(inner[-1]) or _INSIDE_WORD.search(content):
             return True
         first = self._before + self._text[start : inner[0]]
         follows = _CLOSES_QUOTATION.match(self._text, inner[0] + 1)
