@@ -7,6 +7,7 @@ Law 9 is tested with the codecs. The fuzzer checks the same laws on many more re
 import itertools
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
+from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import StreamParser, parse
+from fcshim.prompt.render import render_call
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, IN_TEMPLATES, OPEN
-from tests.parse.laws import Piece, check_reply, emitted_text, executable
+from tests.parse.laws import Piece, check_reply, emitted_text, executable, normalise
 from tests.parse.line_count import count_lines
 from tests.parse.response_template.test_results import dialect_of
 
@@ -294,3 +297,18 @@ def test_a_surrogate_after_the_end_of_the_reply_is_dropped() -> None:
 
     assert [Stop("tool_use")] == events[-1:]
     assert not [event for event in events if isinstance(event, Text)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_line_break_in_the_markup_counts_the_same_under_any_split(dialect: str) -> None:
+    call = render_call(DIALECTS[dialect], "get_weather", '{"city": "Paris"}').strip("\n")
+    for found in re.finditer(r"[<\[{✿]|(?<=[>\]:])", call):
+        text = f"{call[: found.start()]}\n{call[found.start() :]}"
+        whole, single = (_read_in(dialect, pieces) for pieces in ([text], list(text)))
+
+        assert whole == single, text
+
+
+def _read_in(dialect: str, pieces: list[str]) -> list[Piece]:
+    parser = StreamParser(dialect, TOOLS, rescue=True)
+    return normalise([event for piece in pieces for event in parser.feed(piece)] + parser.close())

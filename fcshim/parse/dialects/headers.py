@@ -82,7 +82,7 @@ KIMI_K2 = Dialect(
         rf"\s{{0,4}}+(?!<)(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
         lines=2,
-        never=rf"{_BROKEN_OFF}<\|tool_call",
+        never=rf"{_BROKEN_OFF}<\|tool_call(?:s|_[^a])",
     ),
     section_open="<|tool_calls_section_begin|>",
     section_close="<|tool_calls_section_end|>",
@@ -133,7 +133,7 @@ HARMONY = Dialect(
         ends=("<|message|>",),
         lines=2,  # behind the header, up to the arguments
         # A call of Muse, whose messages begin in the same way, or the beginning of another message.
-        never=rf"[^\n<]{{0,160}}<\|message\|>\s{{0,8}}<[^|]|{_BROKEN_OFF}<\|",
+        never=rf"[^\n<]{{0,160}}<\|message\|>\s{{0,8}}<[^|]|{_BROKEN_OFF}<\|(?:[^cm]|c[^o])",
     ),
     result_open="<|start|>functions.",
     result_close="<|end|>",
