@@ -13,7 +13,7 @@ from fcshim.parse.dialects.headers import HEADERS
 from fcshim.parse.dialects.json_bare import JSON_BARE
 from fcshim.parse.dialects.json_tags import FUNCTION_CALL, HERMES, JSON_TAGS
 from fcshim.parse.dialects.python_calls import PYTHON_CALLS
-from fcshim.parse.dialects.tagged import GLM_IN_USER_TAG, SEED_OSS_AMONG_OTHERS, TAGGED
+from fcshim.parse.dialects.tagged import TAGGED, TAGGED_AMONG_OTHERS
 
 __all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "OTHER_DIALECTS", "Dialect", "get_dialect"]
 
@@ -31,7 +31,7 @@ DIALECTS: dict[str, Dialect] = {
         *JSON_BARE,
     )
 }
-OTHER_DIALECTS = DIALECTS | {row.name: row for row in (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG)}
+OTHER_DIALECTS = DIALECTS | {row.name: row for row in TAGGED_AMONG_OTHERS}
 """The dialects as they are read where another one was selected."""
 
 

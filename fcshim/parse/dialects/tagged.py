@@ -292,6 +292,25 @@ DSML_V41 = replace(
     body=TaggedCalls(_typed_markup("｜DSML｜ ")),
 )
 
+DSML_TWO_BARS = replace(
+    DSML_V4,
+    name="dsml_two_bars",
+    open="<｜｜DSML｜｜tool_calls>",
+    close="</｜｜DSML｜｜tool_calls>",
+    opens=("<｜｜DSML｜｜function_calls>", "<｜｜DSML｜｜invoke name="),
+    closes=("</｜｜DSML｜｜function_calls>",),
+    body=TaggedCalls(_typed_markup("｜｜DSML｜｜")),
+)
+"""The tags of `dsml_v4` with each bar doubled, as DeepSeek's models write them where they were not asked for tags."""
+DSML_V41_TWO_BARS = replace(
+    DSML_V41,
+    name="dsml_v41_two_bars",
+    open="<｜｜DSML｜｜ calls>",
+    close="</｜｜DSML｜｜ calls>",
+    opens=("<｜｜DSML｜｜ invoke name=",),
+    body=TaggedCalls(_typed_markup("｜｜DSML｜｜ ")),
+)
+
 GIGACHAT35 = Dialect(
     name="gigachat35",
     summary="GigaChat 3.5: <｜GCML｜invoke> and <｜GCML｜parameter> tags between <｜GCML｜tool_calls> tags",
@@ -493,3 +512,5 @@ TAGGED = (
     ),
     *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )
+TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, DSML_TWO_BARS, DSML_V41_TWO_BARS)
+"""Rows that are read where another dialect was selected, and never asked for."""
