@@ -176,6 +176,22 @@ def test_a_tool_that_is_not_offered_is_reported_once(dialect: str) -> None:
     assert [Defect("unoffered", "unknown")] == defects
 
 
+@pytest.mark.parametrize(
+    "written", ['"Oslo"', "Oslo", "'Oslo'", "`Oslo`", '"{\\"a\\": 1}"', "[1]", "None", "```\nOslo\n```"]
+)
+def test_an_action_input_that_is_no_object_is_text_and_reported(written: str) -> None:
+    """In ReAct nothing shows where such an input ends, so it stays, and is asked for again."""
+    said = f"Thought: I look.\nAction: set\nAction Input: {written}\nObservation: 12 degrees"
+    for size in (len(said), 3, 1):
+        defects: list[Defect] = []
+        parser = StreamParser("react", [TOOL], rescue=True, on_defect=defects.append)
+        events = [event for at in range(0, len(said), size) for event in parser.feed(said[at : at + size])]
+        events = [event for event in events + parser.close() if event != Text("")]  # it marks the defect
+
+        assert [{"text": said}, {"stop": "complete"}] == normalise(events)
+        assert [Defect("unreadable")] == defects
+
+
 def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:
     tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
     text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])

@@ -41,7 +41,7 @@ class HeaderShape:
     """The header before the arguments.
 
     `header` is a regular expression without unbounded repetition, and with the group `name` if the header has it. It
-    ends with a marker or before the opening brace, so that more text never changes its match.
+    ends with a marker or before the arguments, so that more text never changes its match.
     """
 
     header: str
@@ -168,6 +168,9 @@ class HeaderBody(JsonBody):
             self._begin_trailer()
             self._calls.end()
         else:
-            self._calls.abandon("malformed", "expected an object with the arguments", text[pos])
+            if self._dialect.close:
+                self._calls.abandon("malformed", "expected an object with the arguments", text[pos])
+            else:
+                self._calls.discard()  # nothing shows where it ends: text, and an unreadable call
             self._begin_skip()
         return pos
