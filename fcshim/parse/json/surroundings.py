@@ -30,7 +30,7 @@ _FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
 _PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
 _PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
 _PARTIAL_KEY = re.compile(
-    rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:[{{｛]{_SPACE}(?:{_PARTIAL_QUOTE}\w{{0,32}}{_PARTIAL_QUOTE}{_SPACE})?)?\Z"
+    rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:[{{｛]{_SPACE}(?:{_PARTIAL_QUOTE}\w{{0,32}}{_PARTIAL_QUOTE}{_SPACE}=?)?)?\Z"
 )
 
 
@@ -91,7 +91,7 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
     names = "|".join(map(re.escape, sorted(keys)))
     entity = "|".join(map(re.escape, QUOTE_ENTITIES))
     key = rf"(?:([\"']?)(?:{names})\1|[“”](?:{names})”|({entity})(?:{names})\2)"
-    return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}[:：]")
+    return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}(?:[:：]|=>)")
 
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
