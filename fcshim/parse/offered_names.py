@@ -15,6 +15,8 @@ _AROUND = " \t\r\n\"'`*"
 _SEPARATORS = re.compile(r"[\s\-_./:\\\u2010-\u2015\uff0d\uff3f]+")
 r"""What stands between the words of a name, also escaped for Markdown (`read\_file`). Everything else distinguishes
 tools, such as the vowel signs of Hindi."""
+_ARGUMENT = re.compile(r"(?:\s[-./:\\*\u2010-\u2015\uff0d]*[-./\\*\u2010-\u2015\uff0d]|\.\.)\s*\Z")
+"""Signs behind a name that may be its argument, or stand for its arguments (`list_files ..`, `list_files ...`)."""
 _LEAKED_TOKENS = re.compile(
     r"(?:\s{0,4}<\|(?:message|channel|constrain|start|end|call|return|eom|eot|sep|im_end)\|>"
     r"\s{0,4}(?:assistant|commentary|analysis|final|json)?){1,4}\s{0,4}\Z"
@@ -46,6 +48,8 @@ class OfferedNames:
         """Return the one tool that `name` can mean, or None."""
         if name in self._names:
             return name
+        if _ARGUMENT.search(name[: _MAX_NAME + 1]):
+            return None
         bare = name[: _MAX_NAME + 1].strip(_AROUND).removesuffix("()")
         if "<|" in bare:
             bare = _LEAKED_TOKENS.sub("", bare)

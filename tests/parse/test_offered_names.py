@@ -57,6 +57,7 @@ def test_a_name_means_the_tool_with_its_letters_and_digits(name, tool):
 @pytest.mark.parametrize(
     "name",
     [
+        *("search ..", "search .", "search /", "search -", "search *", "search ...", "search...", "search \\n"),
         *("", " ", "...", "::", "functions.", "functions", "mcp__fs__"),
         *("get_weathers", "weather", "get_weather2", "research", "search!", "no search", "search search"),
         *("web.search", "os.search", "web_search", "web/search", "web:search", "fs.read_file", "read_file"),

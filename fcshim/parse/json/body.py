@@ -305,6 +305,8 @@ class JsonBody(BodyReader):
             self._sink.fail("malformed", "a string may end after the body")
         elif trailer.begins_with_member() and self._sink.is_open:
             self._sink.fail("malformed", "a member after the end of the call")
+        elif trailer.begins_with_ellipsis() and self._sink.is_open and not self._calls.has_arguments:
+            self._sink.fail("malformed", "an ellipsis in place of the arguments")
         elif trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument():
             self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
 

@@ -110,6 +110,7 @@ _MEMBER = re.compile(
 )
 """A member after the end of the arguments, alone or, in the same line or behind a comma, in an object of its own."""
 _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
+_ELLIPSIS = re.compile(r"\s*(?:\.\.|…)")
 _OBJECT_AFTER_CALL = re.compile(rf"[}}\]]?\s{{0,64}}[{{｛]\s{{0,64}}(?P<key>{_QUOTED_KEY})\s{{0,64}}[:：]")
 """An object after the end of the arguments: their rest, if its first key is a parameter that has not come yet."""
 _PARTIAL_SURPLUS_MEMBER = re.compile(
@@ -268,6 +269,10 @@ class JsonTrailer:
         text = self._trailing_text.beginning() if self.in_text else ""
         member = _MEMBER.match(text) or _PARAMETER_TAG.match(text)
         return self._has_member or member is not None or self._has_rest(text, 0)
+
+    def begins_with_ellipsis(self) -> bool:
+        """Return whether the trailing text begins with an ellipsis, which may stand for arguments."""
+        return self.in_text and _ELLIPSIS.match(self._trailing_text.beginning()) is not None
 
     def _has_rest(self, text: str, pos: int) -> bool:
         """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
