@@ -192,6 +192,47 @@ def test_an_action_input_that_is_no_object_is_text_and_reported(written: str) ->
         assert [Defect("unreadable")] == defects
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<tool_call>set<tool_call>a</arg_key><arg_value>1</arg_value></tool_call>",
+        "I set it.\n<tool_call>\nset a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        "<minimax:tool_call>\nset: 1\n</minimax:tool_call>",
+        '<function_call>functions.set "1"</function_call>',
+    ],
+)
+@pytest.mark.parametrize("dialect", ["auto", "glm", "hermes"])
+def test_a_name_between_markers_before_an_unknown_syntax_is_text_and_reported(dialect: str, written: str) -> None:
+    for size in (len(written), 3, 1):
+        defects: list[Defect] = []
+        parser = StreamParser(dialect, [TOOL], rescue=True, on_defect=defects.append)
+        events = [event for at in range(0, len(written), size) for event in parser.feed(written[at : at + size])]
+        events = [event for event in events + parser.close() if event != Text("")]  # it marks the defect
+
+        assert [{"text": written}, {"stop": "complete"}] == normalise(events)
+        assert [Defect("unreadable", is_restarted=True)] == defects
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Write <tool_call>set a</arg_key></tool_call>.",
+        "`<tool_call>set a</arg_key></tool_call>`",
+        "> <tool_call>set a</arg_key></tool_call>",
+        "<tool_call>other a</arg_key></tool_call>",
+        "<plan>set a</plan>",
+        "<tool_call>settings a</arg_key></tool_call>",
+    ],
+)
+def test_such_text_is_not_reported_where_it_is_quoted_or_names_no_tool(written: str) -> None:
+    defects: list[Defect] = []
+    parser = StreamParser("auto", [TOOL], rescue=True, on_defect=defects.append)
+    parser.feed(written)
+    parser.close()
+
+    assert [] == [defect for defect in defects if defect.kind == "unreadable"]
+
+
 def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:
     tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
     text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])

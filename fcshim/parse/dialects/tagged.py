@@ -136,7 +136,7 @@ TELECHAT4 = Dialect(
                 )
             ),
             JsonShape(),
-            HeaderShape(r"\s{0,8}(?P<name>[^\n{}<>]{1,160}?)\s{0,4}(?=\{)", lines=2, never=r"\s{0,8}<"),
+            HeaderShape(r"\s{0,8}(?P<name>[^\n{}<>]{1,160}?)\s{0,4}(?=\{)", lines=2, never=r"[^{}<>]{0,172}[}<>]"),
         )
     ),
     result_open="<tool_response",

@@ -37,6 +37,8 @@ _MAX_MARKER = 64
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
 _PLACEHOLDER = re.compile(r'<\w[^<>\n]{0,40}>|\.\.\.|…|"type"\s*:\s*"(?:string|integer|number|boolean|array)"')
+_NAME_AND_NEXT = re.compile(r"\s{0,32}([^\W\d][\w.-]{0,127})[^\w.-]")
+"""A name, and the character that ends it."""
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
     "span": State.AFTER_CALL_IN_SPAN,
@@ -398,6 +400,20 @@ class CallStates:
             return
         if _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
             self.report_unreadable()
+
+    def report_unknown_syntax(self, marker: str, pos: int) -> None:
+        """Report text behind a start marker if an offered tool's name begins it, but no dialect's syntax goes on so.
+
+        The marker must be a whole tag before which nothing but calls stands in its line, and not be quoted.
+        """
+        line = self._output.line
+        if self._on_defect is None or not is_whole_tag(marker) or not self._openings.knows(marker):
+            return
+        shown = not line.holds_only_calls() or line.closing_quote() or line.open_backticks or self._may_be_example()
+        found = None if shown else _NAME_AND_NEXT.match(self._cursor.buffer, pos)
+        if found is not None and self._sink.offers_exactly(found[1]):
+            self._output.mark_defect()
+            self._on_defect(Defect("unreadable", is_restarted=True))
 
     def report_unreadable(self) -> None:
         """Report that what follows was meant as a call."""

@@ -248,6 +248,8 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
+        if found is False:
+            self._calls.report_unknown_syntax(marker, end)
         if found is False and marker[0] == "\n":
             end = start + 1  # a quotation may begin with the same characters
             marker = "\n"
