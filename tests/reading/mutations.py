@@ -422,7 +422,7 @@ def _two_mistakes(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | 
         return None
     texts = (change(first.text, seed, dialect, rng) for change in changes)
     text = next((text for text in texts if text not in {None, first.text}), None)
-    return replace(first, text=text, has_two_readings=True, first_text=first.text) if text else None
+    return replace(first, text=text, first_text=first.text) if text else None
 
 
 def _last_value_start(text: str, arguments: dict[str, JSON]) -> int:
