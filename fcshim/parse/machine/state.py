@@ -122,6 +122,7 @@ class LineContext:
         "_after_blank_line",
         "_after_paragraph",
         "_follows_call",
+        "_has_call",
         "_head_size",
         "_in_hunk",
         "_last_line",
@@ -139,6 +140,8 @@ class LineContext:
         self._after_blank_line = self._after_paragraph = False
         self._in_hunk = False
         """Whether the lines that `_read_lines` has read end in a hunk of a diff."""
+        self._has_call = False
+        """Whether a call has been read: only after one can a line show its result."""
         self._follows_call = False
         """Whether nothing but blank lines has been read since the last call."""
         self._shows_result = False
@@ -202,7 +205,8 @@ class LineContext:
         self._in_hunk = ends_in_hunk(lines, in_hunk=self._in_hunk)
         if unindented := _UNINDENTED_LINE.findall(lines):
             self._after_paragraph = not unindented[-1]
-        self._read_result(lines.removeprefix(_HEAD_AFTER_CALL))
+        if self._has_call:
+            self._read_result(lines.removeprefix(_HEAD_AFTER_CALL))
         if not lines.isspace():
             lines = lines.rstrip()
             self._last_line = lines[lines.rfind("\n") + 1 :][:_HEAD_SIZE]
@@ -274,7 +278,7 @@ class LineContext:
         """Reset the context after a call, to that of a position inside a line."""
         self._read_lines()
         self.head = _HEAD_AFTER_CALL
-        self._follows_call, self._shows_result = True, False
+        self._has_call, self._follows_call, self._shows_result = True, True, False
         self._in_hunk = False
         self._head_size = _MAX_INDENT
         self._last_text = "."
