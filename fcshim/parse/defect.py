@@ -17,7 +17,8 @@ class Defect(msgspec.Struct, frozen=True, gc=False):
     `unoffered`, `unreadable`: it names no offered tool, or its syntax is broken, so it is text. An empty `Text` stands
     in its place, before this text. `invalid`: the arguments of the call `tool_call_id` violate the tool's schema, as
     `message` says. Its `ToolCallEnd` has no error and all arguments; the chunks lack the last of them, `unsent`.
-    `is_restarted`: an unreadable call was broken off before its arguments, and begun again.
+    `is_restarted`: an unreadable call was, or may have been, broken off before its arguments and begun again. It does
+    not count if the call after it is accepted.
     """
 
     kind: DefectKind

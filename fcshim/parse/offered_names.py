@@ -48,9 +48,10 @@ class OfferedNames:
         """Return the one tool that `name` can mean, or None."""
         if name in self._names:
             return name
-        if _ARGUMENT.search(name[: _MAX_NAME + 1]):
+        written = name[: _MAX_NAME + 1]
+        if _ARGUMENT.search(written):
             return None
-        bare = name[: _MAX_NAME + 1].strip(_AROUND).removesuffix("()")
+        bare = written.strip(_AROUND).removesuffix("()")
         if "<|" in bare:
             bare = _LEAKED_TOKENS.sub("", bare)
         if "to=" in bare and (recipient := _RECIPIENT.fullmatch(bare)):

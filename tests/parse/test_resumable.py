@@ -176,20 +176,25 @@ def test_a_tool_that_is_not_offered_is_reported_once(dialect: str) -> None:
     assert [Defect("unoffered", "unknown")] == defects
 
 
+def _check_is_text_with_defect(dialect: str, text: str, defect: Defect) -> None:
+    """Check, under several splits, that the whole reply is text and that only this defect is reported."""
+    for size in (len(text), 3, 1):
+        defects: list[Defect] = []
+        parser = StreamParser(dialect, [TOOL], rescue=True, on_defect=defects.append)
+        events = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
+        events = [event for event in events + parser.close() if event != Text("")]  # it marks the defect
+
+        assert [{"text": text}, {"stop": "complete"}] == normalise(events)
+        assert [defect] == defects
+
+
 @pytest.mark.parametrize(
     "written", ['"Oslo"', "Oslo", "'Oslo'", "`Oslo`", '"{\\"a\\": 1}"', "[1]", "None", "```\nOslo\n```"]
 )
-def test_an_action_input_that_is_no_object_is_text_and_reported(written: str) -> None:
+def test_an_action_input_that_is_not_an_object_is_text_and_reported(written: str) -> None:
     """In ReAct nothing shows where such an input ends, so it stays, and is asked for again."""
     said = f"Thought: I look.\nAction: set\nAction Input: {written}\nObservation: 12 degrees"
-    for size in (len(said), 3, 1):
-        defects: list[Defect] = []
-        parser = StreamParser("react", [TOOL], rescue=True, on_defect=defects.append)
-        events = [event for at in range(0, len(said), size) for event in parser.feed(said[at : at + size])]
-        events = [event for event in events + parser.close() if event != Text("")]  # it marks the defect
-
-        assert [{"text": said}, {"stop": "complete"}] == normalise(events)
-        assert [Defect("unreadable")] == defects
+    _check_is_text_with_defect("react", said, Defect("unreadable"))
 
 
 @pytest.mark.parametrize(
@@ -203,14 +208,7 @@ def test_an_action_input_that_is_no_object_is_text_and_reported(written: str) ->
 )
 @pytest.mark.parametrize("dialect", ["auto", "glm", "hermes"])
 def test_a_name_between_markers_before_an_unknown_syntax_is_text_and_reported(dialect: str, written: str) -> None:
-    for size in (len(written), 3, 1):
-        defects: list[Defect] = []
-        parser = StreamParser(dialect, [TOOL], rescue=True, on_defect=defects.append)
-        events = [event for at in range(0, len(written), size) for event in parser.feed(written[at : at + size])]
-        events = [event for event in events + parser.close() if event != Text("")]  # it marks the defect
-
-        assert [{"text": written}, {"stop": "complete"}] == normalise(events)
-        assert [Defect("unreadable", is_restarted=True)] == defects
+    _check_is_text_with_defect(dialect, written, Defect("unreadable", is_restarted=True))
 
 
 @pytest.mark.parametrize(

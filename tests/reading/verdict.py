@@ -65,8 +65,10 @@ def judge_mutant(delivered: Delivered, mutant: Mutant, dialect: Dialect) -> Verd
 
 def can_be_seen(tools: Sequence[Tool], dialect: Dialect, mutant: Mutant) -> bool:
     """Return whether the first of two mistakes leaves a reply that is not a valid one with another meaning."""
-    first = replace(mutant, text=mutant.first_text, first_text="")
-    return not first.text or judge_mutant(read(tools, dialect, first, [first.text]), first, dialect) is not None
+    if not mutant.first_text:
+        return True
+    first = replace(mutant, text=mutant.first_text)
+    return judge_mutant(read(tools, dialect, first, [first.text]), first, dialect) is not None
 
 
 def _key(call: tuple[str, Any]) -> str:

@@ -157,7 +157,7 @@ REACT = Dialect(
     body=HeaderShape(
         rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?[ \t]{{0,8}}\n\s{{0,8}}"
         r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?"
-        r"(?=[^\s`*])",  # what is no object is asked for again
+        r"(?=[^\s`*])",  # anything but an object is asked for again
         ends=(":",),
         lines=4,
         never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA*]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",

@@ -292,24 +292,24 @@ DSML_V41 = replace(
     body=TaggedCalls(_typed_markup("｜DSML｜ ")),
 )
 
-DSML_TWO_BARS = replace(
-    DSML_V4,
-    name="dsml_two_bars",
-    open="<｜｜DSML｜｜tool_calls>",
-    close="</｜｜DSML｜｜tool_calls>",
-    opens=("<｜｜DSML｜｜function_calls>", "<｜｜DSML｜｜invoke name="),
-    closes=("</｜｜DSML｜｜function_calls>",),
-    body=TaggedCalls(_typed_markup("｜｜DSML｜｜")),
-)
-"""The tags of `dsml_v4` with each bar doubled, as DeepSeek's models write them where they were not asked for tags."""
-DSML_V41_TWO_BARS = replace(
-    DSML_V41,
-    name="dsml_v41_two_bars",
-    open="<｜｜DSML｜｜ calls>",
-    close="</｜｜DSML｜｜ calls>",
-    opens=("<｜｜DSML｜｜ invoke name=",),
-    body=TaggedCalls(_typed_markup("｜｜DSML｜｜ ")),
-)
+
+def _with_two_bars(dialect: Dialect, prefix: str) -> Dialect:
+    """Return a row with each bar of its tags doubled, as DeepSeek's models write them where no tags were asked for."""
+    opens = tuple(marker.replace("｜", "｜｜") for marker in dialect.openers())
+    closes = tuple(marker.replace("｜", "｜｜") for marker in dialect.closers())
+    return replace(
+        dialect,
+        name=f"{dialect.name}_two_bars",
+        open=opens[0],
+        opens=opens[1:],
+        close=closes[0],
+        closes=closes[1:],
+        body=TaggedCalls(_typed_markup(prefix)),
+    )
+
+
+DSML_V4_TWO_BARS = _with_two_bars(DSML_V4, "｜｜DSML｜｜")
+DSML_V41_TWO_BARS = _with_two_bars(DSML_V41, "｜｜DSML｜｜ ")
 
 GIGACHAT35 = Dialect(
     name="gigachat35",
@@ -512,5 +512,5 @@ TAGGED = (
     ),
     *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )
-TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, DSML_TWO_BARS, DSML_V41_TWO_BARS)
+TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, DSML_V4_TWO_BARS, DSML_V41_TWO_BARS)
 """Rows that are read where another dialect was selected, and never asked for."""

@@ -412,14 +412,13 @@ class CallStates:
         shown = not line.holds_only_calls() or line.closing_quote() or line.open_backticks or self._may_be_example()
         found = None if shown else _NAME_AND_NEXT.match(self._cursor.buffer, pos)
         if found is not None and self._sink.offers_exactly(found[1]):
-            self._output.mark_defect()
-            self._on_defect(Defect("unreadable", is_restarted=True))
+            self.report_unreadable(is_restarted=True)
 
-    def report_unreadable(self) -> None:
-        """Report that what follows was meant as a call."""
+    def report_unreadable(self, *, is_restarted: bool = False) -> None:
+        """Report that what follows was meant as a call; `is_restarted` as in `Defect`."""
         if self._on_defect is not None:
             self._output.mark_defect()
-            self._on_defect(Defect("unreadable"))
+            self._on_defect(Defect("unreadable", is_restarted=is_restarted))
 
     def _emit_raw_as_text(self, unread: str) -> None:
         """Emit the kept text, except `unread` at its end."""

@@ -331,5 +331,5 @@ class TextStates:
         return at + len(end_tag)
 
     def after_role_marker(self, pos: int) -> int:
-        """Emit all that follows a role marker."""
+        """Emit all that follows a role marker or an invented result."""
         return self._output.emit_up_to(self._cursor, pos, len(self._cursor.buffer))
