@@ -8,9 +8,9 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
-from fcshim.events import CallErrorKind
+from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
@@ -204,6 +204,20 @@ class TaggedCall:
             if isinstance(content, str) and value.is_damaged(content):
                 self.fail("malformed", "a damaged tag, or a value that contains it")
                 return
+            is_shared = value.closing_tag == tags.parameter_close
+            if is_shared and value.roles.stray_closers and self._may_be_quoted(key, arguments):
+                self.fail("malformed", "a parameter that a value before it may quote")
+                return
+
+    def _may_be_quoted(self, key: str, arguments: Mapping[str, JSON]) -> bool:
+        """Return whether a text before a parameter may go on over it: none of what it goes over is required."""
+        keys = list(self.seen_keys)
+        end = keys.index(key) + 1
+        return any(
+            isinstance(arguments.get(keys[start]), str)
+            and not self._writer.expectation.misses_required(self.seen_keys.keys() - set(keys[start + 1 : end]))
+            for start in range(end - 1)
+        )
 
     def close(self) -> None:
         """Complete the arguments. The call is accepted when the body ends or the next call starts."""
