@@ -5,6 +5,7 @@ Rule: `start chunk* end` per call, ids from one source, and chunks that add up t
 
 import json
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Literal
@@ -56,6 +57,7 @@ class CallSink:
 
     # Without slots, CPython gives an object of 30 attributes a table of names of its own: 1.3 KB for each live stream.
     __slots__ = (
+        "_accepted_calls",
         "_arguments",
         "_beginnings",
         "_coerced",
@@ -73,6 +75,7 @@ class CallSink:
         "_on_defect",
         "_parts",
         "_rejection",
+        "_repeats_from",
         "_restarted_tool",
         "_sent_parts",
         "_size",
@@ -139,6 +142,11 @@ class CallSink:
         self._escapes_doubtful = self._escapes_names = False
         r"""True if a backslash of the open call is not an escape, so that others may be content, too; and after a name
         with `\_`: the model escapes underscores for Markdown, in strings too."""
+        self._accepted_calls: set[int] = set()
+        """The hashes of the calls that ended without error."""
+        self._repeats_from = sys.maxsize
+        """The index from which on a call may repeat an accepted one: a model that begins a list again repeats those
+        before the broken one."""
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
@@ -264,6 +272,7 @@ class CallSink:
     def begin_again(self) -> None:
         """Count a call that is begun again; in a string of it, another tool's call may be content."""
         self.restarts += 1
+        self._repeats_from = self.call_count
         is_in_string = self.is_open and len(_QUOTE.findall(self.unfinished_arguments)) % 2
         self._restarted_tool = self._name if is_in_string else ""
 
@@ -286,6 +295,7 @@ class CallSink:
             self._validates_all
             or (self._validates_call and not self.schema_enforced)
             or self.buffered
+            or self.call_count >= self._repeats_from
             or self.takes_text(name)
         )
         if not self._deferred:
@@ -363,7 +373,7 @@ class CallSink:
             self.fail("truncated", message)
 
     def reset(self, call_count: int, accepted_count: int) -> None:
-        """Drop the calls started since these counts, because they turned out to be quoted text."""
+        """Drop the calls started since these counts: they are quoted text, or come a second time."""
         self.call_count, self.accepted_count = call_count, accepted_count
         self.is_open = self.is_complete = False
 
@@ -383,6 +393,9 @@ class CallSink:
         misplaced = self._find_misplaced(arguments)
         if misplaced:
             self.fail("malformed", misplaced, arguments)
+            return
+        if self._is_repeated(arguments):
+            self.reset(self.call_count - 1, self.accepted_count)
             return
         reports = self._reports_violation
         try:
@@ -407,6 +420,16 @@ class CallSink:
         self.events.append(ToolCallEnd(self._id, self._name, arguments, self.call_count - 1, self._coerced))
         self.is_open = self.is_complete = False
         self.accepted_count += 1
+
+    def _is_repeated(self, arguments: str) -> bool:
+        """Return whether the open call repeats an accepted one, in a list that was begun again; else remember it."""
+        call = hash((self._name, arguments))
+        if self.call_count > self._repeats_from and call in self._accepted_calls:
+            return True
+        if self.call_count > self._repeats_from:
+            self._repeats_from = sys.maxsize
+        self._accepted_calls.add(call)
+        return False
 
     def _has_doubtful_escape(self, arguments: str) -> bool:
         """Return whether a backslash in the strings has two readings."""
