@@ -226,6 +226,9 @@ class TaggedCall:
             return
         self._start_call()
         self.has_object = self.has_object or (self._wrapped is not None and self._wrapped.is_whole)
+        if self.markup.has_open_wrapper and not self.has_arguments:
+            self.fail("malformed", "a tag in place of the arguments")
+            return
         try:
             if not self.has_object:
                 self._writer.write("}" if self.seen_keys else "{}")

@@ -47,6 +47,11 @@ class CallMarkup:
         self._wrapper = ""
         """The wrapper that is open."""
 
+    @property
+    def has_open_wrapper(self) -> bool:
+        """True inside an element for all parameters."""
+        return bool(self._wrapper)
+
     def kind_at(self, text: str, pos: int) -> BetweenKind | Literal[False] | None:
         """Return the kind of the markup at `pos`: False for none, None where more text is needed."""
         kind = self.compiled.kind_at(text, pos)
