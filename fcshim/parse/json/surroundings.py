@@ -105,8 +105,8 @@ _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
     r"|\s{0,64}[{｛]\s{0,64}[\"'](?:arguments|parameters|params|args|kwargs|input)[\"']"
     r"|[ \t]{0,64}(?:[,，]\s{0,64})?"
-    rf"[{{｛]\s{{0,64}}(?![\"'](?:name|function|type|tool)){_QUOTED_KEY})"
-    r"\s{0,64}[:：]"
+    rf"[{{｛]\s{{0,64}}(?![\"']?(?:name|function|type|tool))(?:{_QUOTED_KEY}|\w{{1,64}}))"
+    r"\s{0,64}[:：=]"
 )
 """A member after the end of the arguments, alone or, in the same line or behind a comma, in an object of its own."""
 _SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
