@@ -49,7 +49,7 @@ _MAX_NAME_LENGTH = 256
 _ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
     r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
-    r"|[-+*/%|&.][ \t]*\w|\[[ \t]*(?:-?\d|[\"']))"
+    r"|[-+*/%|&.:][ \t]*\w|\[[ \t]*(?:-?\d|[\"']))"
 )
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
