@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Literal
 
-from fcshim.events import JSON, CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
+from fcshim.parse.misplaced_arguments import find_misplaced, holds_misplaced_word
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.parse.tag_pairs import TagPairs
 from fcshim.schema.expect import ANY, Expectation, compile_schema
@@ -34,19 +35,30 @@ _VALIDATION_STEPS = 2 * MAX_VALIDATION_STEPS
 """Steps of the validation of all calls in one reply."""
 EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
-
-
-_ELLIPSES = frozenset(("...", "…", "etc", "etc."))
-_NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name", "action")
-_ARGUMENT_KEYS = frozenset(
-    ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
-)
-_CALL_KEYS = frozenset(("function", "tool_call", "function_call"))
 _QUOTE = re.compile(r'(?<!\\)(?>(?:\\\\)*)"')
 """A quotation mark of JSON that is not escaped."""
-_FIRST_OBJECT = re.compile(r'\s*\{\s*"([^"\\]{1,64})"\s*:\s*"?\s*\{')
-"""A first argument that is an object, or JSON in a string."""
-_ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(sorted(_ARGUMENT_KEYS))})"\s*:')
+
+
+class _Repeats:
+    """Finds calls that come twice because the model began a list again, with the calls before the broken one."""
+
+    __slots__ = ("_accepted", "first_index")
+
+    def __init__(self) -> None:
+        self._accepted: set[int] = set()
+        """The hashes of the calls that ended without error."""
+        self.first_index = sys.maxsize
+        """The index from which on calls may repeat accepted ones, up to the first call that does not."""
+
+    def accept(self, index: int, name: str, arguments: str) -> bool:
+        """Remember a call; return False for one that repeats an accepted one."""
+        call = hash((name, arguments))
+        if index >= self.first_index and call in self._accepted:
+            return False
+        if index >= self.first_index:
+            self.first_index = sys.maxsize
+        self._accepted.add(call)
+        return True
 
 
 class CallSink:
@@ -57,7 +69,6 @@ class CallSink:
 
     # Without slots, CPython gives an object of 30 attributes a table of names of its own: 1.3 KB for each live stream.
     __slots__ = (
-        "_accepted_calls",
         "_arguments",
         "_beginnings",
         "_coerced",
@@ -75,7 +86,7 @@ class CallSink:
         "_on_defect",
         "_parts",
         "_rejection",
-        "_repeats_from",
+        "_repeats",
         "_restarted_tool",
         "_sent_parts",
         "_size",
@@ -142,11 +153,7 @@ class CallSink:
         self._escapes_doubtful = self._escapes_names = False
         r"""True if a backslash of the open call is not an escape, so that others may be content, too; and after a name
         with `\_`: the model escapes underscores for Markdown, in strings too."""
-        self._accepted_calls: set[int] = set()
-        """The hashes of the calls that ended without error."""
-        self._repeats_from = sys.maxsize
-        """The index from which on a call may repeat an accepted one: a model that begins a list again repeats those
-        before the broken one."""
+        self._repeats = _Repeats()
         self._expectations: dict[str, Expectation] = {}
         self._coercion_steps = StepLimit(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
@@ -242,37 +249,13 @@ class CallSink:
         self._coerced.extend(coercions)
 
     def misplaces(self, words: Set[str]) -> bool:
-        """Return whether one of the open call's `words` without quotes stands where the schema admits no string.
-
-        A single word for an array is a placeholder (`TODO`), and an ellipsis stands for what was left out. So does a
-        word that is its own key (`{"city": city}`): the name of a variable. A word that
-        is a number in another spelling (`0x1F`) must not become a string: it would be another one than was written.
-        """
-        if not words:
-            return False
-        wrapped = (change.from_ for change in self._coerced if isinstance(change.to, list))
-        if not words.isdisjoint(_ELLIPSES) or any(isinstance(old, str) and old in words for old in wrapped):
-            return True
-        numbers = (change.to for change in self._coerced if isinstance(change.from_, (int, float)))
-        if any(isinstance(text, str) and text in words for text in numbers):
-            return True
-        todo: list[tuple[JSON, Expectation]] = [(json.loads(self.arguments()), self.expectation)]
-        while todo:
-            value, expected = todo.pop()
-            if isinstance(value, dict):
-                if any(key == member and key in words for key, member in value.items()):
-                    return True
-                todo.extend((member, expected.member(key)) for key, member in value.items())
-            elif isinstance(value, list):
-                todo.extend((item, expected.item(index)) for index, item in enumerate(value))
-            elif isinstance(value, str) and value in words and not expected.admits("string", value):
-                return True
-        return False
+        """Return whether one of the open call's `words` without quotes stands where the schema admits no string."""
+        return bool(words) and holds_misplaced_word(self.arguments(), words, self._coerced, self.expectation)
 
     def begin_again(self) -> None:
         """Count a call that is begun again; in a string of it, another tool's call may be content."""
         self.restarts += 1
-        self._repeats_from = self.call_count
+        self._repeats.first_index = self.call_count
         is_in_string = self.is_open and len(_QUOTE.findall(self.unfinished_arguments)) % 2
         self._restarted_tool = self._name if is_in_string else ""
 
@@ -295,7 +278,7 @@ class CallSink:
             self._validates_all
             or (self._validates_call and not self.schema_enforced)
             or self.buffered
-            or self.call_count >= self._repeats_from
+            or self.call_count >= self._repeats.first_index
             or self.takes_text(name)
         )
         if not self._deferred:
@@ -381,20 +364,11 @@ class CallSink:
         if self.takes_text(self._name):
             self._rename_text()
         arguments = "".join(self._parts)
-        if self._rejection:
-            self.fail("invalid", self._rejection)
+        error = self._find_error(arguments)
+        if error is not None:
+            self.fail(*error)
             return
-        if self._has_doubtful_escape(arguments):
-            self.fail("malformed", "a backslash may be content or a part of an escape, of JSON or Markdown")
-            return
-        if self._expected_tool not in {"", self._name}:
-            self.fail("malformed", "a call that a value quotes, or one of another tool after a broken one", arguments)
-            return
-        misplaced = self._find_misplaced(arguments)
-        if misplaced:
-            self.fail("malformed", misplaced, arguments)
-            return
-        if self._is_repeated(arguments):
+        if not self._repeats.accept(self.call_count - 1, self._name, arguments):
             self.reset(self.call_count - 1, self.accepted_count)
             return
         reports = self._reports_violation
@@ -421,15 +395,16 @@ class CallSink:
         self.is_open = self.is_complete = False
         self.accepted_count += 1
 
-    def _is_repeated(self, arguments: str) -> bool:
-        """Return whether the open call repeats an accepted one, in a list that was begun again; else remember it."""
-        call = hash((self._name, arguments))
-        if self.call_count > self._repeats_from and call in self._accepted_calls:
-            return True
-        if self.call_count > self._repeats_from:
-            self._repeats_from = sys.maxsize
-        self._accepted_calls.add(call)
-        return False
+    def _find_error(self, arguments: str) -> tuple[CallErrorKind, str, str] | None:
+        """Return why the complete call must not run: the kind of the error, its message and what it quotes."""
+        if self._rejection:
+            return "invalid", self._rejection, ""
+        if self._has_doubtful_escape(arguments):
+            return "malformed", "a backslash may be content or a part of an escape, of JSON or Markdown", ""
+        if self._expected_tool not in {"", self._name}:
+            return "malformed", "a call that a value quotes, or one of another tool after a broken one", arguments
+        misplaced = self._find_misplaced(arguments)
+        return ("malformed", misplaced, arguments) if misplaced else None
 
     def _has_doubtful_escape(self, arguments: str) -> bool:
         """Return whether a backslash in the strings has two readings."""
@@ -498,63 +473,11 @@ class CallSink:
 
     def _find_misplaced(self, arguments: str) -> str:
         """Return why these are not the arguments of the open call; empty if nothing shows that."""
-        if self._repeats_schema(arguments):
-            return "the arguments are a schema, not values"
-        if self._nests_arguments(arguments):
-            return "the arguments stand inside an argument that the tool does not have"
-        if self._is_named_otherwise() or self._holds_call(arguments):
-            return "the call names two tools, or holds another call"
-        return ""
-
-    def _repeats_schema(self, arguments: str) -> bool:
-        """Return whether the model repeats the definition of the tool instead of calling it."""
-        if self._tools is None or '"properties"' not in arguments or "properties" in self.parameter_names(self._name):
-            return False
-        value = json.loads(arguments)
-        return value.get("type") == "object" and isinstance(value.get("properties"), dict)
-
-    def _nests_arguments(self, arguments: str) -> bool:
-        """Return whether arguments are the value of a key that is not a parameter (`{"input": {"city": ...}}`).
-
-        Any first key may hold them, and a later one that is a word for arguments.
-        """
-        if self._tools is None or not (_FIRST_OBJECT.match(arguments) or _ARGUMENTS_KEY.search(arguments)):
-            return False
-        members = json.loads(arguments)
-        first = next(iter(members))
-        return any(
-            self.expectation.lists_member(key) is False and self._may_be_arguments(value, key)
-            for key, value in members.items()
-            if key == first or key in _ARGUMENT_KEYS
-        )
-
-    def _may_be_arguments(self, value: JSON, key: str) -> bool:
-        """Return whether the value of an unknown key is an object of parameters, or JSON that cannot be read."""
-        if isinstance(value, str):
-            if not value.lstrip().startswith("{"):
-                return False
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                return key in _ARGUMENT_KEYS
-        return isinstance(value, dict) and bool(value) and all(map(self.expectation.lists_member, value))
-
-    def _is_named_otherwise(self) -> bool:
-        """Return whether the tag around the call names another tool."""
-        return self._tools is not None and self.wrapper_tool not in {"", self._name}
-
-    def _holds_call(self, arguments: str) -> bool:
-        """Return whether the arguments are a call, with a name and arguments, that the tool has no parameters for."""
-        if self._tools is None or _ARGUMENTS_KEY.search(arguments) is None:
-            return False
-        value = json.loads(arguments)
-        unlisted = {key: member for key, member in value.items() if self.expectation.lists_member(key) is False}
-        inner = [member for key, member in unlisted.items() if key in _CALL_KEYS and isinstance(member, dict)]
-        return any(map(self._is_call, (unlisted, *inner)))
-
-    def _is_call(self, value: dict[str, JSON]) -> bool:
-        names = [value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)]
-        return not _ARGUMENT_KEYS.isdisjoint(value) and any(map(self.offers, names))
+        if self._tools is None:
+            return ""
+        if self.wrapper_tool not in {"", self._name}:
+            return "the tag around the call names another tool"
+        return find_misplaced(arguments, self.parameter_names(self._name), self.expectation, self.offers)
 
     def _is_strict(self, name: str) -> bool:
         return self._tools is not None and name in self._tools and self._tools[name].strict
