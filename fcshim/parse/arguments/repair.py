@@ -19,6 +19,7 @@ from fcshim.errors import ConfigError
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.missing_brackets import ends_with_closer
+from fcshim.parse.arguments.option_members import rewrite_options
 from fcshim.parse.arguments.quote_escaping import QuoteEscaper, after_last_quote
 from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
 from fcshim.parse.arguments.scopes import ANYTHING, Members, Scope
@@ -82,7 +83,7 @@ def repair(
     """
     if commit_point == "after" and _WORD.match(text):
         raise RepairError("two values without a comma", "syntax")
-    text = unescape_entities(text) if commit_point in UNESCAPED_AT else text
+    text = rewrite_options(unescape_entities(text)) if commit_point in UNESCAPED_AT else text
     prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     try:
         escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)

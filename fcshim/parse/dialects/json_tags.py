@@ -153,6 +153,18 @@ LM_STUDIO = Dialect(
     templates="hermes",
 )
 
+TOOL_CALL_BLOCK = Dialect(
+    name="tool_call_block",
+    summary='MiniMax M2 in agents: {tool => "name", args => {--key "value"}}, or JSON, between [TOOL_CALL] markers',
+    open="[TOOL_CALL]",
+    close="[/TOOL_CALL]",
+    body=JsonShape(),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    waits="arguments in the notation of a command line are sent whole: they are read at their end",
+    templates="hermes",
+)
+
 INTERNLM2 = Dialect(
     name="internlm2",
     summary="InternLM 2: a JSON object with name and parameters between <|action_start|><|plugin|> and <|action_end|>",
@@ -201,4 +213,5 @@ JSON_TAGS = (
     GIGACHAT31,
     SARASHINA,
     LM_STUDIO,
+    TOOL_CALL_BLOCK,
 )
