@@ -214,6 +214,22 @@ def test_a_name_between_markers_before_an_unknown_syntax_is_text_and_reported(di
 @pytest.mark.parametrize(
     "written",
     [
+        '<tool_call>\n{"name":": "set", "arguments": {"a": 1}}\n</tool_call>',
+        'I set it.\n<tool_call>{"name: "set", "arguments": {"a": 1}}</tool_call>',
+        '<tool_call>{"nam": "set", "arguments": {"a": 1}}</tool_call>',
+        '<function_call>{"name":"set, "arguments": {"a": 1}}</function_call>',
+    ],
+)
+@pytest.mark.parametrize("dialect", ["auto", "glm", "mistral"])
+def test_an_unreadable_body_that_names_a_tool_is_reported_in_any_dialect(dialect: str, written: str) -> None:
+    _check_is_text_with_defect(dialect, written, Defect("unreadable"))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'Write <tool_call>{"name": : "set", "arguments": {"a": 1}}</tool_call>.',
+        '<tool_call>{"name": : "other", "arguments": {"a": 1}}</tool_call>',
         "Write <tool_call>set a</arg_key></tool_call>.",
         "`<tool_call>set a</arg_key></tool_call>`",
         "> <tool_call>set a</arg_key></tool_call>",

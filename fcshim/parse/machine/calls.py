@@ -37,6 +37,9 @@ _MAX_MARKER = 64
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
 _PLACEHOLDER = re.compile(r'<\w[^<>\n]{0,40}>|\.\.\.|…|"type"\s*:\s*"(?:string|integer|number|boolean|array)"')
+_QUOTED_NAME = re.compile(r"[\"'“]([^\W\d][\w.-]{0,127})[\"'”,]")
+_MAX_NAMED = 2_000
+"""Characters of an unreadable call in which the name of its tool is looked for."""
 _NAME_AND_NEXT = re.compile(r"\s{0,32}([^\W\d][\w.-]{0,127})[^\w.-]")
 """A name, and the character that ends it."""
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
@@ -92,6 +95,8 @@ class CallStates:
         """True at the start of a body: the start marker may follow itself."""
         self._opened_by_primary = False
         """True if a start marker of the primary dialect opened the body."""
+        self._opened_in_line = False
+        """True if a start marker that is a tag opened the body, and nothing but calls stands before it in its line."""
         self._end_markers: EndMarkers = compile_end_markers(())
         self._section: _CallSection | None = None
         self._raw: list[str] = []
@@ -189,6 +194,7 @@ class CallStates:
         self.start_marker = marker
         self._may_be_doubled = is_whole_tag(marker)
         self._opened_by_primary = bool(marker) and dialect is self._primary
+        self._opened_in_line = self._stands_alone(marker)
         self._sink.unoffered_name = ""
         self._calls_before = self._sink.call_count
         self._restarts_before = self._sink.restarts
@@ -384,7 +390,7 @@ class CallStates:
         if self._on_defect is None or quoted or self._consumed_text == "emit":
             return
         name = self._sink.unoffered_name
-        if name or self._opened_by_primary:
+        if name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
             self._output.mark_defect()
             is_restarted = self._sink.restarts > self._restarts_before
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
@@ -402,17 +408,22 @@ class CallStates:
             self.report_unreadable()
 
     def report_unknown_syntax(self, marker: str, pos: int) -> None:
-        """Report text behind a start marker if an offered tool's name begins it, but no dialect's syntax goes on so.
-
-        The marker must be a whole tag before which nothing but calls stands in its line, and not be quoted.
-        """
-        line = self._output.line
-        if self._on_defect is None or not is_whole_tag(marker) or not self._openings.knows(marker):
-            return
-        shown = not line.holds_only_calls() or line.closing_quote() or line.open_backticks or self._may_be_example()
-        found = None if shown else _NAME_AND_NEXT.match(self._cursor.buffer, pos)
+        """Report text behind a start marker if an offered tool's name begins it, but no dialect's syntax goes on so."""
+        found = _NAME_AND_NEXT.match(self._cursor.buffer, pos) if self._stands_alone(marker) else None
         if found is not None and self._sink.offers_exactly(found[1]):
             self.report_unreadable(is_restarted=True)
+
+    def _stands_alone(self, marker: str) -> bool:
+        """Return whether a marker is a whole tag before which nothing but calls stands in its line, and not quoted."""
+        if self._on_defect is None or not is_whole_tag(marker) or not self._openings.knows(marker):
+            return False
+        line = self._output.line
+        quoted = line.closing_quote() or line.open_backticks or self._may_be_example()
+        return line.holds_only_calls() and not quoted
+
+    def _quotes_tool(self) -> bool:
+        """Return whether the name of an offered tool stands between quotes in the text of the body."""
+        return any(map(self._sink.offers_exactly, _QUOTED_NAME.findall("".join(self._raw), 0, _MAX_NAMED)))
 
     def report_unreadable(self, *, is_restarted: bool = False) -> None:
         """Report that what follows was meant as a call; `is_restarted` as in `Defect`."""
