@@ -217,6 +217,7 @@ GLM4 = Dialect(
 )
 
 _INKLING_JSON = JsonShape(argument_keys=("args", *(key for key in ARGUMENT_KEYS if key != "args")))
+_INKLING_TEXT = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_tool_error|>")
 
 INKLING = Dialect(
     name="inkling",
@@ -225,13 +226,16 @@ INKLING = Dialect(
     opens=("<|message_model|>",),
     close="<|end_message|>",
     body=HeaderShape(
-        rf"{_NAME}<\|content_invoke_tool_json\|>\s{{0,8}}(?=[{{｛])", lines=2, json=_INKLING_JSON, name_in="json"
+        r"[^\n<]{0,160}<\|content_invoke_tool_json\|>\s{0,8}(?=[{｛])",
+        lines=2,
+        json=_INKLING_JSON,
+        name_in="json",
     ),
     result_open="<|message_tool|>",
     result_close="<|end_message|>",
     markup=(
-        "<|message_model|><|content_text|>",
-        "<|content_text|>",
+        *(f"<|message_model|>{token}" for token in _INKLING_TEXT),
+        *_INKLING_TEXT,
         "<|end_message|>",
         "<|content_model_end_sampling|>",
     ),
