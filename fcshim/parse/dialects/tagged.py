@@ -160,6 +160,15 @@ IQUEST_Q1 = Dialect(
     templates="tagged",
 )
 
+IQUEST_CODER = replace(
+    IQUEST_Q1,
+    name="iquest_coder",
+    open="<iquestcoder_tool_call>",
+    close="</iquestcoder_tool_call>",
+    body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquestcoder_tool_call>")),
+)
+"""The same in the tags of IQuest-Coder V2."""
+
 SOLAR_OPEN2 = Dialect(
     name="solar_open2",
     summary="Solar Open 2: a name, and <|tool_arg:start|> and <|tool_arg:value|> tokens before each key and value",
@@ -512,5 +521,5 @@ TAGGED = (
     ),
     *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )
-TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, DSML_V4_TWO_BARS, DSML_V41_TWO_BARS)
+TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, IQUEST_CODER, DSML_V4_TWO_BARS, DSML_V41_TWO_BARS)
 """Rows that are read where another dialect was selected, and never asked for."""
