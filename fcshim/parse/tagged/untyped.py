@@ -96,7 +96,7 @@ class UntypedValue:
         self._end = _ContainerEnd()
         """The end of the first `_judged` parts."""
         self._judged = 0
-        if expected.only_strings or (is_text and '"' in expected.streaming_starts):
+        if (expected.only_strings and not is_json) or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
     @property
@@ -158,7 +158,7 @@ class UntypedValue:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
         text = "".join(self._parts)
         if not self._elements:
-            strict = read_untyped_text(self._expected, text)
+            strict = self._json_string(text) or read_untyped_text(self._expected, text)
             is_key = text.strip(_SPACE) == self._path[-1]  # as the name of a variable
             if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
@@ -172,6 +172,17 @@ class UntypedValue:
         items = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
         self._writer.write(f"[{', '.join(items)}]")
 
+    def _json_string(self, text: str) -> str:
+        """Return a string that the format types as JSON and that is written so, in quotes; else an empty string."""
+        bare = text.strip(_SPACE)
+        if not self._is_json or bare[:1] != '"' or not self.may_be_text:
+            return ""
+        try:
+            json.loads(bare)
+        except ValueError as error:
+            raise NotStrictError from error
+        return bare
+
     def _is_listed_string(self, text: str) -> bool:
         """Return whether `text` is a string although the format types it as JSON.
 
@@ -180,6 +191,8 @@ class UntypedValue:
         """
         if text[:1] == '"' or self._expected is ANY:
             return text[:1] == '"'
+        if self._expected.only_strings:
+            return True
         may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
         return self.may_be_text and not (
             may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text)
@@ -195,11 +208,17 @@ class UntypedValue:
         self._size += len(text)
         if len(self._prefix) < _PREFIX_LENGTH:
             self._prefix = (self._prefix + text[: _PREFIX_LENGTH + self._size]).lstrip(_SPACE)[:_PREFIX_LENGTH]
-            if self._expected is ANY and not self._waits and self._prefix and not _may_be_json(self._prefix):
+            if self._prefix and self._is_certain_text(self._prefix):
                 self._begin_text()
                 return
         if self._size > self._limits.mend:
             self._stop_collecting()
+
+    def _is_certain_text(self, prefix: str) -> bool:
+        """Return whether a value with these first characters can only be text."""
+        if self._is_json and prefix[0] == '"':
+            return False
+        return self._expected.only_strings or (self._expected is ANY and not self._waits and not _may_be_json(prefix))
 
     def _stop_collecting(self) -> None:
         text, first = "".join(self._parts), self._prefix[:1]
@@ -208,7 +227,7 @@ class UntypedValue:
         if first in {"[", "{"} and first in self._expected.streaming_starts and _is_json_prefix(text, self._limits):
             self._mode = "json"
             self._writer.write(text)
-        elif '"' in self._expected.streaming_starts:
+        elif '"' in self._expected.streaming_starts and not (self._is_json and first == '"'):
             self._begin_text()
         else:
             raise LimitError(f"a value of more than {self._limits.mend} characters that the schema does not admit")
