@@ -14,8 +14,8 @@ from fcshim.parse.arguments.tokens import OpenContainer
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, SPREAD, OpenBracket
 
 _SKIPPED = re.compile(r"(?:\s++|(?P<comment>\#[^\n]*+))*")
-_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
-_STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
+_PREFIX = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])(?=[\"'])")
+_STRING = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])?[\"']")
 _STRING_KEY = re.compile(
     r"""(?:[rRbBfFuU]{1,2})?(?:\"\"\"[\s\S]{0,1024}?\"\"\"|'''[\s\S]{0,1024}?'''"""
     r"""|"(?:[^"\\]|\\[\s\S]){0,1024}"|'(?:[^'\\]|\\[\s\S]){0,1024}')\s{0,64}[:：]"""

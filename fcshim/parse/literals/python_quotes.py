@@ -39,8 +39,8 @@ def fast_string_ends(markers: Iterable[str]) -> str:
 
 
 _PARTIAL_KEY = re.compile(r"""[\w -]{0,40}+["']? ?\Z""")
-PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
-"""String prefixes, in lower case."""
+PREFIXES = frozenset({"r", "f", "u", "rf", "fr"})
+"""String prefixes, in lower case; JSON has no bytes."""
 
 
 class OuterBrackets:

@@ -15,8 +15,8 @@ from fcshim.parse.literals.python_quotes import StringContext, fast_string_ends
 from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
 from fcshim.parse.markers import MAX_RUNS, EndMarkers, compile_end_markers
 
-PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
-PARTIAL_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])\Z")
+PREFIX = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])(?=[\"'])")
+PARTIAL_PREFIX = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])\Z")
 
 _ESCAPE = re.compile(
     r"""\\(?:\r\n|[\r\n\\'"abfnrtv]|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"""
