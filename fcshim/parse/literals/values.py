@@ -384,7 +384,7 @@ class LiteralValues(ABC):
         """Close the open brackets at an end marker, if the last item is complete. Raises `LiteralError`."""
         bracket = self.brackets[-1]
         is_before_item = self.read_next == self._before_item
-        if (bracket.expects_value or bracket.kind is ARRAY) if is_before_item else bracket.expects_key:
+        if is_before_item or bracket.expects_key:
             raise LiteralError("a value is missing", pos)
         if self.brackets[0].count and not self._seen_keyword:
             raise LiteralError("a bracket is missing after an argument without a name", pos)
