@@ -45,9 +45,9 @@ class JsonCalls:
         """The role of the message around the calls."""
         self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
-        self.opens_nothing = False
-        """True where the body ends with an opening bracket, in which more may have been to follow."""
         """True if closing brackets are missing at the end of the body."""
+        self.ends_with_opener = False
+        """True where the body ends with an opening bracket, in which more may have been to follow."""
         self.has_surplus_brace = False
         """True if a closing brace too many stands in the body."""
         self.words: frozenset[str] = frozenset()
@@ -334,7 +334,7 @@ class JsonCalls:
 
         The same holds for more than the bracket: text without quotes at the end may have been longer.
         """
-        if self.opens_nothing or (self.words and self.ends_with_string()):
+        if self.ends_with_opener or (self.words and self.ends_with_string()):
             return True
         arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
         own = any(key in _OWN_KEYS and not expected.lists_member(key) for key in arguments)

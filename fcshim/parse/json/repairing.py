@@ -159,7 +159,7 @@ class JsonRepair:
             self._calls.reject_surplus_brace()
         self._calls.has_surplus_brace = braces < written
         self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
-        self._calls.opens_nothing = self._ends_with_opener()
+        self._calls.ends_with_opener = self._ends_with_opener()
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
