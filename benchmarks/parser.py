@@ -24,6 +24,8 @@ SIZES = [1_000, 10_000, 100_000, 1_000_000]
 PROSE = 'The **weather** in Paris is "fine": 21 °C, a < b.\n\n- see [the map](http://x.org/?a=1), or ask `again`\n'
 CODE = 'def f(a: int) -> str:\n\t"""Add one."""\n    return f"{a + 1}" if a < 7 else \'\\\\\'\n'
 ROUNDS = 7
+ROUND = 100_000
+"""Characters of small replies that are timed together: the noise of all sizes is then alike."""
 SAMPLES = 16
 REPARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "jiter, partial": (lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"), 1_000_000),
@@ -178,14 +180,18 @@ def _report_worst(report: Report, title: str, values: dict[tuple[str, str], floa
 
 
 def _time_by_size(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:
+    """Time one reply of each size; every size gets as many rounds, and as many characters in each, as far as it can."""
     costs: dict[int, float] = {}
     for size in sizes:
-        rounds = 5 if size <= 10_000 else 2 if size <= 100_000 else 1
         text = make(size)
-        costs[size] = min(_time_reply(dialect, text, chunk) for _ in range(rounds))
+        costs[size] = min(_mean_time(dialect, text, chunk, max(1, ROUND // size)) for _ in range(2))
         if costs[size] > 3:
             break
     return costs
+
+
+def _mean_time(dialect: str, text: str, chunk: int, count: int) -> float:
+    return sum(_time_reply(dialect, text, chunk) for _ in range(count)) / count
 
 
 def _time_reply(dialect: str, text: str, chunk: int) -> float:
