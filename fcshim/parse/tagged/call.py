@@ -249,7 +249,7 @@ class TaggedCall:
         for end in ("}", '"}'):  # a closing quote is sent with what follows it
             try:
                 first = json.loads(self._sink.unfinished_arguments + end)[next(iter(self.seen_keys))]
-                return first.startswith(text.strip()) if isinstance(first, str) else bool(first == json.loads(text))
+                return first.strip().startswith(text.strip()) if isinstance(first, str) else first == json.loads(text)
             except (ValueError, KeyError):
                 continue
         return True
