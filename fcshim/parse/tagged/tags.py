@@ -33,6 +33,7 @@ _ATTRIBUTE = re.compile(r"[ \tĠ]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
 _NAME_WITHOUT_BLANK = re.compile(r"(name)[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 """The first attribute without the blank before it (`<functionname="f">`)."""
+_PARTIAL_ATTRIBUTE = re.compile(r"[ \tĠ]{0,16}[\w.:-]{0,64}[ \t]{0,4}(?:=[ \t]{0,4})?\Z")
 _EMPTY_TAG_ATTRIBUTES = ("type", "string", "id", "index")
 """Attributes that may stand beside the name in a tag without content, and say nothing about a value."""
 _MAX_ELEMENT_END = 6
@@ -468,11 +469,18 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
         attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
         value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
-            return False if newline or len(line) == _MAX_TAG_LENGTH else None
+            may_follow = attribute is not None or _may_continue_tag(tag, line, pos)
+            return None if may_follow and not newline and len(line) < _MAX_TAG_LENGTH else False
         found[attribute[1]], pos = value
         if tag.head in value[0] or (attribute[1] == tag.type_attribute and not _TYPE.fullmatch(value[0])):
             return False  # its closing quotation mark is missing
     return False
+
+
+def _may_continue_tag(tag: Tag, line: str, pos: int) -> bool:
+    """Return whether the rest of the text may be the beginning of another attribute, or of the tag's end."""
+    rest = line[pos:].lstrip(" \t")
+    return rest == "/" or tag.end.startswith(rest) or _PARTIAL_ATTRIBUTE.match(line, pos) is not None
 
 
 def _tag_end(tag: Tag, line: str, pos: int) -> int:
