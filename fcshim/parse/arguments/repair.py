@@ -16,6 +16,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from fcshim.errors import ConfigError
+from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.missing_brackets import ends_with_closer
@@ -28,7 +29,6 @@ from fcshim.resources import resource_dir
 CommitPoint = Literal["start", "opened", "after", "string"]
 """The strict reader's last commit point: before the body, in a container just opened, after a value, in a string."""
 
-_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 _END_SENTINEL = "\x00"
 """Appended to the text for each closing bracket that may be missing; the grammar's terminal END."""
 _MAX_MISSING_BRACKETS = 65
@@ -245,13 +245,11 @@ class _RepairWriter:
             return self._write_string(token, sent=start < self._sent_end)
         if start < self._sent_end:
             return ""
-        if token.type == "NOT_A_NUMBER":
-            raise RepairError(f"{token} is no JSON", "value")
         if token.type == "LITERAL":
-            return _LITERALS[token.lower()]
-        if _LEADING_ZERO.match(token):
-            raise RepairError(f"{token[:20]} has a leading zero", "value")
-        number = str(int(token, 16)) if token.type == "HEX" else _strict_number(token)
+            return atom_to_json(token) or "null"  # undefined
+        number = atom_to_json(token)
+        if number is None:
+            raise RepairError(f"{token[:20]} is no JSON", "value")
         if number != token:
             self._words.add(number)
         return number
@@ -271,8 +269,6 @@ _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
 _SEPARATORS = frozenset(",，;")
 _LEADING_COMMA = re.compile(r"[\[{]\s*,\s*\Z")
 _MAX_SPACE = 64
-_LEADING_ZERO = re.compile(r"[+-]?0_?\d")
-"""Octal digits, a string of digits, or two numbers."""
 _GROUP = re.compile(r"0\d\d\b")
 """The second half of a number such as `2,000`."""
 
@@ -337,12 +333,3 @@ def _join_surrogates(match: re.Match[str]) -> str:
     """Decode a run of surrogate escapes; a lone surrogate becomes U+FFFD."""
     surrogates: str = json.loads(f'"{match[0]}"')
     return surrogates.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _strict_number(token: str) -> str:
-    """Rewrite `+1`, `.5`, `5.` and `1_000` as JSON numbers."""
-    token = token.replace("_", "")
-    sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
-    mantissa, e, exponent = digits.partition("e" if "e" in digits else "E")
-    whole, point, fraction = mantissa.partition(".")
-    return sign + (whole or "0") + (f".{fraction or '0'}" if point else "") + e + exponent

@@ -36,6 +36,7 @@ from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_p
 from fcshim.parse.body import disposed_state
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MAX_RUNS, EndMarkers
+from fcshim.schema.node import has_lone_surrogate
 
 State: TypeAlias = Callable[[str, int], int]
 
@@ -342,7 +343,7 @@ class StrictJsonReader:
         key = "".join(self._token_parts)
         if "\\" in key:
             key = json.loads(f'"{key}"')
-            if not key.isascii() and _has_lone_surrogate(key):
+            if not key.isascii() and has_lone_surrogate(key):
                 raise NotStrictError(pos)
         self._token_parts.clear()
         self.buffer.add(":")
@@ -370,7 +371,3 @@ class StrictJsonReader:
         self.buffer.add_atom(atom)
         self.read_next = self._after_value if self._containers else self._after_end
         return end
-
-
-def _has_lone_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)

@@ -11,9 +11,9 @@ Rule: every tolerance is named in `gemma_call.lark`.
 
 import re
 
+from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.arguments.literal_words import is_damaged_word
-from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, KEY
 from fcshim.parse.literals.gemma_strings import GemmaString

@@ -11,10 +11,10 @@ Rule: a Python literal has its Python value; every tolerance beyond Python is na
 
 import re
 
+from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 from lark import Token, Tree
 
-from fcshim.parse.literals.atoms import atom_to_json
+from fcshim.parse.arguments.atoms import atom_to_json
 
 JSON: TypeAlias = Any
 WrittenValue: TypeAlias = tuple[str, JSON]

@@ -18,7 +18,7 @@ _LITERALS = {
 }
 _DIGITS = r"\d(?:_?\d)*"
 _DECIMAL = re.compile(
-    rf"([+-]?)({_DIGITS})?(?:(\.)({_DIGITS})?)?(?:[eE]([+-]?{_DIGITS}))?",
+    rf"([+-]?)({_DIGITS})?(?:(\.)({_DIGITS})?)?([eE][+-]?{_DIGITS})?",
     re.ASCII,
 )
 _LEADING_ZERO = re.compile(r"[+-]?0_?\d", re.ASCII)
@@ -43,8 +43,7 @@ def atom_to_json(token: str) -> str | None:
     sign, whole, point, fraction, exponent = found.groups()
     text = ("-" if sign == "-" else "") + (whole or "0")
     text += f".{fraction or '0'}" if point else ""
-    text += f"e{exponent}" if exponent else ""
-    return text.replace("_", "")
+    return (text + (exponent or "")).replace("_", "")
 
 
 def _radix_integer_to_json(found: re.Match[str]) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.parse.literals.atoms import atom_to_json
+from fcshim.parse.arguments.atoms import atom_to_json
 
 NUMBERS = st.from_regex(
     r"[+-]?(0[xX]_?[0-9a-fA-F]{1,4}|0[bB][01]{1,4}|0[oO][0-7]{1,4}|[0-9_.]{1,6}([eE][+-]?[0-9_]{1,2})?)", fullmatch=True
