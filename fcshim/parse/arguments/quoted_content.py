@@ -86,7 +86,7 @@ _GLUED_KEY = re.compile(r"(?P<word>[\w$][\w$.-]{0,127})[\"']\s{0,64}[:：]")
 """A key directly after the quote that ends a value: its comma and its first quote are missing."""
 _ENDS_WORD = re.compile(r"\w\Z(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})")
 """The end of a word, but no prefix of a literal in code."""
-_CLOSES_QUOTATION = re.compile(r"\Z|[\s)\]},;:.!?]|\\[nrt]")
+_CLOSES_QUOTATION = re.compile(r"[\s)\]},;:.!?]|\\[nrt]")
 _QUOTATION = re.compile(r"(?=[^\s\d'\"\\)\]},;])(?:[^\n\\]|\\[^nr])*(?<=[^\s\d'(\[{])")
 """Text in one line that a quotation holds, which ends with no digit: `6"` are inches."""
 _NEXT_ITEM = re.compile(r"\s{0,64}[,，:：]")
@@ -104,7 +104,6 @@ _CLOSES_CODE = re.compile(r"\"(?:[^\w]|(?<!\s\")(?:(?:if|else|and|or|in|for|is|n
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%-]|\\[nrt]|[^\x00-\u2e7f])\Z")
 """What precedes a quotation, where it does not begin the string; Chinese and Japanese have no blanks."""
 _BEGINS_WORD = re.compile(r"[^\s\"')\]}>,;.:!?]")
-_ESCAPED_TWICE = re.compile(r"\\\"")
 _PLAIN_QUOTE = re.compile(r"(?<!\\)\"")
 _INSIDE_WORD = re.compile(r"(?<=[a-zA-Z_])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})\"(?=[a-zA-Z_])")
 """A quote that neither opens nor closes a quotation."""
@@ -199,7 +198,7 @@ class QuotedContentChecks(ABC):
             self._check_quotes_of_string(quote, content, start, end)
         if quote == "'":
             inner = [at for at in inner if not self._is_apostrophe(at)]
-        if len(inner) % 2 and len(quote) == 1 and content.strip(quote):
+        if len(inner) % 2:
             outside = self._outside_triples(inner)
             inner = inner if len(outside) % 2 else outside
         if len(inner) % 2:
@@ -255,7 +254,7 @@ class QuotedContentChecks(ABC):
         """Raise `AmbiguousQuotesError` if some quotes are escaped, or if the string's own quotes may be doubled."""
         if re.search(rf"(?<!\\)(?:\\\\)*\\{re.escape(quote)}", content):
             raise AmbiguousQuotesError("some of a string's quotes are escaped")
-        if quote == '"' and not _PLAIN_QUOTE.search(content) and _ESCAPED_TWICE.search(content):
+        if quote == '"' and not _PLAIN_QUOTE.search(content):
             raise AmbiguousQuotesError("a string's quotes are escaped twice, or not at all")
         if "\ufffd" in content:
             raise AmbiguousQuotesError("bytes were lost in a string with unescaped quotes")
@@ -297,20 +296,14 @@ class QuotedContentChecks(ABC):
             is_item = _is_balanced(gaps[0]) and not scope.inner_members().admits_only_strings
             return is_item or _KEY_LIKE.fullmatch(strings[1].strip()) is not None
         is_separated = gaps[0].strip() == "," if len(gaps) == 1 else any(map(str.strip, gaps))
-        return is_separated and self._may_be_key(_LAST_WORD.findall(gaps[0])[0] + strings[1])
+        key = _LAST_WORD.findall(gaps[0])[0] + strings[1]
+        return is_separated and _KEY_LIKE.fullmatch(key.strip(" :=,")) is not None
 
     def _names_parameter(self, before: str, gap: str) -> bool:
         """Return whether a parameter that has not come yet stands before a value, with a damaged separator or quote."""
         found = _DAMAGED_KEY.fullmatch(gap)
         is_separated = found is not None and (found["comma"] or found["sign"] or before.rstrip()[-1:] == ",")
         return found is not None and bool(is_separated) and self._lacks_member(found["word"])
-
-    def _may_be_key(self, text: str) -> bool:
-        """Return whether a string may be a key of an open bracket, with a damaged separator."""
-        key = text.strip(" :=,")
-        return _KEY_LIKE.fullmatch(key) is not None and any(
-            scope.keyed and scope.members.lists_member(key) is not False for scope in self._scopes
-        )
 
     def _precedes_parameter(self, pos: int) -> bool:
         """Return whether a parameter that is still missing follows the first quote of a string and a wrong bracket."""
@@ -328,7 +321,6 @@ class QuotedContentChecks(ABC):
         Its own quote may be missing, or one of those of the key or the item.
         """
         is_doubled = (inner[0] == start and not self._is_continued_string) or inner[-1] == end - 1
-        is_doubled = is_doubled and not self._has_triple_quote(start, end)
         follows = _NEXT_MEMBER if self._scopes and self._scopes[-1].keyed else _NEXT_ITEM
         if is_doubled or any(follows.match(self._text, at + 1) for at in inner[::2]):
             raise AmbiguousQuotesError("a string with an unpaired quote before a key or an item")
@@ -354,12 +346,6 @@ class QuotedContentChecks(ABC):
         first = self._before + self._text[start : inner[0]]
         follows = _CLOSES_QUOTATION.match(self._text, inner[0] + 1)
         return self._text[end] == '"' and follows is not None and _QUOTATION.fullmatch(first) is not None
-
-    def _has_triple_quote(self, start: int, end: int) -> bool:
-        """Return whether a string begins or ends with three quotes, as part of code with a docstring, but not both."""
-        content, triple = self._before + self._text[start:end], '"' * 3
-        before, after = len(content) - len(content.lstrip('"')), len(content) - len(content.rstrip('"'))
-        return len(content) > len(triple) and {before, after} == {0, len(triple)}
 
     def _check_later_member(self, inner: Sequence[int]) -> None:
         """Raise `AmbiguousQuotesError` if the string may end before a damaged item, and a later quote begin a value."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from lark import Lark, Token, Tree
-from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedToken
 
 from fcshim.errors import ConfigError
 from fcshim.parse.arguments.atoms import atom_to_json
@@ -139,8 +139,6 @@ def _to_repair_error(error: LarkError, text: str) -> RepairError:
         return RepairError(f"unexpected {text[at : at + 20]!r}", "string" if text[at] in "\"'" else "syntax")
     if isinstance(error, UnexpectedToken):
         return RepairError(f"unexpected {str(error.token)[:20]!r}", "syntax")
-    if isinstance(error, UnexpectedEOF):
-        return RepairError("the body ends too early", "syntax")
     return RepairError(str(error)[:100], "syntax")
 
 
@@ -184,7 +182,7 @@ class _RepairWriter:
             self._check_separator(members[position - 1] if position else None, member)
             if position and _lacks_brace(members[position - 1]) and not self._follows_comma(member):
                 raise RepairError("an object is not closed before another value", "syntax")
-            if position and _start_pos(member) >= self._sent_end:
+            if position:
                 parts.append(", ")
             parts.append(member)
         self._complete = self._complete and not _is_cut_off(tree)
@@ -202,8 +200,6 @@ class _RepairWriter:
         last = _last_token(previous)
         between = self._text[(last.end_pos or 0) : start]
         if "," in between:
-            if between == "," and isinstance(member, Token) and _GROUP.match(member) and last.type == "NUMBER":
-                raise RepairError("two numbers, or one with a comma in it", "syntax")
             return
         after_object = _is_object(previous) or ((last.start_pos or 0) < self._sent_end and self._sent.endswith("}"))
         if not between and not (after_object and _is_object(member)):
@@ -269,8 +265,6 @@ _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
 _SEPARATORS = frozenset(",，;")
 _LEADING_COMMA = re.compile(r"[\[{]\s*,\s*\Z")
 _MAX_SPACE = 64
-_GROUP = re.compile(r"0\d\d\b")
-"""The second half of a number such as `2,000`."""
 
 
 def _body_node(tree: Tree[Token]) -> Tree[Token]:

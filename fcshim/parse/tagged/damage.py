@@ -26,6 +26,9 @@ _LONGEST_ENTITY = 8
 _SHORTEST_TOKEN = 4
 """A shorter token or closing tag (of a custom dialect) is content of many texts with a character more or less."""
 
+_DAMAGED_REST_OF_TAG = r"(?:(?!<).?<?[^<>\s]{1,256}>|</?[^<>\s]{1,256}&(?:gt|#62);|</[^<>]{0,64}[A-Z])"
+"""The rest of a tag after its token: with a wrong bracket, an escaped one, or the name in capitals."""
+
 
 def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> bool:
     """Return whether a value has its closing tag damaged, before a marker or, if it is `unclosed`, at its end."""
@@ -107,11 +110,9 @@ def holds_damaged_tag(text: str, head: str) -> bool:
     """Return whether a tag whose head begins with a reserved token is damaged in it, or lacks its bracket."""
     token = head[:-1]
     return len(token) >= _SHORTEST_TOKEN and (
-        _holds_damaged(text, token)
-        or re.search(rf"{re.escape(token)}</[^<>]{{0,64}}[A-Z]", text) is not None
+        re.search(re.escape(token) + _DAMAGED_REST_OF_TAG, text) is not None
         or f"{token[-1]}</" in text.replace(token, "").replace(escaped_once(token), "")
-        or re.search(rf"{re.escape(token)}(?!<).?<?[^<>\s]{{1,256}}>", text) is not None
-        or re.search(rf"{re.escape(token)}</?[^<>\s]{{1,256}}&(?:gt|#62);", text) is not None
+        or _holds_damaged(text, token)
     )
 
 
