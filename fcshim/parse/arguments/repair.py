@@ -84,25 +84,29 @@ def repair(
     if commit_point == "after" and _WORD.match(text):
         raise RepairError("two values without a comma", "syntax")
     text = rewrite_options(unescape_entities(text)) if commit_point in UNESCAPED_AT else text
-    prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
+    escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
     try:
-        escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
         quote = '"' if commit_point == "string" else ""
         escaped = escaper.escape(quote, at_string_start=at_string_start, before=sent)
         escaper.check_whole(sent + escaped)
     except AmbiguousQuotesError as error:
         raise RepairError(str(error), "string" if error.unclosed else "syntax") from None
+    prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
     # A NUL character in the model's text must not be taken for the sentinel.
     whole = prefix + escaped.replace(_END_SENTINEL, " ")
-    whole += _END_SENTINEL * min(whole.count("{") + whole.count("["), _MAX_MISSING_BRACKETS)
-    try:
-        tree = load_grammar(grammar).parse(whole)
-    except LarkError as error:
-        raise _to_repair_error(error, whole) from None
-    repaired = _RepairWriter(whole, len(prefix), sent).write(tree)
+    repaired = _RepairWriter(whole, len(prefix), sent).write(_parse(grammar, whole))
     if not repaired.complete and escaped.rstrip().endswith(","):
         raise RepairError("the body ends before another value", "syntax")
     return repaired
+
+
+def _parse(grammar: str, text: str) -> Tree[Token]:
+    """Parse text whose closing brackets may be missing. Raises `RepairError`."""
+    ends = _END_SENTINEL * min(text.count("{") + text.count("["), _MAX_MISSING_BRACKETS)
+    try:
+        return load_grammar(grammar).parse(text + ends)
+    except LarkError as error:
+        raise _to_repair_error(error, text + ends) from None
 
 
 @functools.cache

@@ -256,32 +256,39 @@ class JsonCalls:
             self._sink.fail("malformed", "a string stands after the call")
 
     def _complete(self) -> None:
-        """Send the arguments that were not sent yet."""
-        assert self.name is not None
+        """Send the arguments that were not sent yet, and complete the call, or reject it."""
         if self._is_of_others():
             self.abandon("malformed", "the call is a message of another role")
-            return
-        if not self._settle_members():
+        elif not self._settle_members():
             self.abandon("malformed", "arguments stand under no known key")
-            return
-        if not self._started:
-            self._start()
-            encoded = "".join(self._encoded_arguments)
-            arguments = self._decode_arguments(encoded) if encoded else "{}"
-            if arguments is None:
-                self._sink.fail("malformed", "the arguments are not an object", encoded)
-                return
-            self._send_whole(arguments)
-        self.arguments.flush()
-        if self._reader.has_backslash:
-            self._sink.doubt_escapes()
+        elif self._started or self._send_encoded_arguments():
+            self.arguments.flush()
+            if self._reader.has_backslash:
+                self._sink.doubt_escapes()
+            defect = self._defect()
+            if defect:
+                self._sink.fail("malformed", defect)
+            else:
+                self._sink.mark_complete()
+
+    def _send_encoded_arguments(self) -> bool:
+        """Start the call with arguments in a string, or with none; return whether they are an object."""
+        self._start()
+        encoded = "".join(self._encoded_arguments)
+        arguments = self._decode_arguments(encoded) if encoded else "{}"
+        if arguments is None:
+            self._sink.fail("malformed", "the arguments are not an object", encoded)
+            return False
+        self._send_whole(arguments)
+        return True
+
+    def _defect(self) -> str:
+        """Return why the arguments are not certain, or an empty string."""
         if self.lacks_brackets and self._may_lack_inner_bracket():
-            self._sink.fail("malformed", "a bracket is missing before a parameter or at the end")
-            return
+            return "a bracket is missing before a parameter or at the end"
         if (self.has_surplus_brace and self.has_unlisted_argument()) or self._sink.misplaces(self.words):
-            self._sink.fail("malformed", "a bracket too many, or a word that the schema does not admit")
-            return
-        self._sink.mark_complete()
+            return "a bracket too many, or a word that the schema does not admit"
+        return ""
 
     def reject_surplus_brace(self) -> None:
         """Reject the call that is complete if a brace too many may have ended one of its objects too early."""
@@ -438,8 +445,6 @@ ARGUMENT_KEYS = (
     *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
     *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
 )
-
-
 _OWN_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS))
 
 
