@@ -1,7 +1,7 @@
 """Words that say that a call is an example: a line before it (`Example:`), or what precedes it in its line (`e.g.`).
 
-Rule: a line that only announces an example makes the call after it one, if text follows the call. Before a call that
-ends the reply, models write such lines too. A line that says more announces nothing.
+Rule: a line whose last sentence only announces an example makes the call after it one, if text follows the call.
+Before a call that ends the reply, models write such lines too. A sentence that says more announces nothing.
 """
 
 import re
@@ -15,23 +15,28 @@ _BEFORE = (
     rf"here(?:['’]s| is| are)|this is|below is|begin|start|an?|the|some|another|one|good|bad|wrong|correct|{_KINDS}"
 )
 _AFTER = rf"\d{{1,3}}|of|for|how|to|start|begin|an?|the|format|{_KINDS}"
-_ANNOUNCEMENT = re.compile(
-    rf"[^:]{{0,72}}?\b{_PHRASE}"
-    rf"|(?:(?:{_BEFORE})\s+){{0,5}}(?:examples?|samples?)(?:\s+(?:{_AFTER})){{0,6}}(?:\s?[:.–—-]\s.{{1,48}})?"
+_EXAMPLE = (
+    rf"(?:(?:{_BEFORE})\s+){{0,5}}(?:examples?|samples?)(?:\s+(?:{_AFTER})){{0,6}}(?:\s?[:.–—-]\s.{{1,48}})?"
     rf"|(?:(?:the|correct|proper|general|expected|required|{_KINDS})\s+){{0,4}}(?:format|syntax|template|usage)"
     r"(?:\s+(?:is|would be|is as follows|looks like(?: this)?))?"
+    rf"|an?\s(?:(?:{_KINDS})\s){{1,3}}(?:looks|would look|is written) like (?:this|that)"
+    r"|beispiele?|exemples?|ejemplos?|exemplos?|esempio|пример|示例|例子|例|예시|예"
+)
+_ANNOUNCEMENT = re.compile(
+    rf"[^:]{{0,72}}?\b{_PHRASE}"
+    rf"|(?:.{{0,94}}[.!?]\s)?(?:{_EXAMPLE})"
     r"|\.\.\s(?:code-block|code|sourcecode|parsed-literal)(?:::.{0,32})?"
-    r"|wrong|incorrect|invalid|bad|correct|not like this"
-    r"|beispiele?|exemples?|ejemplos?|exemplos?|esempio|пример|示例|例子|例|예시|예",
+    r"|wrong|incorrect|invalid|bad|correct|not like this",
     re.IGNORECASE,
 )
-"""A line that says nothing but that an example follows, without its decoration."""
+"""A line that says nothing else at its end but that an example follows, without its decoration."""
 _FIRST_WORDS = (
     rf"{_KINDS}|good|bad|wrong|correct|incorrect|invalid|proper|general|expected|required|another|some|one|exa|sam"
     r"|for|syn|tem|usa|begin|start"
 )
 _MAY_ANNOUNCE = re.compile(
     rf"[\s#*=_~\[\]():❌✗✘-]*+(?:$|(?:(?:an?|the) )?(?:{_FIRST_WORDS})|(?:an?|the) $|here|this is|below is"
+    r"|(?:sure|of course|certainly|absolutely|okay|ok|yes|no)\b"
     r"|not like|such as|e\.|z\.|zum|par |por |per |beisp|exem|ejem|esem|you (?:can|could|would|may|might)|write |try "
     r"|\.\.|[^\x00-\x7f])",
     re.IGNORECASE,
