@@ -59,6 +59,7 @@ class JsonCalls:
         self.discarding = self._refused
         """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
         self._buffer.target = None
+        self._reader.mixes_line_breaks = False
         self.name: str | None = None
         self._follows_name = not self.has_arguments
         """True after a call that has a name and no arguments."""
@@ -284,6 +285,8 @@ class JsonCalls:
 
     def _defect(self) -> str:
         """Return why the arguments are not certain, or an empty string."""
+        if self._reader.mixes_line_breaks:
+            return "a string with line breaks and escapes, which may be content"
         if self.lacks_brackets and self._may_lack_inner_bracket():
             return "a bracket is missing before a parameter or at the end"
         if (self.has_surplus_brace and self.has_unlisted_argument()) or self._sink.misplaces(self.words):
@@ -421,7 +424,9 @@ def _read_object(text: str, limits: Limits) -> str | None:
     except (LimitError, NotStrictError):
         return None
     strict = "".join(parts)
-    return strict if text[0] == "{" and not (reader.has_backslash and mixes_escapes(json.loads(strict))) else None
+    if reader.mixes_line_breaks or (reader.has_backslash and mixes_escapes(json.loads(strict))):
+        return None
+    return strict if text[0] == "{" else None
 
 
 _REMARK_KEYS = frozenset(
