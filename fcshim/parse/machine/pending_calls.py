@@ -161,6 +161,8 @@ _SHORT_SPACE = re.compile(r"\s{0,4}")
 _SEPARATORS = re.compile(r"[\s;,]*+")
 """Between calls without markers; Llama's models join them with semicolons."""
 _END_TOKENS = MarkerSet(END_TOKENS)
+_CLOSING_BACKTICKS = re.compile(r"`{1,8}\s{0,8}")
+"""The end of a fence or span around the arguments of a ReAct call, before the line of its result."""
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
 
 
@@ -273,8 +275,13 @@ class PendingCallStates:
             return True
         if FURTHER_TURNS.is_partial(buffer, pos):
             return None
-        may_follow = pending.kind in {"reasoning", "bare"}
-        return may_follow and self._start_markers.result_line_at(self._calls.start_marker, buffer, pos)
+        if pending.kind not in {"reasoning", "bare"}:
+            return False
+        fence = _CLOSING_BACKTICKS.match(buffer, pos)
+        if fence is not None and fence.end() == len(buffer):
+            return None
+        at = pos if fence is None else fence.end()
+        return self._start_markers.result_line_at(self._calls.start_marker, buffer, at)
 
     def _end_reply(self, pos: int) -> int:
         """Accept the calls and end the reply: the model goes on to invent a result, or a further turn."""
