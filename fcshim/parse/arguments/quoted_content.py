@@ -101,6 +101,8 @@ _OPENS_CODE = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2
 """What precedes a literal in code or a quotation in text; Chinese and Japanese have no blanks."""
 _CLOSES_CODE = re.compile(r"\"(?:[^\w]|(?<!\s\")(?:(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]))")
 """The end of a literal or quotation, and what follows it; one that ends with a blank stands before a sign."""
+_GLUED_STRINGS = re.compile(r"[;,>{}']\"\"(?:[ \t]+(?!(?:if|else|and|or|in|for|is|not)\b)[\w(]|[(\[{])")
+"""Two quotes behind a sign and before a word: no empty literal of code, but the end of a string before another one."""
 _OPENS_QUOTATION = re.compile(r"(?:[\s(\[{<>=:,;!&|+*/%-]|\\[nrt]|[^\x00-\u2e7f])\Z")
 """What precedes a quotation, where it does not begin the string; Chinese and Japanese have no blanks."""
 _BEGINS_WORD = re.compile(r"[^\s\"')\]}>,;.:!?]")
@@ -169,7 +171,9 @@ class QuotedContentChecks(ABC):
         shown = self._before[-3:]
         text, shift = shown + self._text, len(shown)
         quotes = [*self._outside_triples(quotes[:-1]), quotes[-1]]
-        opens = (at + shift for at in quotes[:-1:2] if at + shift)
+        opens = [at + shift for at in quotes[:-1:2] if at + shift]
+        if any(_GLUED_STRINGS.match(text, at - 1) for at in opens):
+            return False
         return all(_OPENS_CODE.search(text, max(0, at - 3), at) for at in opens) and all(
             _CLOSES_CODE.match(text, at + shift) for at in quotes[1::2]
         )
