@@ -231,4 +231,7 @@ class CommitBuffer:
     def buffer_end_of_string(self) -> None:
         """Buffer the closing quote of a string, which counts only when the text after it is valid."""
         self._quote_at = len(self.parts)
-        self.add('"')
+        self.parts.append('"')
+        if self.source is not None:
+            self.source.append('"')
+        self.size += 1

@@ -43,8 +43,7 @@ State: TypeAlias = Callable[[str, int], int]
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
-_CONTROL_ESCAPE = re.compile(r"(?>(?:[^\\]++|\\[^nrtbf])*)\\[nrtbf]")
-r"""Content up to an escape that may also be a backslash and a letter of code."""
+_ESCAPE = re.compile(r"\\(?:([nrtbf])|.)")
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MAX_RUNS}}}')
 _VALUE = value_pattern(("true", "false", "null"), value_starts=r'"{\[', after_atom=r" \t\n\r,}\]")
 _MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{SPACE}(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)'
@@ -71,9 +70,10 @@ class StrictJsonReader:
         """True inside a string value while nothing is buffered."""
         self.has_backslash = False
         """True if a string has a backslash that is not an escape."""
-        self.mixes_line_breaks = False
-        r"""True if a string has a raw line break and an escape of one, which may be content, as in `printf("a\n")`."""
-        self._has_raw_break = self._has_control_escape = False
+        self.raw_controls = 0
+        """Control characters in strings that were not escaped, as JSON demands."""
+        self.has_raw_break = False
+        """True if one of them is a line break."""
         self.position = 0
         """The position at which the state began that raised an error."""
         self.read_next: State = self._read_value
@@ -114,8 +114,18 @@ class StrictJsonReader:
         """Drop what was read and begin another value."""
         self.buffer.reset()
         self._token_parts.clear()
-        self.in_content = self.has_backslash = self.mixes_line_breaks = False
+        self.in_content = self.has_backslash = self.has_raw_break = False
+        self.raw_controls = 0
         self.begin_value()
+
+    def mixes_line_breaks(self, written: str) -> bool:
+        r"""Return whether strings have raw line breaks beside escapes, which may be content (`printf("a\n")`).
+
+        `written` is the strict JSON of these strings, in which all control characters are escaped.
+        """
+        return (
+            self.has_raw_break and sum(found[1] is not None for found in _ESCAPE.finditer(written)) > self.raw_controls
+        )
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method, so that the memory is freed immediately."""
@@ -143,7 +153,6 @@ class StrictJsonReader:
     def _begin_string(self, pos: int) -> int:
         self.buffer.begin_string()
         self.in_content = True
-        self._has_raw_break = self._has_control_escape = False
         self.read_next = self._read_string
         return pos + 1
 
@@ -153,7 +162,7 @@ class StrictJsonReader:
         end = found.end()
         if end == len(text):
             return self._read_string_tail(text, pos)
-        self._add_run(text[pos:end])
+        self.buffer.add_content(text[pos:end])
         if end - pos >= MAX_RUNS:
             return end
         char = text[end]
@@ -172,30 +181,17 @@ class StrictJsonReader:
         self.buffer.add_content(end_marker)
         return end + len(end_marker)
 
-    def _add_run(self, content: str) -> None:
-        """Add content of a string that is already strict."""
-        if "\\" in content:
-            self.note_escapes(content)
-        self.buffer.add_content(content)
-
-    def note_escapes(self, content: str) -> None:
-        """Note the control characters that are escaped in strict content with a backslash."""
-        if _CONTROL_ESCAPE.match(content) is not None:
-            self._has_control_escape = True
-            self.mixes_line_breaks = self.mixes_line_breaks or self._has_raw_break
-
     def _read_control(self, text: str, pos: int) -> int:
         """Read a raw control character."""
-        if text[pos] == "\n":
-            self._has_raw_break = True
-            self.mixes_line_breaks = self.mixes_line_breaks or self._has_control_escape
+        self.raw_controls += 1
+        self.has_raw_break = self.has_raw_break or text[pos] == "\n"
         self.buffer.add_content(text[pos], escape_control(text[pos]))
         return pos + 1
 
     def _read_string_tail(self, text: str, pos: int) -> int:
         """Send the remaining text, except a tail that may become an end marker."""
         end = self._end_markers.partial_start(text, pos)
-        self._add_run(text[pos:end])
+        self.buffer.add_content(text[pos:end])
         self.stop = end < len(text)
         return end
 

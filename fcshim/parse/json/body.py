@@ -142,8 +142,6 @@ class JsonBody(BodyReader):
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
         if self._end_markers.plain_run.fullmatch(text) is None:
             return False
-        if "\\" in text:
-            self._reader.note_escapes(text)
         self._buffer.at_string_start = False
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 

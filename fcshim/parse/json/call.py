@@ -59,7 +59,7 @@ class JsonCalls:
         self.discarding = self._refused
         """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
         self._buffer.target = None
-        self._reader.mixes_line_breaks = False
+        self._reader.has_raw_break, self._reader.raw_controls = False, 0
         self.name: str | None = None
         self._follows_name = not self.has_arguments
         """True after a call that has a name and no arguments."""
@@ -285,7 +285,7 @@ class JsonCalls:
 
     def _defect(self) -> str:
         """Return why the arguments are not certain, or an empty string."""
-        if self._reader.mixes_line_breaks:
+        if self._reader.mixes_line_breaks(self._sink.unfinished_arguments):
             return "a string with line breaks and escapes, which may be content"
         if self.lacks_brackets and self._may_lack_inner_bracket():
             return "a bracket is missing before a parameter or at the end"
@@ -424,7 +424,7 @@ def _read_object(text: str, limits: Limits) -> str | None:
     except (LimitError, NotStrictError):
         return None
     strict = "".join(parts)
-    if reader.mixes_line_breaks or (reader.has_backslash and mixes_escapes(json.loads(strict))):
+    if reader.mixes_line_breaks(strict) or (reader.has_backslash and mixes_escapes(json.loads(strict))):
         return None
     return strict if text[0] == "{" else None
 
