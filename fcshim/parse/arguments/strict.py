@@ -247,15 +247,13 @@ class StrictJsonReader:
         return self._read_value(text, pos)
 
     def _after_value(self, text: str, pos: int) -> int:
-        if text[pos] in "}]":
-            return self._close(text, pos)
         found = self._match_next(text, pos)
-        if found is None or self.buffer.commit_point == "opened":
+        if found is None:
             return self._read_separator(text, pos)
         if found.lastgroup not in COMPLETE_GROUPS:
             self.stop = True
             return pos
-        return self._read_fast(found)
+        return self._read_separator(text, pos) if self.buffer.commit_point == "opened" else self._read_fast(found)
 
     def _read_separator(self, text: str, pos: int) -> int:
         """Read unusual text between two values, part by part."""

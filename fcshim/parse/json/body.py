@@ -99,15 +99,20 @@ class JsonBody(BodyReader):
         reader.stop = False
         size = len(text)
         try:
-            while pos < size and not reader.stop:
+            while pos < size:
                 try:
                     pos = (self._state or reader.read_next)(text, pos)
                 except NotStrictError as error:
                     self._leave_strict()
                     pos = error.pos
-                if reader.is_complete and self._state is _IN_STRICT_JSON:
-                    self._begin_trailer()
-                    reader.stop = calls.status is not READING
+                if not reader.stop:
+                    continue
+                if not reader.is_complete or self._state is not _IN_STRICT_JSON:
+                    break
+                self._begin_trailer()
+                if calls.status is not READING:
+                    break
+                reader.stop = False
             if arguments.output or arguments.collected:
                 arguments.flush()
         except LimitError as error:
