@@ -253,7 +253,10 @@ class CallSink:
         return bool(words) and holds_misplaced_word(self.arguments(), words, self._coerced, self.expectation)
 
     def begin_again(self) -> None:
-        """Count a call that is begun again; in a string of it, another tool's call may be content."""
+        """Count a call that is begun again, after which accepted calls may come twice.
+
+        In a string of it, another tool's call may be content.
+        """
         self.restarts += 1
         self._repeats.first_index = self.call_count
         is_in_string = self.is_open and len(_QUOTE.findall(self.unfinished_arguments)) % 2

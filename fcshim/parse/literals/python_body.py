@@ -180,8 +180,8 @@ class PythonBody(LiteralBody):
         return super()._after_calls(text, pos)
 
     def _check_late_bracket(self, char: str) -> None:
-        """Reject a call without its closing bracket if that bracket follows the list: others may be swapped, too."""
-        if char == ")" and self._call.lacks_brackets and self._sink.is_complete:
+        """Reject a call without its closing bracket if that bracket, or another argument, follows the list."""
+        if char in "),;" and self._call.lacks_brackets and self._sink.is_complete:
             self._sink.fail("malformed", "a bracket at the wrong place")
 
     def _has_trailing_text(self) -> bool:
