@@ -24,8 +24,6 @@ SIZES = [1_000, 10_000, 100_000, 1_000_000]
 PROSE = 'The **weather** in Paris is "fine": 21 °C, a < b.\n\n- see [the map](http://x.org/?a=1), or ask `again`\n'
 CODE = 'def f(a: int) -> str:\n\t"""Add one."""\n    return f"{a + 1}" if a < 7 else \'\\\\\'\n'
 ROUNDS = 7
-ROUND = 100_000
-"""Characters of small replies that are timed together: the noise of all sizes is then alike."""
 SAMPLES = 16
 REPARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "jiter, partial": (lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"), 1_000_000),
@@ -180,11 +178,11 @@ def _report_worst(report: Report, title: str, values: dict[tuple[str, str], floa
 
 
 def _time_by_size(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:
-    """Time one reply of each size; every size gets as many rounds, and as many characters in each, as far as it can."""
+    """Time replies of each size, of small ones as many as give a similar number of characters: noise is then alike."""
     costs: dict[int, float] = {}
     for size in sizes:
         text = make(size)
-        costs[size] = min(_mean_time(dialect, text, chunk, max(1, ROUND // size)) for _ in range(2))
+        costs[size] = _mean_time(dialect, text, chunk, max(1, sizes[-1] // 5 // size))
         if costs[size] > 3:
             break
     return costs
