@@ -83,7 +83,8 @@ def repair(
     """
     if commit_point == "after" and _WORD.match(text):
         raise RepairError("two values without a comma", "syntax")
-    text = rewrite_options(unescape_entities(text)) if commit_point in UNESCAPED_AT else text
+    if commit_point in UNESCAPED_AT:
+        text = rewrite_options(unescape_entities(text), scopes[-1].members if scopes else root)
     escaper = QuoteEscaper(text, scopes, root, call_markers, has_end_marker=has_end_marker)
     try:
         quote = '"' if commit_point == "string" else ""
