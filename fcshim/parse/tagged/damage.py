@@ -26,6 +26,8 @@ _LONGEST_ENTITY = 8
 _SHORTEST_TOKEN = 4
 """A shorter token or closing tag (of a custom dialect) is content of many texts with a character more or less."""
 
+_JSON_PAIRS = {"}": "{", "]": "["}
+
 _DAMAGED_REST_OF_TAG = r"(?:(?!<).?<?[^<>\s]{1,256}>|</?[^<>\s]{1,256}&(?:gt|#62);|</[^<>]{0,64}[A-Z])"
 """The rest of a tag after its token: with a wrong bracket, an escaped one, or the name in capitals."""
 
@@ -36,7 +38,7 @@ def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> 
     if len(close) < _SHORTEST_TOKEN:
         return False
     bare = value.rstrip(_SPACE + _LOST_BYTES)
-    if unclosed and (_ends_like(bare, close) or _ends_with_opening(bare, compiled)):
+    if unclosed and (_ends_like(bare, close) or _ends_with_opening(bare, compiled) or _ends_like_json(bare)):
         return True
     if not unclosed and bare.endswith(compiled.tags.call_close) and len(compiled.tags.call_close) >= _SHORTEST_TOKEN:
         return True
@@ -86,6 +88,14 @@ def _ends_with_opening(value: str, compiled: CompiledTags) -> bool:
     """Return whether a value ends with an opening tag in the place of the closing one."""
     tag = compiled.tags.parameter
     return value.endswith(compiled.start_markers) or (value.endswith(tag.end) and tag.head in value[-_LONGEST_OPENING:])
+
+
+def _ends_like_json(value: str) -> bool:
+    """Return whether a value ends with a bracket or quote that nothing in it opened: rather the end of JSON."""
+    last = value[-1:]
+    if last == '"':
+        return value.count(last) % 2 == 1
+    return last in _JSON_PAIRS and value.count(last) > value.count(_JSON_PAIRS[last])
 
 
 def _ends_with_damaged(value: str, end: int, close: str) -> bool:
