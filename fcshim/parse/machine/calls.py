@@ -36,8 +36,12 @@ _GAP_LIMIT = 4
 _MAX_MARKER = 64
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
-_PLACEHOLDER = re.compile(r'<\w[^<>\n]{0,40}>|\.\.\.|…|"type"\s*:\s*"(?:string|integer|number|boolean|array)"')
-_QUOTED_NAME = re.compile(r"[\"'“]([^\W\d][\w.-]{0,127})[\"'”,]")
+_PLACEHOLDER = re.compile(
+    r"""[:=({\[,]\s{0,8}["'“]?(?:<\w[^<>\n]{0,40}>|\.\.\.|…)["'”]?\s{0,8}[,)\]}]"""
+    r'|"type"\s*:\s*"(?:string|integer|number|boolean|array)"'
+)
+"""The place of a value, or its type, in an explanation; in a longer value they are content, as in HTML."""
+_QUOTED_NAME = re.compile(r"(?:[\"'“]|=>[ \t]{0,8})([^\W\d][\w.-]{0,127})[\"'”,]")
 _MAX_NAMED = 2_000
 """Characters of an unreadable call in which the name of its tool is looked for."""
 _NAME_AND_NEXT = re.compile(r"\s{0,32}([^\W\d][\w.-]{0,127})[^\w.-]")

@@ -251,6 +251,8 @@ SUM = '{"name": "add", "arguments": {"a": 1 + 2}}'
         f"`{SUM}`",
         SUM.replace("1 + 2", "<a number>"),
         SUM.replace("1 + 2", "..."),
+        SUM.replace("1 + 2", '1 + 2, "b": "<b>"'),
+        SUM.replace("1 + 2", "1 + 2, ..."),
         f"<tools>\n{SUM.replace('1 + 2', '<a number>')}\n</tools>",
         SUM.replace("1 + 2}", '1, "type": "object", "properties": {"a": {"type": "integer"}}}'),
     ],
