@@ -54,6 +54,8 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "bad escapes in a string": _fill(BODY + '{"a": "', "\\d", '"}}' + CLOSE),
     "raw newlines in a string": _fill(BODY + '{"a": "', "\n", '"}}' + CLOSE),
     "bare quotes in a string": _fill(BODY + '{"a": "', 'x"y ', '"}}' + CLOSE),
+    "options": _fill(BODY + "{", '--a "x" ', "}}" + CLOSE),
+    "options with open quotes": _fill(BODY + "{--a ", '"x --a '),
     "runs of quotes": _fill(BODY + '{"a": ', '"'),
     "runs of < in a string": _fill(BODY + '{"a": "', "<", '"}}' + CLOSE),
     "closing tags in a string": _fill(BODY + '{"a": "', CLOSE, '"}}' + CLOSE),
