@@ -32,7 +32,10 @@ class ModelRun:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "ModelRun":
-        self._http = await self._stack.enter_async_context(httpx.AsyncClient(timeout=TIMEOUT, trust_env=False))
+        # llama-server closes idle connections, so none is kept.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        http = httpx.AsyncClient(timeout=TIMEOUT, trust_env=False, limits=limits)
+        self._http = await self._stack.enter_async_context(http)
         self._relay = Relay(self._http, self._upstream)
         self._url = await self._stack.enter_async_context(serve_app(self._relay))
         return self
@@ -67,14 +70,14 @@ class ModelRun:
         self._relay.take()
         try:
             reply = await self._reply(case, client)
-        except FcshimError as error:
+        except (FcshimError, httpx.HTTPError) as error:
             attempts = self._relay.take()
             return CaseResult(
                 id=case.id,
                 category=case.category,
                 verdict="error",
                 raw=tuple(map(_raw, attempts)),
-                problem=error.message,
+                problem=str(error),
                 seconds=round(time.perf_counter() - began, 2),
             )
         return CaseResult(
