@@ -21,6 +21,8 @@ from fcshim.reply import Reply
 
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 """Greedy decoding; the limit ends a model that repeats itself."""
+NO_CALL_TOKENS = 160
+"""The limit where no call is expected: an answer in prose is not read to its end."""
 TIMEOUT = 600.0
 
 
@@ -91,9 +93,10 @@ class ModelRun:
         )
 
     async def _reply(self, case: BfclCase, client: Client | None) -> Reply:
+        sampling = SAMPLING if any(case.expected) else {**SAMPLING, "max_tokens": NO_CALL_TOKENS}
         if client is None:
-            return await naive.complete(self._http, self._url, case.messages, case.tools, SAMPLING)
-        return await client.complete(case.messages, case.tools, **SAMPLING)
+            return await naive.complete(self._http, self._url, case.messages, case.tools, sampling)
+        return await client.complete(case.messages, case.tools, **sampling)
 
 
 def _raw(attempt: Attempt) -> RawReply:
