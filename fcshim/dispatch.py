@@ -36,6 +36,7 @@ from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
+from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
 
@@ -192,6 +193,7 @@ def make_shim(
         request,
         dialect=chosen_dialect(model.dialect, request.model),
         profile=chosen_profile(model.profile, request.model),
+        style=chosen_style(model.prompt_style, request.model),
         tools_style=model.tools_style,
         budget=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
         backend=backend,

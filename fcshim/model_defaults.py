@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelDefaults:
-    """The defaults of one model: the names of its dialect and profile, and the start tag of its reasoning, if any."""
+    """The defaults of one model: the names of its dialect, profile and prompt style, and its reasoning tag, if any."""
 
     dialect: str = "function_call"
     profile: str = "default"
+    prompt_style: str = "own"
     reasoning_tag: str = ""
 
 
@@ -28,6 +29,7 @@ class ModelPattern:
     patterns: str
     dialect: str | None = None
     profile: str | None = None
+    prompt_style: str | None = None
     reasoning_tag: str | None = None
 
 

@@ -19,7 +19,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
 from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.profiles import PROFILES, Profile
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import PROMPT_STYLES, ToolsListing
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
@@ -36,7 +36,8 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     dialect: str | None = None
     profile: str | None = None
-    tools_style: ToolsStyle | None = None
+    prompt_style: str | None = None
+    tools_style: ToolsListing | None = None
     rescue: bool | None = None
     reasoning: ReasoningPolicy | None = None
     in_reasoning: str | None = None
@@ -60,7 +61,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy
     arguments: ArgumentsPolicy
     tools: ToolsPolicy = "prompt"
-    tools_style: ToolsStyle = "schema"
+    prompt_style: str = "auto"
+    tools_style: ToolsListing = "auto"
     in_reasoning: str = ""
     max_tools: int = 0
     prompt_budget: int = 0
@@ -134,10 +136,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "NAME",
         ),
     ] = "auto"
+    prompt_style: Annotated[
+        str,
+        _setting_meta(
+            "tool calls",
+            f"the words that offer the tools ({', '.join(PROMPT_STYLES)}); auto takes what was measured for the model",
+            "NAME",
+        ),
+    ] = "auto"
     tools_style: Annotated[
-        ToolsStyle,
-        _setting_meta("tool calls", "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter"),
-    ] = "schema"
+        ToolsListing,
+        _setting_meta(
+            "tool calls",
+            "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter; auto is the style's own",
+        ),
+    ] = "auto"
     rescue: Annotated[bool, _setting_meta("tool calls", "also read calls of offered tools in other formats")] = True
     reasoning: Annotated[
         ReasoningPolicy,
