@@ -25,7 +25,7 @@ _ORDINARY = frozenset({"functools", "function call", "Action:", "**Action:**", "
 """Markers of dialects that are words of ordinary text, or markup of other things."""
 _LOOKALIKE = (
     r"</?\|?(?:\w+[:_ -])?(?:function|tool|call|result|response|output|observation)s?"
-    r"(?:[_ -]?(?:call|result|response|output)s?)?(?=[\s>|=/])"
+    r"(?:[_ -]?(?:call|result|response|output)s?)?(?=[\s>|=/]|$)"
     r"|^\**Action Input\**:"
 )
 """Tags that no dialect has, but that a model writes in place of one: `<result>`, `<tool_results>`, `</call>`; and the

@@ -77,7 +77,7 @@ class Sandbox:
         """Tell in which city a parcel is, and when it arrives.
 
         Args:
-            parcel: The number of the parcel, for example PX-100.
+            parcel: The number of the parcel.
         """
         return {"parcel": parcel, **self._row("parcels", parcel, "parcel")}
 
@@ -85,7 +85,7 @@ class Sandbox:
         """Tell name, price, weight of one piece and supplier of an article.
 
         Args:
-            sku: The article's number, for example A-01.
+            sku: The article's number.
         """
         row = self._row("articles", sku, "article")
         return {"sku": sku, **{key: value for key, value in row.items() if key != "stock"}}
@@ -94,7 +94,7 @@ class Sandbox:
         """Tell how many pieces of an article are in stock.
 
         Args:
-            sku: The article's number, for example A-01.
+            sku: The article's number.
         """
         return {"sku": sku, "pieces": self._row("articles", sku, "article")["stock"]}
 
@@ -118,7 +118,7 @@ class Sandbox:
         """Put an article into the user's basket.
 
         Args:
-            sku: The article's number, for example A-01.
+            sku: The article's number.
             quantity: How many pieces.
         """
         price = self._row("articles", sku, "article")["price"]
