@@ -31,8 +31,8 @@ PlannedCall: TypeAlias = dict[str, dict[str, JSON]]
 Step: TypeAlias = PlannedCall | tuple[PlannedCall, ...]
 """A call, or several in any order."""
 LoopVerdict: TypeAlias = Literal["right", "wrong_results", "unfinished", "missing_fact", "markup", "error"]
-"""`unfinished`: no answer within the turns; `missing_fact`: the results are right, the answer is not; `markup`: all is
-right, but a text has markup of calls or results; `error`: the endpoint failed."""
+"""`unfinished`: no answer within the turns, or an empty one; `missing_fact`: the results are right, the answer is not;
+`markup`: all is right, but a text has markup of calls or results; `error`: the endpoint failed."""
 
 
 class UserTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ class ExecutedCall(msgspec.Struct, frozen=True):
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
-    """One user turn as it went: all calls, and the text of the last reply; null if that reply has calls."""
+    """One user turn as it went: all calls, and the text of the reply without calls; null if there was none."""
 
     calls: tuple[ExecutedCall, ...]
     answer: str | None
@@ -160,10 +160,15 @@ class _LoopRun:
         for turn in self._task.turns:
             if len(self.replies) < self._max_turns:
                 self._messages.append({"role": "user", "content": turn.user})
-                self.outcomes.append(await self._answer())
+                executed: list[ExecutedCall] = []
+                answer: str | None = None
+                try:
+                    answer = await self._answer(executed)
+                finally:  # the calls before a failure of the endpoint are kept
+                    self.outcomes.append(TurnOutcome(tuple(executed), answer))
 
-    async def _answer(self) -> TurnOutcome:
-        executed: list[ExecutedCall] = []
+    async def _answer(self, executed: list[ExecutedCall]) -> str | None:
+        """Ask until a reply has no calls; return its text, or None if the turns are used up."""
         while len(self.replies) < self._max_turns:
             reply = await self._client.complete(self._messages, self._task.definitions, **self._sampling)
             self.replies.append(reply)
@@ -178,12 +183,12 @@ class _LoopRun:
                 function = {"name": call.tool_call_name, "arguments": "{}" if call.error else arguments}
                 past_calls.append({"id": call.tool_call_id, "type": "function", "function": function})
                 results.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": result.text})
-            message: dict[str, JSON] = {"role": "assistant", "content": reply.text or None}
             if not calls:
-                self._messages.append(message | {"content": reply.text})
-                return TurnOutcome(tuple(executed), reply.text)
-            self._messages += [message | {"tool_calls": past_calls}, *results]
-        return TurnOutcome(tuple(executed), None)
+                self._messages.append({"role": "assistant", "content": reply.text})
+                return reply.text
+            message = {"role": "assistant", "content": reply.text or None, "tool_calls": past_calls}
+            self._messages += [message, *results]
+        return None
 
 
 def judge_loop(task: LoopTask, outcomes: Sequence[TurnOutcome], markup: str = "") -> tuple[LoopVerdict, str]:
@@ -191,7 +196,7 @@ def judge_loop(task: LoopTask, outcomes: Sequence[TurnOutcome], markup: str = ""
 
     `markup` is the first marker in a text that the client got.
     """
-    if len(outcomes) < len(task.turns) or any(outcome.answer is None for outcome in outcomes):
+    if len(outcomes) < len(task.turns) or not all((outcome.answer or "").strip() for outcome in outcomes):
         return "unfinished", f"no answer after {_results_text(outcomes)}"
     actual = tuple(tuple(call.result for call in outcome.calls) for outcome in outcomes)
     accepted = expected_results(task)

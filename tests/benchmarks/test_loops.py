@@ -160,11 +160,12 @@ async def test_calls_of_a_truncated_reply_do_not_run():
     assert ((), "wrong_results", 2) == (result.calls, result.verdict, result.turns)
 
 
-async def test_a_failing_endpoint_is_a_verdict():
+async def test_a_failing_endpoint_is_a_verdict_and_the_calls_before_it_are_kept():
     source = WrittenReplies(called(STATUS, "a"), UpstreamError("the prompt is too long"))
     result = await run_task(source, TASK, sampling=SAMPLING)
 
     assert ("error", "the prompt is too long", 1) == (result.verdict, result.reason, result.turns)
+    assert executed(STATUS) == result.calls
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,7 @@ async def test_a_failing_endpoint_is_a_verdict():
         ([GOOD, WELCOME], "right"),
         ([GOOD], "unfinished"),
         ([TurnOutcome(GOOD.calls, None)], "unfinished"),
+        ([GOOD, TurnOutcome((), " \n")], "unfinished"),
         ([TurnOutcome(GOOD.calls[:1], "In Malmö."), WELCOME], "wrong_results"),
         ([TurnOutcome(GOOD.calls[::-1], "In Malmö."), WELCOME], "wrong_results"),
         ([TurnOutcome((*GOOD.calls, GOOD.calls[1]), "In Malmö."), WELCOME], "wrong_results"),
