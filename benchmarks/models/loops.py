@@ -1,7 +1,8 @@
 """Loops: tasks in which a model calls tools that really run, until it answers in text.
 
 Rule: a task is right if the results of its calls are, byte for byte, those of an accepted sequence of calls, and its
-answers state the expected facts. The conversation is that of the Chat API, so that every mode gets the same one.
+answers state the expected facts; with failed calls in between it is `recovered`. The conversation is that of the Chat
+API, so that every mode gets the same one.
 """
 
 import itertools
@@ -19,7 +20,7 @@ from fcshim.errors import FcshimError
 from fcshim.events import JSON, Usage
 from fcshim.messages import Tool
 from fcshim.reply import Reply
-from fcshim.tools import Executor
+from fcshim.tools import Executor, ToolResult
 
 MAX_TURNS = 5
 """Replies of the model in one task."""
@@ -30,9 +31,14 @@ PlannedCall: TypeAlias = dict[str, dict[str, JSON]]
 """One call: the tool's name, and its arguments."""
 Step: TypeAlias = PlannedCall | tuple[PlannedCall, ...]
 """A call, or several in any order."""
-LoopVerdict: TypeAlias = Literal["right", "wrong_results", "unfinished", "missing_fact", "markup", "error"]
-"""`unfinished`: no answer within the turns, or an empty one; `missing_fact`: the results are right, the answer is not;
-`markup`: all is right, but a text has markup of calls or results; `error`: the endpoint failed."""
+LoopVerdict: TypeAlias = Literal["right", "recovered", "wrong_results", "unfinished", "missing_fact", "markup", "error"]
+"""`recovered`: right but for calls that failed, after which the model went on; `unfinished`: no answer within the
+turns, or an empty one; `missing_fact`: the results are right, the answer is not; `markup`: all is right, but a text has
+markup of calls or results; `error`: the endpoint failed."""
+
+
+ExpectedResults: TypeAlias = tuple[tuple[ToolResult, ...], ...]
+"""The results of the calls of each user turn."""
 
 
 class UserTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +97,7 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def right(self) -> bool:
-        """Whether the task was solved."""
+        """Whether the task was solved without a detour."""
         return self.verdict == "right"
 
     @property
@@ -198,19 +204,37 @@ def judge_loop(task: LoopTask, outcomes: Sequence[TurnOutcome], markup: str = ""
     """
     if len(outcomes) < len(task.turns) or not all((outcome.answer or "").strip() for outcome in outcomes):
         return "unfinished", f"no answer after {_results_text(outcomes)}"
-    actual = tuple(tuple(call.result for call in outcome.calls) for outcome in outcomes)
     accepted = expected_results(task)
-    if actual not in accepted:
-        return "wrong_results", f"got {_results_text(outcomes)}, expected {accepted[0]}"
+    if not any(_equals_without_failures(outcomes, results) for results in accepted):
+        return "wrong_results", f"got {_results_text(outcomes)}, expected {_texts(accepted[0])}"
     for turn, outcome in zip(task.turns, outcomes, strict=True):
         for fact in missing_facts(turn.facts, outcome.answer or ""):
             return "missing_fact", f"{fact[0]!r} is not in the answer"
-    return ("markup", f"{markup!r} is in a text") if markup else ("right", "")
+    if markup:
+        return "markup", f"{markup!r} is in a text"
+    actual = tuple(tuple(call.result for call in outcome.calls) for outcome in outcomes)
+    if actual in map(_texts, accepted):
+        return "right", ""
+    return "recovered", f"calls failed: {_results_text(outcomes)}"
 
 
-def expected_results(task: LoopTask) -> list[tuple[tuple[str, ...], ...]]:
-    """Return the accepted results, by user turn: those of every accepted sequence of calls, run on fresh data."""
-    accepted: list[tuple[tuple[str, ...], ...]] = []
+def _equals_without_failures(outcomes: Sequence[TurnOutcome], expected: ExpectedResults) -> bool:
+    """Return whether the results are the expected ones, failed calls aside; where none is expected, none may fail."""
+    return all(
+        [call.result for call in outcome.calls if not call.failed]
+        == [each.text for each in results if not each.is_error]
+        and (results or not outcome.calls)
+        for outcome, results in zip(outcomes, expected, strict=True)
+    )
+
+
+def _texts(results: ExpectedResults) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(each.text for each in turn) for turn in results)
+
+
+def expected_results(task: LoopTask) -> list[ExpectedResults]:
+    """Return the accepted results: those of every accepted sequence of calls, run on fresh data."""
+    accepted: list[ExpectedResults] = []
     for sequences in itertools.product(*map(_accepted_sequences, task.turns)):
         sandbox = Sandbox()
         accepted.append(tuple(tuple(_run(sandbox, call) for call in sequence) for sequence in sequences))
@@ -224,7 +248,7 @@ def _accepted_sequences(turn: UserTurn) -> Iterator[tuple[PlannedCall, ...]]:
             yield tuple(itertools.chain.from_iterable(orders))
 
 
-def _run(sandbox: Sandbox, call: PlannedCall) -> str:
+def _run(sandbox: Sandbox, call: PlannedCall) -> ToolResult:
     ((name, arguments),) = call.items()
     return sandbox.result_of(name, arguments)
 

@@ -20,7 +20,7 @@ from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.tools import Executor
-from fcshim.tools.result import succeeded
+from fcshim.tools.result import ToolResult, failed, succeeded
 
 Unit: TypeAlias = Literal["kg", "g", "lb", "km", "m", "mile", "celsius", "fahrenheit"]
 
@@ -49,12 +49,12 @@ class Sandbox:
         """Return an executor of these tools."""
         return Executor([getattr(self, name) for name in names])
 
-    def result_of(self, name: str, arguments: Mapping[str, JSON]) -> str:
-        """Run a call whose arguments are valid; return the text of its result, which may be an error."""
+    def result_of(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        """Run a call whose arguments are valid; return its result, which may be an error."""
         try:
-            return succeeded(getattr(self, name)(**arguments)).text
+            return succeeded(getattr(self, name)(**arguments))
         except ToolError as error:
-            return error.message
+            return failed(error.message)
 
     def order_items(self, order: int) -> JSON:
         """List the articles of an order, with their quantities.

@@ -39,7 +39,11 @@ def executed(*planned):
     """Run planned calls on fresh data, as the model's calls."""
     sandbox = Sandbox()
     calls = [next(iter(call.items())) for call in planned]
-    return tuple(ExecutedCall(name, json.dumps(each), sandbox.result_of(name, each)) for name, each in calls)
+    results = [sandbox.result_of(name, arguments) for name, arguments in calls]
+    return tuple(
+        ExecutedCall(name, json.dumps(arguments), result.text, result.is_error)
+        for (name, arguments), result in zip(calls, results, strict=True)
+    )
 
 
 GOOD = TurnOutcome(executed(STATUS, POSITION), "In Malmö.")
@@ -95,7 +99,9 @@ def test_a_fact_is_a_part_of_the_results_and_not_of_the_request(task):
     for number, turn in enumerate(task.turns):
         if turn.accepted != ((),):
             assert turn.facts
-            assert any(not missing_facts(turn.facts, "\n".join(results[number])) for results in accepted)
+            assert any(
+                not missing_facts(turn.facts, "\n".join(each.text for each in results[number])) for results in accepted
+            )
             assert all(missing_facts([fact], turn.user) for fact in turn.facts)
 
 
@@ -136,7 +142,7 @@ async def test_a_model_that_repeats_its_call_is_stopped_after_five_turns():
     assert ("unfinished", 5, 5) == (result.verdict, result.turns, len(result.calls))
 
 
-async def test_an_unreadable_call_is_answered_with_an_error_and_counts_as_wrong():
+async def test_an_unreadable_call_is_answered_with_an_error():
     broken = ToolCallEnd("x", "order_status", '{"order":', 0, error=CallError("malformed", "not JSON", "{"))
     source = WrittenReplies(
         Reply(tool_calls=(broken,), stop_reason="tool_use"),
@@ -147,7 +153,7 @@ async def test_an_unreadable_call_is_answered_with_an_error_and_counts_as_wrong(
     )
     result = await run_task(source, TASK, sampling=SAMPLING)
 
-    assert "wrong_results" == result.verdict
+    assert ("recovered", False) == (result.verdict, result.right)
     assert result.calls[0].failed
     assert "{}" == source.messages[1]["tool_calls"][0]["function"]["arguments"]
 
@@ -186,6 +192,25 @@ def test_the_verdict_compares_results_and_then_facts(outcomes, verdict):
     assert verdict == judge_loop(TASK, outcomes)[0]
 
 
+def test_a_task_with_failed_calls_is_not_right_but_recovered():
+    lost = {"parcel_position": {"parcel": "1030"}}
+    for outcomes, verdict in [
+        ([TurnOutcome(executed(lost, STATUS, POSITION), "In Malmö."), WELCOME], "recovered"),
+        ([TurnOutcome(executed(STATUS, lost, POSITION), "In Malmö."), WELCOME], "recovered"),
+        ([TurnOutcome(executed(lost, STATUS, POSITION), "No idea."), WELCOME], "missing_fact"),
+        ([TurnOutcome(executed(lost, STATUS), "In Malmö."), WELCOME], "wrong_results"),
+        ([GOOD, TurnOutcome(executed(lost), "Bye.")], "wrong_results"),
+    ]:
+        assert verdict == judge_loop(TASK, outcomes)[0]
+
+
+def test_a_failure_that_the_request_expects_is_no_detour():
+    (task,) = [task for task in TASKS if task.id == "missing-invoice"]
+    (path,) = task.turns[0].accepted
+    for calls, verdict in [(path, "right"), (path[1:], "recovered"), ((path[0], *path), "recovered")]:
+        assert verdict == judge_loop(task, [TurnOutcome(executed(*calls), "365 EUR")])[0]
+
+
 def test_markup_in_any_text_spoils_a_right_task():
     assert ("markup", "'<function_result' is in a text") == judge_loop(TASK, [GOOD, WELCOME], "<function_result")
 
@@ -211,9 +236,10 @@ def test_later_results_depend_on_what_earlier_calls_changed():
     timer = {"run_timer": {"minutes": 5}}
     task = LoopTask("x", "tuning", ("run_timer",), (UserTurn("?", ((timer,),)), UserTurn("Again", ((timer,),))))
 
-    assert [(('{"timer": 1, "rings_in_minutes": 5}',), ('{"timer": 2, "rings_in_minutes": 5}',))] == expected_results(
-        task
-    )
+    first, second = '{"timer": 1, "rings_in_minutes": 5}', '{"timer": 2, "rings_in_minutes": 5}'
+    assert [[[first], [second]]] == [
+        [[each.text for each in turn] for turn in results] for results in expected_results(task)
+    ]
 
 
 def client_of(upstream):

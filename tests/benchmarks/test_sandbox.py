@@ -7,7 +7,7 @@ from fcshim.events import ToolCallEnd
 
 
 def result(name, **arguments):
-    return Sandbox().result_of(name, arguments)
+    return Sandbox().result_of(name, arguments).text
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_sandbox_keeps_what_calls_change_and_the_next_one_starts_afresh():
     sandbox.result_of("add_to_plan", {"day": "2026-05-20", "time": "09:00", "title": "Swim"})
     sandbox.result_of("run_timer", {"minutes": 5})
 
-    assert '"total": 100.5}' in sandbox.result_of("put_in_basket", {"sku": "T-40", "quantity": 2})
-    assert sandbox.result_of("day_plan", {"day": "2026-05-20"}).index("Swim") < 60
-    assert '{"timer": 2, "rings_in_minutes": 9}' == sandbox.result_of("run_timer", {"minutes": 9})
+    assert '"total": 100.5}' in sandbox.result_of("put_in_basket", {"sku": "T-40", "quantity": 2}).text
+    assert sandbox.result_of("day_plan", {"day": "2026-05-20"}).text.index("Swim") < 60
+    assert '{"timer": 2, "rings_in_minutes": 9}' == sandbox.result_of("run_timer", {"minutes": 9}).text
     assert "Swim" not in result("day_plan", day="2026-05-20")
     assert '{"timer": 1, "rings_in_minutes": 9}' == result("run_timer", minutes=9)
 
