@@ -47,6 +47,12 @@ PROMPT_STYLES: dict[str, PromptStyle] = {
             template="example",
             listing="signature",
         ),
+        PromptStyle(
+            "refusal",
+            "the same, with a request in the example that the tool does not fit, for models that call too often",
+            template="refusal",
+            listing="signature",
+        ),
     )
 }
 
