@@ -140,7 +140,7 @@ class Client:
         # Raises for unknown names now instead of at the first request.
         chosen_dialect(self._settings.dialect, "")
         chosen_profile(profile, "")
-        chosen_style(prompt_style, "")
+        chosen_style(prompt_style, "", "")
 
     async def __aenter__(self) -> Self:
         return self

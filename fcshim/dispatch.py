@@ -193,11 +193,12 @@ def make_shim(
     if model.real_name:
         request = msgspec.structs.replace(request, real_model=model.real_name)
     name = request.real_model or request.model
+    dialect = chosen_dialect(model.dialect, name)
     return prepare_shim(
         request,
-        dialect=chosen_dialect(model.dialect, name),
+        dialect=dialect,
         profile=chosen_profile(model.profile, name),
-        style=chosen_style(model.prompt_style, name),
+        style=chosen_style(model.prompt_style, name, dialect.name),
         tools_style=model.tools_style,
         budget=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
         backend=backend,

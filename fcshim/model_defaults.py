@@ -15,7 +15,7 @@ class ModelDefaults:
 
     dialect: str = "function_call"
     profile: str = "default"
-    prompt_style: str = "own"
+    prompt_style: str = ""
     reasoning_tag: str = ""
 
 
@@ -35,6 +35,8 @@ class ModelPattern:
 
 _Row = ModelPattern
 MODEL_PATTERNS: tuple[ModelPattern, ...] = (
+    # The embedded model was trained on the words of one dialect.
+    _Row("fcshim-tiny* tiny tiny.gguf", prompt_style="own"),
     # Fine-tunes that are named after their format, whatever their base model.
     _Row("*hermes*", dialect="hermes"),
     _Row("*functionary*v3.1*", dialect="functionary_v31"),

@@ -248,7 +248,7 @@ def _check_known_names(row: Config | ModelOverrides) -> None:
     """Raise `ConfigError` for an unknown dialect, profile or reasoning tag."""
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")
-    chosen_style(row.prompt_style or AUTO, "")
+    chosen_style(row.prompt_style or AUTO, "", "")
     if row.in_reasoning:
         reasoning_end_tag(row.in_reasoning)
 

@@ -57,6 +57,10 @@ PROMPT_STYLES: dict[str, PromptStyle] = {
 }
 
 
+DIALECT_STYLES = {"function_call": "example"}
+"""The styles of dialects that no model was trained on, by measurement (docs/models.md); others keep their own words."""
+
+
 def get_style(name: str) -> PromptStyle:
     """Return the style of that name. Raises `ConfigError`, which names the known ones."""
     if name in PROMPT_STYLES:
@@ -66,6 +70,8 @@ def get_style(name: str) -> PromptStyle:
     raise ConfigError(f"unknown prompt style {name!r}{hint} Known styles: {', '.join(PROMPT_STYLES)}")
 
 
-def chosen_style(setting: str, model: str) -> PromptStyle:
-    """Return the style that the setting names, or with `auto` that of the model. Raises `ConfigError`."""
-    return get_style(defaults_for(model).prompt_style if setting == AUTO else setting)
+def chosen_style(setting: str, model: str, dialect: str) -> PromptStyle:
+    """Return the style that the setting names; with `auto` that of the model, else of the dialect. Raises `ConfigError`."""
+    if setting != AUTO:
+        return get_style(setting)
+    return get_style(defaults_for(model).prompt_style or DIALECT_STYLES.get(dialect, OWN))

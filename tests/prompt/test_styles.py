@@ -92,4 +92,10 @@ def test_an_unknown_style_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'example'.*own"):
         get_style("exmple")
 
-    assert chosen_style("own", "any model") is OWN_STYLE
+    assert chosen_style("own", "any model", "function_call") is OWN_STYLE
+
+
+def test_the_automatic_style_follows_from_the_model_and_then_from_the_dialect() -> None:
+    assert "example" == chosen_style("auto", "any model", "function_call").name
+    assert OWN_STYLE is chosen_style("auto", "any model", "hermes")
+    assert OWN_STYLE is chosen_style("auto", "fcshim-tiny", "function_call")
