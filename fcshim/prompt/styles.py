@@ -71,7 +71,10 @@ def get_style(name: str) -> PromptStyle:
 
 
 def chosen_style(setting: str, model: str, dialect: str) -> PromptStyle:
-    """Return the style that the setting names; with `auto` that of the model, else of the dialect. Raises `ConfigError`."""
+    """Return the style that the setting names, or with `auto` that of the model or the dialect.
+
+    Raises `ConfigError`.
+    """
     if setting != AUTO:
         return get_style(setting)
     return get_style(defaults_for(model).prompt_style or DIALECT_STYLES.get(dialect, OWN))
