@@ -40,7 +40,7 @@ from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
 from fcshim.prompt.profiles import Profile, chosen_profile
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import ToolsListing, chosen_style
 from fcshim.reply import Reply, fold
 from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
@@ -78,7 +78,8 @@ class Client:
     the endpoint's `native` tools are used, or `auto`: native if the endpoint claims to support them, until it refuses.
     `model`: by default the first one that the endpoint lists. `dialect`: the format in which the model writes calls
     (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
-    name by default. `tools_style`: whether the prompt lists tools by schema or by signature. `rescue`, `reasoning`,
+    name by default. `prompt_style`: the words that offer the tools. `tools_style`: whether the prompt lists tools by
+    schema or by signature. `rescue`, `reasoning`,
     `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
     required calls to their schemas if it can, `off` does not; the name of a backend replaces detection. `max_retries`:
     how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
@@ -97,7 +98,8 @@ class Client:
         model: str | None = None,
         dialect: str | Dialect | None = AUTO_SETTING,
         profile: str | Profile = AUTO_SETTING,
-        tools_style: ToolsStyle = "schema",
+        prompt_style: str = AUTO_SETTING,
+        tools_style: ToolsListing = "auto",
         api_key: str | None = None,
         rescue: bool = True,
         reasoning: ReasoningPolicy = "ignore",
@@ -124,6 +126,7 @@ class Client:
             tools="native" if dialect is None else tools,
             dialect=AUTO_SETTING if dialect is None else dialect,
             profile=profile,
+            prompt_style=prompt_style,
             tools_style=tools_style,
             rescue=rescue,
             reasoning=reasoning,
@@ -137,6 +140,7 @@ class Client:
         # Raises for unknown names now instead of at the first request.
         chosen_dialect(self._settings.dialect, "")
         chosen_profile(profile, "")
+        chosen_style(prompt_style, "", "")
 
     async def __aenter__(self) -> Self:
         return self
@@ -289,8 +293,9 @@ class Client:
     ) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
+        settings = await self._capabilities.models.resolve(self._settings, request.model)
         attempts = RequestAttempts(
-            ExchangeFactory(request, self._settings, self._capabilities, self._new_id, buffered=buffered)
+            ExchangeFactory(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
@@ -316,7 +321,8 @@ class Client:
         Raises `UpstreamError` if the server does not answer.
         """
         name = model or await self._default_model()
-        profile = chosen_profile(self._settings.profile, name)
+        settings = await self._capabilities.models.resolve(self._settings, name, probe=False)
+        profile = chosen_profile(settings.profile, settings.real_name or name)
         if not profile.media:
             return f"requests to {name} are written for a model that takes only text (profile {profile.name})"
         return await self._capabilities.image_refusal(name)

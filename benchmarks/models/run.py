@@ -21,6 +21,8 @@ from fcshim.reply import Reply
 
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 """Greedy decoding; the limit ends a model that repeats itself."""
+NO_CALL_TOKENS = 160
+"""The limit where no call is expected: an answer in prose is not read to its end."""
 TIMEOUT = 600.0
 
 
@@ -32,7 +34,10 @@ class ModelRun:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "ModelRun":
-        self._http = await self._stack.enter_async_context(httpx.AsyncClient(timeout=TIMEOUT, trust_env=False))
+        # llama-server closes idle connections, so none is kept.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        http = httpx.AsyncClient(timeout=TIMEOUT, trust_env=False, limits=limits)
+        self._http = await self._stack.enter_async_context(http)
         self._relay = Relay(self._http, self._upstream)
         self._url = await self._stack.enter_async_context(serve_app(self._relay))
         return self
@@ -67,14 +72,14 @@ class ModelRun:
         self._relay.take()
         try:
             reply = await self._reply(case, client)
-        except FcshimError as error:
+        except (FcshimError, httpx.HTTPError) as error:
             attempts = self._relay.take()
             return CaseResult(
                 id=case.id,
                 category=case.category,
                 verdict="error",
                 raw=tuple(map(_raw, attempts)),
-                problem=error.message,
+                problem=str(error),
                 seconds=round(time.perf_counter() - began, 2),
             )
         return CaseResult(
@@ -88,9 +93,10 @@ class ModelRun:
         )
 
     async def _reply(self, case: BfclCase, client: Client | None) -> Reply:
+        sampling = SAMPLING if any(case.expected) else {**SAMPLING, "max_tokens": NO_CALL_TOKENS}
         if client is None:
-            return await naive.complete(self._http, self._url, case.messages, case.tools, SAMPLING)
-        return await client.complete(case.messages, case.tools, **SAMPLING)
+            return await naive.complete(self._http, self._url, case.messages, case.tools, sampling)
+        return await client.complete(case.messages, case.tools, **sampling)
 
 
 def _raw(attempt: Attempt) -> RawReply:

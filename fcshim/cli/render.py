@@ -19,7 +19,7 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.profiles import PROFILES
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import OWN, PROMPT_STYLES, ToolsListing, get_style
 
 _DESCRIPTION = """\
 Show the prompt that offers tools to a model: the text that fcshim sends in place of the tools.
@@ -54,10 +54,13 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dialect", default="function_call", metavar="D", help=f"one of: {', '.join(DIALECTS)}")
     parser.add_argument("--profile", default="default", metavar="P", help=f"one of: {', '.join(PROFILES)}")
     parser.add_argument(
+        "--prompt-style", default=OWN, choices=tuple(PROMPT_STYLES), help="the words around them (default: %(default)s)"
+    )
+    parser.add_argument(
         "--tools-style",
-        default="schema",
-        choices=get_args(ToolsStyle),
-        help="how tools are described (default: %(default)s)",
+        default="auto",
+        choices=get_args(ToolsListing),
+        help="how tools are described (default: %(default)s, the prompt style's own)",
     )
     for flag, metavar, text in _LIMITS:
         parser.add_argument(flag, type=int, metavar=metavar, help=text)
@@ -71,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         _request(arguments),
         dialect=arguments.dialect,
         profile=arguments.profile,
+        style=get_style(arguments.prompt_style),
         tools_style=arguments.tools_style,
         budget=_budget(arguments),
     )

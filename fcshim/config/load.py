@@ -25,6 +25,7 @@ from fcshim.parse.machine.known_markers import reasoning_end_tag
 from fcshim.pipeline.backends import get_backend
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
+from fcshim.prompt.styles import chosen_style
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
@@ -247,6 +248,7 @@ def _check_known_names(row: Config | ModelOverrides) -> None:
     """Raise `ConfigError` for an unknown dialect, profile or reasoning tag."""
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")
+    chosen_style(row.prompt_style or AUTO, "", "")
     if row.in_reasoning:
         reasoning_end_tag(row.in_reasoning)
 

@@ -19,7 +19,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
 from fcshim.prompt.content import DEFAULT_MAX_RESULT
 from fcshim.prompt.profiles import PROFILES, Profile
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import PROMPT_STYLES, ToolsListing
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
@@ -36,7 +36,8 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     dialect: str | None = None
     profile: str | None = None
-    tools_style: ToolsStyle | None = None
+    prompt_style: str | None = None
+    tools_style: ToolsListing | None = None
     rescue: bool | None = None
     reasoning: ReasoningPolicy | None = None
     in_reasoning: str | None = None
@@ -52,7 +53,11 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one model; `upstream_model` is its name on the upstream, if that differs."""
+    """The settings of one model; `upstream_model` is its name on the upstream, if that differs.
+
+    `real_name` is the name by which automatic settings are chosen, if evidence about the model says so (see
+    `upstream.model_resolution`), and `dialect_reason` says why it has its dialect.
+    """
 
     dialect: str | Dialect
     profile: str | Profile
@@ -60,13 +65,16 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy
     arguments: ArgumentsPolicy
     tools: ToolsPolicy = "prompt"
-    tools_style: ToolsStyle = "schema"
+    prompt_style: str = "auto"
+    tools_style: ToolsListing = "auto"
     in_reasoning: str = ""
     max_tools: int = 0
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
     max_retries: int = 1
     upstream_model: str | None = None
+    real_name: str | None = None
+    dialect_reason: str | None = None
 
 
 _PATTERN_CHARACTERS = frozenset("*?[")
@@ -134,10 +142,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "NAME",
         ),
     ] = "auto"
+    prompt_style: Annotated[
+        str,
+        _setting_meta(
+            "tool calls",
+            f"the words that offer the tools ({', '.join(PROMPT_STYLES)}); auto takes what was measured for the model",
+            "NAME",
+        ),
+    ] = "auto"
     tools_style: Annotated[
-        ToolsStyle,
-        _setting_meta("tool calls", "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter"),
-    ] = "schema"
+        ToolsListing,
+        _setting_meta(
+            "tool calls",
+            "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter; auto is the style's own",
+        ),
+    ] = "auto"
     rescue: Annotated[bool, _setting_meta("tool calls", "also read calls of offered tools in other formats")] = True
     reasoning: Annotated[
         ReasoningPolicy,

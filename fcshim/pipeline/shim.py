@@ -5,7 +5,7 @@ client only sees its own spelling.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -52,7 +52,7 @@ from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
@@ -150,12 +150,15 @@ def prepare_shim(
     *,
     dialect: str | Dialect = "function_call",
     profile: str | Profile = DEFAULT,
-    tools_style: ToolsStyle = "schema",
+    style: PromptStyle = OWN_STYLE,
+    tools_style: ToolsListing = "auto",
     budget: PromptBudget = DEFAULT_BUDGET,
     backend: Backend = OFF,
     options: ParserOptions = DEFAULT_PARSER_OPTIONS,
 ) -> Shim:
     """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
+
+    `tools_style` other than `auto` replaces how `style` lists the tools.
 
     Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
     constrained although the settings demand it, or a schema is too deep.
@@ -176,7 +179,7 @@ def prepare_shim(
         escape,
         dialect=row,
         profile=get_profile(profile),
-        style=tools_style,
+        style=style if tools_style == "auto" else replace(style, listing=tools_style),
         budget=budget,
     )
     escape.forget_tools()

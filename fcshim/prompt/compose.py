@@ -32,7 +32,7 @@ from fcshim.prompt.content import DEFAULT_MAX_RESULT, Escaper, shorten_content
 from fcshim.prompt.history import Step, split_conversation, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import PromptStyle
 
 CHARACTERS_PER_TOKEN = 4
 """Average of English text in current vocabularies; only used for estimates."""
@@ -197,7 +197,7 @@ def compose(
     *,
     dialect: Dialect,
     profile: Profile,
-    style: ToolsStyle,
+    style: PromptStyle,
     budget: PromptBudget,
 ) -> Prompt:
     """Write the request's messages; `tools` and `choice`, already escaped, become part of the system text."""
@@ -217,6 +217,7 @@ def compose(
         profile=profile,
         preamble=listing.preamble,
         later_descriptions=listing.later_descriptions,
+        after_results=style.after_results if tools else "",
     )
     changed = [step for step, new in zip(steps, shorter, strict=True) if new is not step]
     return Prompt(written, tuple(_notes(changed, plan, listing, budget, len(tools))))

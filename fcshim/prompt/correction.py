@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content import Escaper
-from fcshim.prompt.render import render_calls, render_correction
+from fcshim.prompt.render import PLACEHOLDER_CALL, render_calls, render_correction
 
 _MAX_DEFECTS = 8
 _MAX_NAMES = 128
 _EXCERPT = 300
 """Characters of each text of a defect, and of a call's arguments."""
-_PLACEHOLDER_CALL = ("<function name>", '{"<parameter>": "<value>"}')
 
 
 def write_correction(
@@ -45,5 +44,5 @@ def write_correction(
         names=list(names[:_MAX_NAMES]),
         taken=accepted,
         optional=optional,
-        form=render_calls(dialect, [_PLACEHOLDER_CALL]),
+        form=render_calls(dialect, [PLACEHOLDER_CALL]),
     )

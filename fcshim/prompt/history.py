@@ -311,12 +311,14 @@ class TurnWriter:
         *,
         has_tools: bool = False,
         later_descriptions: Mapping[int, str] | None = None,
+        after_results: str = "",
     ) -> None:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
         self._history = history_writer(dialect)
-        self._style = number_of(dialect, profile)
+        self._after_results = after_results
+        self._style = number_of(dialect, profile, after_results)
         self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
         self._reminder_interval = profile.reminder if has_tools else 0
         self._since_format = 0  # characters since the call format was last written
@@ -438,6 +440,8 @@ class TurnWriter:
 
     def _result_turn(self, results: Sequence[MatchedResult], escape: Escape) -> UserMessage:
         text = "\n".join(filter(None, [self._render_result(result, escape) for result in results]))
+        if self._after_results:
+            text = f"{text}\n\n{self._after_results}"
         media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
         return UserMessage((*((TextPart(text),) if text else ()), *(media if self._profile.media else ())))
 
@@ -466,15 +470,24 @@ def write_history(
     profile: Profile,
     preamble: str = "",
     later_descriptions: Mapping[int, str] | None = None,
+    after_results: str = "",
 ) -> tuple[Message, ...]:
     """Write a conversation without tool messages and calls; `preamble`, the prompt of the tools, follows `system`.
 
-    `later_descriptions` are tool descriptions that come after a step, by the step's number.
+    `later_descriptions` are tool descriptions that come after a step, by the step's number; `after_results` is a line
+    that follows the results of each step.
     Never raises, whatever ids, arguments or order the client's history has.
     """
     instructions = [cached_content(message.content, escape) for message in system]
     system_text = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
-    writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
+    writer = TurnWriter(
+        escape,
+        dialect,
+        profile,
+        has_tools=bool(preamble),
+        later_descriptions=later_descriptions,
+        after_results=after_results,
+    )
     turns = writer.write(steps)
     if profile.alternate:
         turns = _merge_same_role(turns)

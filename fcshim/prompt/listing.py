@@ -26,6 +26,7 @@ from fcshim.prompt.history import Step
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
+from fcshim.prompt.styles import PromptStyle
 
 _MAX_FIRST_REQUEST, _MAX_LATER_REQUEST = 8_000, 1_000
 """Characters that are read of the first and of later user messages, half from the start and half from the end."""
@@ -161,7 +162,7 @@ class Listings:
         *,
         choice: ToolChoice,
         parallel: bool,
-        style: ToolsStyle,
+        style: PromptStyle,
         max_tools: int,
     ) -> None:
         self._dialect = dialect
@@ -170,7 +171,8 @@ class Listings:
         self._escape = escape
         self._choice = choice
         self._parallel = parallel
-        self._levels = _levels(len(self._tools), style, max_tools)
+        self._words = style
+        self._levels = _levels(len(self._tools), style.listing, max_tools)
         self._cache: dict[int, Listing] = {}
 
     @property
@@ -202,15 +204,24 @@ class Listings:
         return Listing(preamble, later, len(selection.name_only))
 
     def _system(self, tools: Sequence[Tool], style: ToolsStyle) -> str:
-        dialect, choice, parallel = self._dialect, self._choice, self._parallel
+        dialect, choice, parallel, words = self._dialect, self._choice, self._parallel, self._words
         listed = self._escape.key_of(tools)
 
         def write() -> str:
-            return render_system(dialect, tools, choice, parallel=parallel, style=style)
+            return render_system(dialect, tools, choice, parallel=parallel, style=style, words=words)
 
         if listed is None:
             return write()
-        parts = ("system", number_of(dialect), listed, choice.mode, len(choice.names), *choice.names, parallel, style)
+        parts = (
+            "system",
+            number_of(dialect, words),
+            listed,
+            choice.mode,
+            len(choice.names),
+            *choice.names,
+            parallel,
+            style,
+        )
         return self._escape.cached(parts, write, lambda text: (text,))
 
 

@@ -20,10 +20,13 @@ from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
 from fcshim.prompt.signature import ToolsStyle, signature
+from fcshim.prompt.styles import OWN_STYLE, PromptStyle
 from fcshim.resources import resource_dir
 
 _TOOLS_BLOCK = "tools"
 """The block of a system template that lists the tools."""
+PLACEHOLDER_CALL = ("<function name>", '{"<parameter>": "<value>"}')
+"""A call that cannot be read as one."""
 REMINDER = "(Remember: to call one of the functions, write this and nothing else around it:"
 
 
@@ -34,14 +37,18 @@ def render_system(
     *,
     parallel: bool = True,
     style: ToolsStyle = "schema",
+    words: PromptStyle = OWN_STYLE,
 ) -> str:
     """Write the part of the system prompt that lists `tools` and describes the call format of `dialect`.
 
-    Tools are listed with their JSON Schema, in the form that the dialect's models know, or by shorter signatures.
+    Tools are listed with their JSON Schema, in the form that the dialect's models know, or by shorter signatures;
+    `words` may replace the dialect's own text around the list.
     """
     offered = [_definition(tool) for tool in tools]
     values: dict[str, JSON] = {"tools": offered, "choice": choice, "parallel": parallel}
-    if style == "signature":
+    if words.template:
+        text = _render_style(words, dialect, listing=style, **values)
+    elif style == "signature":
         is_user_folder = Path(_folder(dialect)).is_absolute()
         layout = "system.jinja" if is_user_folder else f"{_folder(dialect)}/system.jinja"
         text = _render(dialect, "signatures", **values, layout=layout)
@@ -119,7 +126,7 @@ class HistoryWriter:
 
 def render_reminder(dialect: Dialect) -> str:
     """Write a reminder of the call format, with placeholders that cannot be read as a call."""
-    call = render_calls(dialect, [("<function name>", '{"<parameter>": "<value>"}')])
+    call = render_calls(dialect, [PLACEHOLDER_CALL])
     return f"{REMINDER}\n{call}\nOtherwise answer in plain text.)"
 
 
@@ -136,6 +143,19 @@ def render_samples(dialect: Dialect) -> str:
     fault: dict[str, JSON] = {"kind": "bad", "name": "f", "message": "e"}
     texts.append(render_correction(dialect, faults=[fault], names=["f"], taken=[], optional=True, form=texts[1]))
     return "\n".join([*texts, render_result(dialect, "f", "c"), render_result(dialect, "f", "c", is_error=True)])
+
+
+_EXAMPLE_CALLS = (("local_time", '{"city": "Oslo"}'), ("local_time", '{"city": "Lima"}'))
+"""The calls of the example in a prompt style. The tool is not one that clients offer: a copied call must not run."""
+
+
+def _render_style(words: PromptStyle, dialect: Dialect, **values: JSON) -> str:
+    """Write a style's template with the dialect's own form of a call, and of the calls of the example."""
+    template = _environment((resource_dir("templates"),)).get_template(f"styles/{words.template}.jinja")
+    example = _EXAMPLE_CALLS if values["parallel"] else _EXAMPLE_CALLS[:1]
+    return template.render(
+        form=render_calls(dialect, [PLACEHOLDER_CALL]), example=render_calls(dialect, example), **values
+    )
 
 
 def _definition(tool: Tool) -> dict[str, JSON]:

@@ -13,6 +13,7 @@ from fcshim.prompt.content import Escaper
 from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import Step, split_steps
 from fcshim.prompt.listing import Listings
+from fcshim.prompt.styles import OWN_STYLE
 from tests.prompt.conversations import text
 
 TOOLS = tuple(Tool(f"tool_{at}", "x" * 400) for at in range(8))
@@ -28,7 +29,7 @@ def rounds(*sizes: int) -> list[Step]:
 
 
 def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **budget: Any) -> BudgetPlan:
-    options = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": budget.get("max_tools", 0)}
+    options = {"choice": AUTO, "parallel": True, "style": OWN_STYLE, "max_tools": budget.get("max_tools", 0)}
     listings = Listings(FUNCTION_CALL, tools, steps, Escaper(BUNDLED), **options)
     return plan_budget(steps, listings, PromptBudget(**budget), fixed)
 

@@ -26,6 +26,7 @@ from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.profiles import DEFAULT
 from fcshim.prompt.render import render_system
+from fcshim.prompt.styles import OWN_STYLE
 from tests.examples import examples
 from tests.prompt.conversations import chatml, conversations, text
 
@@ -37,7 +38,7 @@ def prompt(
     *messages: Message, tools: tuple[Tool, ...] = TOOLS, dialect: Dialect = FUNCTION_CALL, **options: Any
 ) -> Prompt:
     request = Request(model="m", messages=messages)
-    fields = {"choice": AUTO, "budget": PromptBudget(), "style": "schema", **options}
+    fields = {"choice": AUTO, "budget": PromptBudget(), "style": OWN_STYLE, **options}
     choice = fields.pop("choice")
     return compose(request, tools, choice, Escaper(BUNDLED), dialect=dialect, profile=DEFAULT, **fields)
 

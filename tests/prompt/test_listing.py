@@ -1,5 +1,6 @@
 """The tool listing of a prompt at each level."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import split_steps
 from fcshim.prompt.listing import LATER_HEADING, Listing, Listings
 from fcshim.prompt.render import render_system, render_tools
+from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.styles import OWN_STYLE
 from tests.prompt.conversations import text
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "Where."}}}
@@ -23,7 +26,7 @@ CALLED = [
 
 
 def listings(dialect: Dialect = FUNCTION_CALL, tools: list[Tool] = TOOLS, **options: Any) -> Listings:
-    fields = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": 0, **options}
+    fields = {"choice": AUTO, "parallel": True, "style": OWN_STYLE, "max_tools": 0, **options}
     return Listings(dialect, tools, split_steps(CALLED), Escaper(BUNDLED), **fields)
 
 
@@ -37,7 +40,7 @@ def test_each_level_is_shorter() -> None:
 
     assert [0, 0, 4, 6, 7] == [made.at(level).name_only_count for level in range(made.last + 1)]
     assert sorted(sizes, reverse=True) == sizes
-    assert 3 == listings(style="signature").last
+    assert 3 == listings(style=replace(OWN_STYLE, listing="signature")).last
     assert 2 == listings(max_tools=2).last
 
 
@@ -49,8 +52,8 @@ def test_without_tools_the_listing_is_empty() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("style", ["schema", "signature"])
-def test_every_dialect_can_describe_a_tool_later(dialect: Dialect, style: str) -> None:
-    listing = listings(dialect, max_tools=2, style=style).at(0)
+def test_every_dialect_can_describe_a_tool_later(dialect: Dialect, style: ToolsStyle) -> None:
+    listing = listings(dialect, max_tools=2, style=replace(OWN_STYLE, listing=style)).at(0)
     later = listing.later_descriptions[1]
 
     assert (6, {1}) == (listing.name_only_count, set(listing.later_descriptions))
