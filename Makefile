@@ -14,12 +14,13 @@ EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
 .PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
-	record-response-templates chat-screens coverage check docs bench fuzz wheel clean
+	models record-response-templates chat-screens coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
 	@echo 'make test    the tests of every module, in a few minutes'
 	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
+	@echo 'make models  the real models and BFCL (1.8 GB), for tests and benchmarks; MODELS="qwen-0.5b bfcl" for some'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-chat    a chat of twenty turns on a real llama-server; keeps its screens in .cache/screens'
 	@echo 'make test-scale     workers, reloads, crashes, shared stores and Ray Serve under load, with figures'
@@ -46,6 +47,10 @@ test: $(VENV)/dev.stamp
 
 test-engine: $(VENV)/dev.stamp
 	$(PYTEST) -m engine $(ARGS)
+
+# Into .cache/models, or the folder that FCSHIM_MODELS names.
+models: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.real_models $(MODELS)
 
 test-security: $(VENV)/dev.stamp
 	$(PYTEST) -m security $(ARGS)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TINY_MODEL = Path(__file__).parent / "tiny.gguf"
 """The model that ships with fcshim."""
+_MAGIC = b"GGUF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,17 @@ def load_model(path: Path = TINY_MODEL) -> ModelFile:
         vocabulary=_vocabulary(reader),
         weights=_weights(reader),
     )
+
+
+def check_gguf(path: Path) -> None:
+    """Raise `ConfigError` unless there is a file that begins like a GGUF file."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    if start != _MAGIC:
+        raise ConfigError(f"{path}: not a GGUF file: it begins with {start!r} instead of {_MAGIC!r}")
 
 
 def require_packages(*packages: str) -> None:

@@ -38,7 +38,8 @@ class RecordingRelay:
         if scope["type"] != "http":
             return
         body = await read_body(receive)
-        if body:
+        recorded = scope["path"].endswith("/chat/completions")
+        if recorded:
             request = msgspec.json.decode(body)
             self.records.append(RecordedExchange([(m["role"], m["content"]) for m in request["messages"]]))
         url = self._upstream + scope["path"]
@@ -47,7 +48,7 @@ class RecordingRelay:
             await send_start(send, response.status_code, response.headers.get("content-type", "application/json"))
             events = SSESplitter()
             async for data in response.aiter_raw():
-                for event in events.feed(data):
+                for event in events.feed(data) if recorded else ():
                     self._record(event)
                 await send_chunk(send, data)
             await send_end(send)

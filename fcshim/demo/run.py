@@ -1,4 +1,4 @@
-"""`fcshim demo`: runs the tiny model, a proxy in front of it, and the official OpenAI client, which calls a tool.
+"""`fcshim demo`: runs a model, a proxy in front of it, and the official OpenAI client, which calls a tool.
 
 Rule: everything shown is recorded from real requests on loopback; only the question is fixed.
 """
@@ -7,9 +7,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
 import msgspec
@@ -17,23 +18,47 @@ import msgspec
 from fcshim.demo import layout
 from fcshim.demo.gguf_file import require_packages
 from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
-from fcshim.demo.tool_client import QUESTION, TOOL, ToolCallingClient, ToolRun
+from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient, ToolRun
+from fcshim.errors import UpstreamError
 from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
 if TYPE_CHECKING:
-    from fcshim.demo.serving import EngineName
+    from fcshim.demo.serving import EngineName, ServedModel
 
-_INTRODUCTION = """\
+
+class _Script(NamedTuple):
+    """What the demonstration says about a model and asks of it."""
+
+    introduction: str
+    question: str
+    hint: str
+
+
+_TINY = _Script(
+    """\
 A language model without tool calling calls a tool, through fcshim.
 
 The model is tiny (1.4 million parameters, 1.5 MB) and only copies: it finds names and values in a
 command and writes them as a call. It understands nothing. Everything else is real: the prompt, the
 parser, the proxy, the official OpenAI client.
-"""
+""",
+    COMMAND,
+    'The model understands commands such as "call NAME with KEY=VALUE, KEY=VALUE" or "say WORDS".',
+)
+_REAL = _Script(
+    """\
+A language model calls a tool, through fcshim.
+
+The model gets no native tools: a prompt describes the tool, and the model writes text. fcshim reads the
+call out of that text, and the official OpenAI client gets it as a native one.
+""",
+    QUESTION,
+    "Any OpenAI client can use it.",
+)
 
 _INVITATION = """\
-Still serving. The model understands commands such as "call NAME with KEY=VALUE, KEY=VALUE" or "say WORDS".
+Still serving. {hint}
 
   curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'
 
@@ -42,29 +67,52 @@ Still serving. The model understands commands such as "call NAME with KEY=VALUE,
 
 Ctrl-C stops it.
 """
+_REPLY_TIMEOUT = 600.0
+"""Seconds without a byte of a reply: a large model needs long for a prompt."""
 
 
-def run_demo(*, serve: bool = False, host: str = "127.0.0.1", port: int = 0, engine: "EngineName" = "auto") -> int:
+def run_demo(
+    *,
+    serve: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    engine: "EngineName" = "auto",
+    model: Path | None = None,
+    program: str = "llama-server",
+) -> int:
     """Run the demo and return the exit code: 0 if the tool was called and its result repeated, else 1.
 
-    With `serve` the proxy runs until it is interrupted. Raises `ConfigError` if a package is missing.
+    With `model`, a GGUF file, the llama-server `program` serves that file in place of the tiny model. With `serve` the
+    proxy runs until it is interrupted. Raises `ConfigError` if a package, the program or the file is missing,
+    and `UpstreamError` if the model does not reply.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
-    require_packages("numpy", "gguf", "openai")
+    require_packages("openai", *(() if model else ("numpy", "gguf")))
+    import openai  # noqa: PLC0415 - an optional package
+
+    from fcshim.demo.serving import serve_model, serve_real_model  # noqa: PLC0415 - needs optional packages
+
+    served = serve_real_model(model, program) if model else serve_model(engine, program)
     try:
-        return asyncio.run(_demo(serve=serve, host=host, port=port, engine=engine))
-    except KeyboardInterrupt:
+        return asyncio.run(_demo(served, _REAL if model else _TINY, serve=serve, host=host, port=port))
+    except openai.OpenAIError as error:
+        raise UpstreamError(f"the demo's client failed: {error}") from error
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return 0
 
 
-async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> int:
+async def _demo(
+    served: "AbstractAsyncContextManager[ServedModel]", script: _Script, *, serve: bool, host: str, port: int
+) -> int:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - an optional package
 
-    from fcshim.demo.serving import serve_app, serve_model, serve_proxy  # noqa: PLC0415 - needs optional packages
+    from fcshim.demo.serving import serve_app, serve_proxy  # noqa: PLC0415 - needs optional packages
 
+    _cancel_on_sigterm()
+    _print(script.introduction)
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(serve_model(engine))
-        relay_client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=60))
+        model = await stack.enter_async_context(served)
+        relay_client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=_REPLY_TIMEOUT))
         relay = RecordingRelay(relay_client, model.url)
         proxy = await stack.enter_async_context(
             serve_proxy(await stack.enter_async_context(serve_app(relay)), host, port)
@@ -72,26 +120,29 @@ async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> i
         client = await stack.enter_async_context(
             AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", http_client=DefaultAsyncHttpxClient(trust_env=False))
         )
-        _print(_INTRODUCTION)
-        _print(f"  model   {model.url}  {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
-        code = await _show(ToolCallingClient(client, "fcshim-tiny"), relay)
+        name = (await client.models.list()).data[0].id
+        _print(f"  model   {model.url}  {name}, {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
+        code = await _show(ToolCallingClient(client, name, script.question), relay)
         if serve:
-            _print(_INVITATION.format(url=proxy, body=_example_body()))
+            body = _example_body(name, script.question)
+            _print(_INVITATION.format(hint=script.hint, url=proxy, body=body))
             await _wait_for_signal()
     return code
 
 
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     width = layout.terminal_width()
+    request = _request_lines(client.messages[0]["content"])
     message = await client.ask()
     _print(layout.heading("1. The client asks, the model writes text", width))
-    _print(
-        layout.side_by_side(["THE CLIENT SENT", *_request_lines()], ["THE MODEL WROTE", relay.records[-1].text], width)
-        + "\n"
-    )
+    written = ["THE MODEL WROTE", relay.records[-1].text]
+    _print(layout.side_by_side(["THE CLIENT SENT", *request], written, width) + "\n")
     _print(layout.heading("2. fcshim parses the text into events while it streams", width))
     _print("\n".join(layout.truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")
     runs = client.run_tools(message)
+    if not runs:
+        _print("The model made no call. A larger one does, or the settings that `fcshim doctor` finds for it help.\n")
+        return 1
     _print(layout.heading("3. The client gets a tool call and runs the function", width))
     _print("\n".join(map(_format_run, runs)) + "\n")
     answer = await client.ask()
@@ -102,22 +153,22 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
         *(f"tool: {run.result}" for run in runs),
         "",
         "THE CLIENT GOT",
-        f"assistant: {answer.content}",
+        f"assistant: {answer.content or '(another call)'}",
     ]
     right = ["THE MODEL WAS SHOWN", prompt, "", "THE MODEL WROTE", relay.records[-1].text]
     _print(layout.side_by_side(left, right, width) + "\n")
-    return 0 if runs and (answer.content or "").endswith(runs[-1].result) else 1
+    return 0 if runs[-1].result in (answer.content or "") else 1
 
 
-def _request_lines() -> Iterable[str]:
+def _request_lines(question: str) -> Sequence[str]:
     function = TOOL["function"]
     names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
-    return (f"user: {QUESTION}", f"tools: {function['name']}({names})")
+    return (f"user: {question}", f"tools: {function['name']}({names})")
 
 
 def _event_lines(record: RecordedExchange) -> Iterable[str]:
     """Parse the recorded text again, with the parser of the proxy; only the ids differ from those of the client."""
-    parser = StreamParser(tools=[TOOL])
+    parser = StreamParser("auto", tools=[TOOL])
     events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
     return (f"{event.__struct_config__.tag:<16} {_event_summary(event)}" for event in events)
 
@@ -139,14 +190,22 @@ def _format_run(run: ToolRun) -> str:
     return f"{run.name}({arguments}) returned {run.result}"
 
 
-def _example_body() -> str:
-    body = {"model": "fcshim-tiny", "messages": [{"role": "user", "content": QUESTION}], "tools": [TOOL]}
+def _example_body(model: str, question: str) -> str:
+    body = {"model": model, "messages": [{"role": "user", "content": question}], "tools": [TOOL]}
     return msgspec.json.encode(body).decode()
 
 
 def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def _cancel_on_sigterm() -> None:
+    """Let SIGTERM cancel the demo, so that it ends the llama-server that it has started."""
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(NotImplementedError):  # Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _wait_for_signal() -> None:

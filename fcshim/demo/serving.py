@@ -1,4 +1,4 @@
-"""Serves the tiny model over HTTP on this machine, with the embedded runtime or a `llama-server` on PATH.
+"""Serves a model over HTTP on this machine: the tiny one with the embedded runtime, any with `llama-server`.
 
 Rule: servers listen on loopback and free ports by default; each is stopped at the end of its context.
 """
@@ -6,7 +6,7 @@ Rule: servers listen on loopback and free ports by default; each is stopped at t
 import asyncio
 import shutil
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from fcshim.config import Config
 from fcshim.demo.asgi import App
 from fcshim.demo.endpoint import ChatEndpoint
 from fcshim.demo.generation import Engine
-from fcshim.demo.gguf_file import TINY_MODEL, load_model
+from fcshim.demo.gguf_file import TINY_MODEL, check_gguf, load_model
 from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.run import listen
@@ -27,7 +27,17 @@ from fcshim.server.run import listen
 LOOPBACK = "127.0.0.1"
 LLAMA_SERVER = "llama-server"
 START_TIMEOUT = 20.0
-"""Seconds for a llama-server to load a file of 1.5 MB, which normally takes a fraction of a second."""
+"""Seconds for a llama-server to load the tiny model, which normally takes a fraction of a second."""
+LOAD_TIMEOUT = 600.0
+"""Seconds for a llama-server to load a real model: 50 GB from a slow disk."""
+
+_ADVICE = """\
+Install llama.cpp (Debian: apt install llama.cpp-tools; macOS: brew install llama.cpp; \
+or https://github.com/ggml-org/llama.cpp/releases), or name the program with --llama-server PATH"""
+_TINY_OPTIONS = ("--ctx-size", "4096", "--threads", "2", "--alias", "fcshim-tiny", "--temp", "0")
+_REAL_OPTIONS = ("--ctx-size", "8192")
+_LOG_BYTES = 800
+"""Bytes of the log of a llama-server that are kept: if it fails, the last lines name the reason."""
 
 EngineName = Literal["auto", "numpy", "llama-server"]
 
@@ -41,21 +51,35 @@ class ServedModel:
 
 
 @asynccontextmanager
-async def serve_model(engine: EngineName = "auto", path: Path = TINY_MODEL) -> AsyncIterator[ServedModel]:
-    """Serve a model file. `auto` uses a llama-server on PATH, otherwise the embedded runtime.
+async def serve_model(engine: EngineName = "auto", program: str = LLAMA_SERVER) -> AsyncIterator[ServedModel]:
+    """Serve the tiny model. `auto` uses the llama-server `program` if it exists, otherwise the embedded runtime.
 
     Raises `ConfigError` if a named engine is missing or does not start.
     """
-    binary = None if engine == "numpy" else shutil.which(LLAMA_SERVER)
-    if engine == "llama-server" and binary is None:
-        raise ConfigError(f"there is no {LLAMA_SERVER} on PATH")
+    binary = None if engine == "numpy" else shutil.which(program)
+    if binary is None and (engine == "llama-server" or program != LLAMA_SERVER):
+        raise _missing(program)
     if binary is not None:
-        async with _run_llama_server(binary, path) as url:
+        async with _run_llama_server(binary, TINY_MODEL, _TINY_OPTIONS, START_TIMEOUT) as url:
             yield ServedModel(url, f"{LLAMA_SERVER} ({binary})")
     else:
-        app = ChatEndpoint(await asyncio.to_thread(lambda: Engine(load_model(path))))
+        app = ChatEndpoint(await asyncio.to_thread(lambda: Engine(load_model())))
         async with serve_app(app) as url:
             yield ServedModel(url, "the embedded numpy runtime")
+
+
+@asynccontextmanager
+async def serve_real_model(path: Path, program: str = LLAMA_SERVER) -> AsyncIterator[ServedModel]:
+    """Serve a GGUF file of any model with the llama-server `program`: a path, or a name on PATH.
+
+    Raises `ConfigError` if there is no such program or file, or if it does not serve that file.
+    """
+    check_gguf(path)
+    binary = shutil.which(program)
+    if binary is None:
+        raise _missing(program)
+    async with _run_llama_server(binary, path, _REAL_OPTIONS, LOAD_TIMEOUT) as url:
+        yield ServedModel(url, f"{LLAMA_SERVER} ({binary})")
 
 
 @asynccontextmanager
@@ -97,37 +121,57 @@ class _UvicornServer(uvicorn.Server):
         yield
 
 
+def _missing(program: str) -> ConfigError:
+    where = "on PATH" if program == LLAMA_SERVER else f"at {program}"
+    return ConfigError(f"there is no {LLAMA_SERVER} {where}. {_ADVICE}")
+
+
 @asynccontextmanager
-async def _run_llama_server(binary: str, path: Path) -> AsyncIterator[str]:
+async def _run_llama_server(binary: str, path: Path, options: Sequence[str], seconds: float) -> AsyncIterator[str]:
     port = _free_port()
-    flags = {"--model": path, "--host": LOOPBACK, "--port": port, "--ctx-size": 4096, "--parallel": 1, "--threads": 2}
     process = await asyncio.create_subprocess_exec(
-        binary,
-        *(str(part) for flag in flags.items() for part in flag),
-        *("--alias", "fcshim-tiny", "--temp", "0"),
+        *(binary, "--model", str(path), "--host", LOOPBACK, "--port", str(port), "--parallel", "1", *options),
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
+    log = bytearray()
+    reader = asyncio.create_task(_keep_end(process, log))
     try:
         url = f"http://{LOOPBACK}:{port}"
-        await _wait_until_healthy(process, url)
+        if problem := await _wait_until_healthy(process, url, seconds):
+            await asyncio.wait({reader}, timeout=1)
+            raise ConfigError(f"{LLAMA_SERVER} {problem} {path}{_indent(log)}")
         yield url
     finally:
         await _terminate(process)
+        reader.cancel()
 
 
-async def _wait_until_healthy(process: asyncio.subprocess.Process, url: str) -> None:
+async def _wait_until_healthy(process: asyncio.subprocess.Process, url: str, seconds: float) -> str:
+    """Return an empty string when the server is ready, or why it does not serve."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(int(START_TIMEOUT / 0.05)):
+        for _ in range(int(seconds / 0.05)):
             if process.returncode is not None:
-                raise ConfigError(
-                    f"{LLAMA_SERVER} ended with status {process.returncode} instead of serving the tiny model"
-                )
+                return f"ended with status {process.returncode} instead of serving"
             if await _is_healthy(client, url):
-                return
+                return ""
             await asyncio.sleep(0.05)
-    raise ConfigError(f"{LLAMA_SERVER} did not begin to serve the tiny model within {START_TIMEOUT:.0f} s")
+    return f"did not begin within {seconds:.0f} s to serve"
+
+
+async def _keep_end(process: asyncio.subprocess.Process, log: bytearray) -> None:
+    """Read what the process writes, so that it can go on writing, and keep the end in `log`."""
+    assert process.stdout is not None
+    while data := await process.stdout.read(4096):
+        log += data
+        del log[:-_LOG_BYTES]
+
+
+def _indent(log: bytearray) -> str:
+    """Return the complete lines of the end of a log, each on a line of its own."""
+    lines = log.decode(errors="replace").splitlines()
+    return "".join(f"\n  {line}" for line in lines[len(log) == _LOG_BYTES :])
 
 
 async def _is_healthy(client: httpx.AsyncClient, url: str) -> bool:

@@ -11,9 +11,12 @@ from fcshim.events import JSON
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from openai.types.chat import ChatCompletionMessage
+    from openai.types.chat import ChatCompletion, ChatCompletionMessage
 
-QUESTION = "call add_numbers with first=19, second=23"
+COMMAND = "call add_numbers with first=19, second=23"
+"""What the tiny model can answer: it copies names and values."""
+QUESTION = "What is 4817 plus 2963?"
+"""What a real model is asked: small ones cannot add such numbers without the tool."""
 
 
 def add_numbers(first: int, second: int) -> int:
@@ -45,20 +48,25 @@ class ToolRun:
 
 
 class ToolCallingClient:
-    """One conversation; `messages` are those of the next request."""
+    """One conversation, which begins with `question`; `messages` are those of the next request."""
 
-    def __init__(self, client: "AsyncOpenAI", model: str) -> None:
+    def __init__(self, client: "AsyncOpenAI", model: str, question: str) -> None:
         self._client = client
         self._model = model
-        self.messages: list[JSON] = [{"role": "user", "content": QUESTION}]
+        self.messages: list[JSON] = [{"role": "user", "content": question}]
 
     async def ask(self) -> "ChatCompletionMessage":
-        """Send the conversation with the tool, and append the reply to it."""
+        """Send the conversation with the tool, and append the reply to it. Raises `openai.OpenAIError`."""
+        from openai import LengthFinishReasonError  # noqa: PLC0415 - an optional package
+
         stream = self._client.chat.completions.stream(
-            model=self._model, messages=self.messages, tools=[TOOL], temperature=0, max_tokens=200
+            model=self._model, messages=self.messages, tools=[TOOL], temperature=0, max_tokens=1000
         )
         async with stream as events:
-            completion = await events.get_final_completion()
+            try:
+                completion: ChatCompletion = await events.get_final_completion()
+            except LengthFinishReasonError as error:  # a small model may never end
+                completion = error.completion
         message = completion.choices[0].message
         self.messages.append(message.to_dict())
         return message

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from fcshim.demo.generation import Engine
 from fcshim.demo.gguf_file import TINY_MODEL, ModelFile, load_model
 from tests.engine.llama_server import LlamaServer, running
 from tests.engine.program import UnavailableError, find_llama_server
+from tests.real_models import find_model
 
 
 @pytest.fixture(scope="session")
@@ -22,13 +24,22 @@ def engine(model_file: ModelFile) -> Engine:
 
 
 @pytest.fixture(scope="session")
-def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+def llama_program() -> Path:
     in_ci = os.environ.get("CI") == "true"
     try:
-        program = find_llama_server(patient=in_ci)
+        return find_llama_server(patient=in_ci)
     except UnavailableError as error:
         if in_ci:
             raise
         pytest.skip(str(error))
-    with running(program, TINY_MODEL, tmp_path_factory.mktemp("tiny")) as server:
+
+
+@pytest.fixture(scope="session")
+def llama_server(llama_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    with running(llama_program, TINY_MODEL, tmp_path_factory.mktemp("tiny")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def small_model() -> Path:
+    return find_model("qwen-0.5b.gguf")

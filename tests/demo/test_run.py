@@ -1,11 +1,15 @@
+import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
 
+from fcshim.demo import run
+from fcshim.demo.gguf_file import TINY_MODEL
 from fcshim.demo.run import run_demo
 from fcshim.demo.tool_client import TOOL
 
@@ -44,3 +48,46 @@ def test_with_serve_the_proxy_runs_until_a_signal() -> None:
 
         assert process.wait(10) == 0
         assert reply["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "add_numbers"
+
+
+def test_a_real_model_calls_the_tool(
+    small_model: Path, llama_program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LLAMA_ARG_THREADS", "1")  # several threads wait for each other on a busy machine
+    code = run_demo(model=small_model, program=str(llama_program))
+    shown = capsys.readouterr().out
+
+    assert code == 0, shown
+    for part in (
+        "user: What is 4817 plus 2963?",
+        "tool_call_start  add_numbers",
+        "stop             tool_use",
+        "add_numbers(first=4817, second=2963) returned 7780",
+    ):
+        assert part in shown
+
+
+def test_a_model_that_makes_no_call_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "_TINY", run._TINY._replace(question="say hello"))
+
+    assert run_demo(engine="numpy") == 1
+    assert "The model made no call." in capsys.readouterr().out
+
+
+def test_a_signal_ends_the_llama_server_too(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    program = tmp_path / "llama-server"
+    program.write_text(f"#!/bin/sh\necho $$ > {started}\nexec sleep 600\n")
+    program.chmod(0o755)
+    source = "import sys; from fcshim.demo.run import run_demo; from pathlib import Path; "
+    source += "sys.exit(run_demo(model=Path(sys.argv[1]), program=sys.argv[2]))"
+    with subprocess.Popen([sys.executable, "-c", source, TINY_MODEL, program], stdout=subprocess.DEVNULL) as process:
+        number = int(started.read_text())
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(30) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
