@@ -35,6 +35,10 @@ none is made.
 categories: simple, several_tools, parallel, multi_turn, missing_information, no_tool_fits,
 many_tools, nested_arguments, languages, long_results; and, only if it is named, commands, for
 models that cannot understand requests, such as the demo model.
+
+With --bfcl the cases are those of the Berkeley Function Calling Leaderboard (BFCL v4) with a single
+turn, judged as its own checker does, and the categories simple_python, multiple, parallel,
+parallel_multiple, live_simple, live_multiple, irrelevance and live_irrelevance.
 """
 
 _EPILOG = """\
@@ -43,6 +47,7 @@ examples:
   fcshim eval http://127.0.0.1:8080 --category parallel --limit 10      a quick look
   fcshim eval http://127.0.0.1:8080 --dialect hermes --dialect bare_json --dialect native
   fcshim eval http://127.0.0.1:8080 --output run.jsonl --plot run.svg   then, if it stopped: --resume
+  fcshim eval http://127.0.0.1:8080 --bfcl bfcl_eval/data --limit 20    BFCL's cases instead of its own
   fcshim eval --config fcshim.toml --json | jq '.dialects[].total'
   fcshim eval --demo                                                    the embedded demo model
 
@@ -77,6 +82,9 @@ def _add_case_options(group: "argparse._ArgumentGroup") -> None:
         "--category", dest="categories", action="append", default=[], metavar="NAME",
         help="only this category; may be given several times",
     )  # fmt: skip
+    group.add_argument(
+        "--bfcl", type=Path, metavar="DIR", help="the cases of BFCL v4: the folder `data` of the package bfcl-eval"
+    )
     group.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and send nothing")
     group.add_argument("--limit", type=_positive_int, metavar="N", help="at most N cases of each category")
     group.add_argument(
@@ -110,6 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the cases and show the rates. Raises `ConfigError` and `UpstreamError`."""
     if arguments.url and arguments.demo:
         raise ConfigError("--demo uses the demo model: expected that or a URL, not both")
+    if arguments.bfcl and arguments.demo:
+        raise ConfigError("--demo uses a model that only understands commands: expected a URL with --bfcl")
     config = read_endpoint_settings(arguments, needed=not (arguments.demo or arguments.list))
     from fcshim.evaluate.plot import check_plot  # noqa: PLC0415 - after the settings are checked
 
@@ -128,13 +138,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace, config: Config) -> "EvalPlan":
     from fcshim.evaluate.plan import EvalPlan  # noqa: PLC0415 - see above
-    from fcshim.evaluate.suite import COMMANDS, DEFAULT_CATEGORIES  # noqa: PLC0415 - see above
+    from fcshim.evaluate.suite import COMMANDS  # noqa: PLC0415 - see above
 
     plan = EvalPlan(
         config=config,
         model=arguments.model,
         dialects=tuple(arguments.dialects),
-        categories=tuple(arguments.categories) or ((COMMANDS,) if arguments.demo else DEFAULT_CATEGORIES),
+        categories=tuple(arguments.categories) or ((COMMANDS,) if arguments.demo else ()),
+        bfcl=arguments.bfcl,
         limit=arguments.limit,
         sampling={name: getattr(arguments, name) for name in ("temperature", "seed", "max_tokens")},
         concurrency=arguments.concurrency,

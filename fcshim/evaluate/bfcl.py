@@ -5,8 +5,10 @@ A folder of BFCL has a file of cases for each category (`BFCL_v4_simple_python.j
 Source of the format and of the checker's rules: https://gorilla.cs.berkeley.edu/leaderboard.html
 """
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -60,6 +62,28 @@ def load_bfcl(folder: Path, category: str) -> list[BfclCase]:
         raise ConfigError(f"{folder / name}: not a file of BFCL v4: {error!r}") from error
 
 
+def load_bfcl_cases(folder: Path, categories: Sequence[str], limit: int | None = None) -> list[BfclCase]:
+    """Return the cases of these categories, at most `limit` of each, in the order of the files.
+
+    Raises `ConfigError`, also for an unknown category.
+    """
+    for category in categories:
+        if category not in BFCL_CATEGORIES:
+            raise ConfigError(
+                f"BFCL has no category {category!r} of a single turn. Known are {', '.join(BFCL_CATEGORIES)}"
+            )
+    return [case for category in dict.fromkeys(categories) for case in _cached(folder, category)[:limit]]
+
+
+def bfcl_fingerprint(folder: Path) -> str:
+    """Return a digest of all cases and answers in the folder, so that results of different versions are not mixed."""
+    digest = hashlib.sha256()
+    for category in BFCL_CATEGORIES:
+        for path in (folder / (name := f"BFCL_v4_{category}.json"), folder / "possible_answer" / name):
+            digest.update(path.read_bytes() if path.exists() else b"")
+    return f"bfcl-{digest.hexdigest()[:16]}"
+
+
 def judge_bfcl(case: BfclCase, reply: Reply) -> Verdict:
     """Return the verdict of the leaderboard's checker: the names, types and values of all calls, in any order."""
     actual = calls_of(reply)
@@ -73,6 +97,11 @@ def judge_bfcl(case: BfclCase, reply: Reply) -> Verdict:
     if sorted(call.name for call in actual) != sorted(call.name for call in expected):
         return "wrong_tool"
     return "right" if _all_matched(case, expected, list(actual)) else "wrong_arguments"
+
+
+@cache
+def _cached(folder: Path, category: str) -> Sequence[BfclCase]:
+    return load_bfcl(folder, category)
 
 
 def _rows(path: Path) -> list[dict[str, JSON]]:

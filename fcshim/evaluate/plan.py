@@ -4,8 +4,9 @@ Rule: settings that change a single result are part of `terms`; those that only 
 are not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from fcshim.client import Client
 from fcshim.config import Config, ModelConfig
 from fcshim.errors import ConfigError
+from fcshim.evaluate.bfcl import BFCL_CATEGORIES, bfcl_fingerprint, load_bfcl_cases
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, TIMEOUT
@@ -31,7 +33,10 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     """Empty: the first model that the endpoint lists."""
     dialects: tuple[str, ...] = ()
-    categories: tuple[str, ...] = DEFAULT_CATEGORIES
+    categories: tuple[str, ...] = ()
+    """Empty: all of BFCL's single turn with `bfcl`, or else those of the suite that suit every model."""
+    bfcl: Path | None = None
+    """The folder of BFCL, whose cases take the place of the suite's."""
     limit: int | None = None
     sampling: Mapping[str, JSON] = msgspec.field(default_factory=lambda: dict(DEFAULT_SAMPLING))
     concurrency: int = CONCURRENCY
@@ -39,7 +44,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Check the names of categories and dialects before any request. Raises `ConfigError`."""
-        load_cases(self.categories, self.limit)
+        self.cases()
         for dialect in self.dialects:
             if dialect not in (AUTO, NATIVE):
                 find_dialect(dialect)
@@ -48,9 +53,11 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
                 "--tools native makes tools native in every dialect: omit it, and compare with --dialect native"
             )
 
-    def cases(self) -> list[Case]:
-        """Return the cases that run in each dialect."""
-        return load_cases(self.categories, self.limit)
+    def cases(self) -> Sequence[Case]:
+        """Return the cases that run in each dialect. Raises `ConfigError` for an unknown category or folder."""
+        if self.bfcl is not None:
+            return load_bfcl_cases(self.bfcl, self.categories or BFCL_CATEGORIES, self.limit)
+        return load_cases(self.categories or DEFAULT_CATEGORIES, self.limit)
 
     def labels(self) -> tuple[str, ...]:
         """Return the dialects as results name them: `auto` is replaced by the dialect that it selects."""
@@ -90,7 +97,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
             **row,
             "constrain": self.config.constrain,
             **self.sampling,
-            "suite": fingerprint(),
+            "suite": bfcl_fingerprint(self.bfcl) if self.bfcl else fingerprint(),
             "version": version("fcshim"),
         }
 

@@ -12,6 +12,7 @@ import msgspec
 from fcshim.client import Client
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, UpstreamError
+from fcshim.evaluate.bfcl import BfclCase, judge_bfcl
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import Result
 from fcshim.evaluate.scoring import calls_of, judge
@@ -104,7 +105,7 @@ class _EvalRun:
         usage = reply.usage or Usage()
         return msgspec.structs.replace(
             blank,
-            verdict=judge(case, reply),
+            verdict=judge_bfcl(case, reply) if isinstance(case, BfclCase) else judge(case, reply),
             calls=calls_of(reply),
             text=reply.text[:_MAX_TEXT],
             input_tokens=usage.input_tokens,

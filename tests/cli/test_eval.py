@@ -48,6 +48,43 @@ async def test_several_dialects_are_one_table():
     assert (0, "") == (outcome.code, outcome.err)
 
 
+async def test_cases_of_bfcl_take_the_place_of_the_suite(tmp_path):
+    """An accepted value counts as BFCL's checker compares it; the exact comparison of the suite would refuse it."""
+    name = "BFCL_v4_simple_python.json"
+    schema = {"type": "dict", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    function = {"name": "get_current_weather", "description": "", "parameters": schema}
+    row = {"id": "simple_1", "question": [[{"role": "user", "content": "Lisbon?"}]], "function": [function]}
+    answer = {"id": "simple_1", "ground_truth": [{"get_current_weather": {"city": ["lisbon.", "Lisboa"]}}]}
+    (tmp_path / "possible_answer").mkdir()
+    (tmp_path / name).write_text(json.dumps(row))
+    (tmp_path / "possible_answer" / name).write_text(json.dumps(answer))
+    chosen = ("--bfcl", tmp_path, "--category", "simple_python")
+    async with scripted_upstream(text_reply(CALL), listing=model_list("m")) as upstream:
+        outcome = await run_eval(upstream, "--json", *chosen)
+
+    summary = json.loads(outcome.out)
+
+    assert {"simple_python": 1} == {name: rate["right"] for name, rate in summary["dialects"][0]["categories"].items()}
+    assert summary["terms"]["suite"].startswith("bfcl-")
+    assert "simple_1" == json.loads(fcshim("eval", "--list", *chosen).out)["id"]
+
+
+def test_a_folder_without_bfcl_is_named(tmp_path):
+    outcome = fcshim("eval", "http://127.0.0.1:9", "--bfcl", tmp_path)
+
+    assert 2 == outcome.code
+    assert "Expected the folder `data` of the package bfcl-eval" in outcome.err
+
+
+def test_the_demo_model_does_not_understand_bfcl(tmp_path):
+    outcome = fcshim("eval", "--demo", "--bfcl", tmp_path)
+
+    assert (2, "fcshim: --demo uses a model that only understands commands: expected a URL with --bfcl\n") == (
+        outcome.code,
+        outcome.err,
+    )
+
+
 async def test_json_output_has_the_terms_and_the_rates():
     async with scripted_upstream(text_reply(CALL), listing=model_list("m")) as upstream:
         outcome = await run_eval(upstream, "--json", "--seed", 5, *ONE_CASE)

@@ -1,6 +1,7 @@
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionMessage
 
+from fcshim.demo.serving import serve_proxy
 from fcshim.demo.tool_client import ToolCallingClient
 from tests.scripted import scripted_upstream, text_reply
 
@@ -29,8 +30,11 @@ def test_a_call_of_another_tool_is_not_run() -> None:
 
 
 async def test_a_reply_that_was_cut_off_is_a_reply() -> None:
-    async with scripted_upstream(text_reply("For ever ", "and", reason="length")) as upstream:
-        async with AsyncOpenAI(base_url=f"{upstream.url}/v1", api_key="none") as openai:
-            reply = await ToolCallingClient(openai, "m", "Add").ask()
+    async with (
+        scripted_upstream(text_reply("For ever ", "and", reason="length"), pages={}) as upstream,
+        serve_proxy(upstream.url) as url,
+        AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as openai,
+    ):
+        reply = await ToolCallingClient(openai, "m", "Add").ask()
 
     assert reply.content == "For ever and"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.evaluate.bfcl import judge_bfcl, load_bfcl
+from fcshim.evaluate.bfcl import bfcl_fingerprint, judge_bfcl, load_bfcl, load_bfcl_cases
 from fcshim.events import JSON, CallError, ToolCallEnd
 from fcshim.reply import Reply
 
@@ -132,3 +132,25 @@ def test_a_missing_or_foreign_file_is_a_clear_error(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="not a file of BFCL"):
         load_bfcl(tmp_path, "irrelevance")
+
+
+def test_cases_come_in_the_order_of_the_categories_and_at_most_so_many_of_each(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "irrelevance", [])
+    (folder / "BFCL_v4_live_irrelevance.json").write_bytes((folder / "BFCL_v4_irrelevance.json").read_bytes() * 3)
+    cases = load_bfcl_cases(folder, ["live_irrelevance", "irrelevance", "live_irrelevance"], 2)
+
+    assert ["live_irrelevance", "live_irrelevance", "irrelevance"] == [case.category for case in cases]
+
+
+def test_an_unknown_category_is_named_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no category 'memory'.* Known are simple_python, .*live_irrelevance$"):
+        load_bfcl_cases(tmp_path, ["memory"])
+
+
+def test_the_fingerprint_changes_with_cases_and_answers(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "parallel", [_ANSWER])
+    first = bfcl_fingerprint(folder)
+    (folder / "possible_answer" / "BFCL_v4_parallel.json").write_text("{}")
+
+    assert first.startswith("bfcl-")
+    assert first != bfcl_fingerprint(folder)

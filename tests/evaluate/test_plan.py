@@ -32,6 +32,12 @@ def test_options_that_only_select_results_are_not_in_the_terms():
     assert one.terms() == other.terms()
 
 
+def test_results_of_bfcl_are_not_mixed_with_those_of_the_suite(tmp_path):
+    suite, bfcl = EvalPlan(config=SETTINGS), EvalPlan(config=SETTINGS, bfcl=tmp_path)
+
+    assert suite.terms()["suite"] != bfcl.terms()["suite"]
+
+
 @pytest.mark.parametrize(
     "change", [{"model": "n"}, {"sampling": {"temperature": 1}}, {"config": Config(upstream="http://127.0.0.1:9")}]
 )
