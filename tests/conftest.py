@@ -1,9 +1,13 @@
 """What all tests share: which of them run real engines, how Hypothesis searches, and what ctrl-C means."""
 
+import atexit
 import functools
 import gc
+import os
+import shutil
 import signal
 import ssl
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +82,11 @@ settings.load_profile("repeatable")
 
 # Reading the certificates takes 20 ms, and the tests make 2,000 HTTP clients, nearly all for plain HTTP.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
+
+# What fcshim keeps of the user (measured models, pins, sessions, logins) is neither read nor changed by tests and
+# the programs that they start.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="fcshim-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # A shell that starts tests in the background has them ignore ctrl-C, and with them every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

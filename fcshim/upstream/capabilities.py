@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from urllib.parse import quote
 
 import msgspec
 
@@ -26,6 +25,7 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
 from fcshim.upstream.detection import detect, loads_on_demand, matches
+from fcshim.upstream.pages import props_path
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -133,7 +133,7 @@ class Capabilities:
             return "the endpoint refused pictures for this model, and gets a line of text in their place"
         if not self.upstream.kind.full_openai_api:
             return ""
-        modalities = (await self._fetch_json("GET", _props_path(model))).get("modalities")
+        modalities = (await self._fetch_json("GET", props_path(model))).get("modalities")
         refused = isinstance(modalities, dict) and modalities.get("vision") is False
         return "the server says that this model takes only text" if refused else ""
 
@@ -195,7 +195,7 @@ class Capabilities:
         """Return the backend of the server that `starter` has started for the model; `starter` if it is unknown."""
         if model not in self._servers:
             try:
-                props = await self._fetch_json("GET", _props_path(model))
+                props = await self._fetch_json("GET", props_path(model))
             except UpstreamError:
                 return starter
             if len(self._servers) >= _MAX_MODELS:
@@ -209,7 +209,7 @@ class Capabilities:
             case "always":
                 return True
             case "props":
-                return _template_has_tools(await self._fetch_json("GET", _props_path(model)))
+                return _template_has_tools(await self._fetch_json("GET", props_path(model)))
             case "show":
                 body = msgspec.json.encode({"model": model})
                 capabilities = (await self._fetch_json("POST", "//api/show", body)).get("capabilities")
@@ -223,11 +223,6 @@ class Capabilities:
         except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
-
-
-def _props_path(model: str) -> str:
-    """Return the path of llama-server's `/props`. Servers with several models need the name, others ignore it."""
-    return f"//props?model={quote(model, safe='')}" if model else "//props"
 
 
 class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
