@@ -7,6 +7,7 @@ interruption (Ctrl-C) ends the search: what is known so far is reported and save
 import argparse
 import asyncio
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not doctor.connected:
             raise
         interrupted = True
-    doctor.keep()
+    doctor.keep(datetime.now(UTC).date().isoformat())
     diagnosis = doctor.diagnosis()
     if arguments.json:
         write_data(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
@@ -109,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     report.finish(diagnosis, file)
     if file is not None and arguments.json and not diagnosis.works:
-        write_error(f"fcshim: {diagnosis.model}: {not_written_message(file)}")
+        write_error(f"fcshim: the model cannot make tool calls: {not_written_message(file)}")
     return _INTERRUPTED if interrupted else 0 if diagnosis.works else 1
 
 

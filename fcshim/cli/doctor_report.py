@@ -24,6 +24,13 @@ from fcshim.sanitize import sanitize, sanitize_line
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36
 """Characters of the column of titles."""
+_PROBE_NOTES = {
+    None: "",
+    "written": "",
+    "other": "; it writes another form than the one that it is shown",
+    "unclear": "; it writes no call when it is shown this form",
+}
+"""What the report adds for the result of a candidate's probe."""
 _MINUTE = 60
 """Seconds from which a time is shown in minutes."""
 
@@ -179,8 +186,7 @@ def _title(name: str) -> str:
 
 def _standing_line(standing: Standing) -> str:
     given_up = f"; given up: {standing.dropped}" if standing.dropped else ""
-    spelled = "; does not write its form by itself" if standing.spells is False else ""
-    return f"{describe(report_on(standing))}{spelled}{given_up}"
+    return f"{describe(report_on(standing))}{_PROBE_NOTES[standing.probe]}{given_up}"
 
 
 def _format_seconds(seconds: float) -> str:
@@ -193,8 +199,7 @@ def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
         return f"{diagnosis.model} {_failure(diagnosis)}.{unwritten}"
     best = next(each for each in diagnosis.candidates if each.name == diagnosis.best)
     works = f"The model makes tool calls, best {_title(best.name)}: {describe(best)}"
-    lines = [works if diagnosis.complete else f"{works}. This is the best so far: the race was not decided"]
-    lines[0] += "."
+    lines = [f"{works}{_DOUBTS[diagnosis.complete, diagnosis.decided]}."]
     lines += [
         f"  {_title(each.name)}: {describe(each)}{_reason(each)}" for each in diagnosis.candidates if each != best
     ]
@@ -207,11 +212,21 @@ def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     return "\n".join(lines)
 
 
+_DOUBTS = {
+    (True, True): "",
+    (True, False): ". The time ended before the race was decided: this is the best so far",
+    (False, False): ". Interrupted: this is the best so far",
+}
+"""What follows the best candidate, by whether the race was complete and whether it was decided."""
+
+
 def _failure(diagnosis: Diagnosis) -> str:
     if any(finding.fatal for finding in diagnosis.findings):
         return "cannot make tool calls: it gives no replies"
     if not diagnosis.complete:
-        return "has made no correct call so far, and the race was not decided"
+        return "has made no correct call so far"
+    if not diagnosis.decided:
+        return "has made no correct call in this time (--budget gives it more)"
     return f"cannot make tool calls: no candidate had a correct call{_constraint_note(diagnosis)}"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.client import Client
-from fcshim.config import Config
+from fcshim.config import Config, ModelOverrides
 from fcshim.constrain.constraint import dialect_note
 from fcshim.evaluate.candidates import Candidate, candidates_for
 from fcshim.evaluate.connect import EndpointInfo, connect
@@ -29,6 +29,8 @@ from fcshim.prompt.profiles import AUTO
 from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.endpoint import timeouts_of
+from fcshim.upstream.measured import MeasuredModel, load_measured, save_measured
+from fcshim.upstream.model_identity import ModelIdentity, identify
 
 BUDGET, QUICK_BUDGET = 420.0, 80.0
 """Seconds for the race. Of a model of 0.5B parameters on two cores, they leave the probes a minute, and ten seconds."""
@@ -62,7 +64,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it is the best; empty without one."""
     complete: bool
-    """Whether the race was decided. Otherwise its time was over or it was interrupted; `best` is the best so far."""
+    """False after an interruption; `best` is the best so far."""
+    decided: bool
+    """Whether the race was decided before its time was over."""
     kept: bool
     """Whether the result is kept for the model."""
     choices: tuple[Recommendation, ...]
@@ -108,6 +112,8 @@ class Doctor:
         self._probe_requests = 0
         self._emits_reasoning = False
         self._race: Race | None = None
+        self._identity: ModelIdentity | None = None
+        self._ended = False
         self._kept = False
 
     @property
@@ -122,8 +128,10 @@ class Doctor:
         self._callbacks.on_connect(self._endpoint)
         url, kind = self._endpoint.url, self._endpoint.kind
         async with Upstream(url, key=key, timeouts=self._timeouts, kind=kind) as upstream:
+            self._identity = await identify(upstream, self._endpoint.model)
             await self._run_probes(upstream, self._endpoint)
             if any(finding.fatal for finding in self._findings):
+                self._ended = True
                 return
             candidates = await self._select_candidates(upstream, self._endpoint)
         self._race = Race(
@@ -135,6 +143,7 @@ class Doctor:
             on_round=self._callbacks.on_round,
         )
         await self._race.run()
+        self._ended = True
 
     async def _run_probes(self, upstream: Upstream, endpoint: EndpointInfo) -> None:
         target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
@@ -155,7 +164,8 @@ class Doctor:
             native = await Capabilities(upstream).has_native_tools(endpoint.model)
         else:
             native = tools.verdict == "yes" or tools.value == "required"
-        return candidates_for(endpoint.model, native=native, provider_api=endpoint.kind.allows_verbatim)
+        model = endpoint.model if self._identity is None else self._identity.name
+        return candidates_for(model, native=native, provider_api=endpoint.kind.allows_verbatim)
 
     def _open_client(self, candidate: Candidate, **others: JSON) -> Client:
         """Return the client of a candidate, with the settings that the findings recommend."""
@@ -183,6 +193,40 @@ class Doctor:
             max_tokens=min(_MAX_REASONING_TOKENS if self._emits_reasoning else _MAX_TOKENS, room),
         )
 
+    def keep(self, date: str) -> None:
+        """Keep the settings of the best candidate for the model; `date` is today's, in ISO form.
+
+        What an interrupted race found does not replace what a whole one has found before.
+        """
+        race, identity = self._race, self._identity
+        if race is None or identity is None or race.winner is None:
+            return
+        earlier = load_measured(identity.key)
+        if not race.ended and earlier is not None and earlier.complete and earlier.settings:
+            return
+        probes = {
+            each.settings["dialect"]: each.probe
+            for each in race.standings
+            if each.probe is not None and "dialect" in each.settings
+        }
+        measured = MeasuredModel(
+            model=identity.name,
+            settings=self._settings_to_keep(race.winner),
+            reason=explain(report_on(race.winner), tuple(map(report_on, race.standings))),
+            date=date,
+            complete=race.ended,
+            probes={**({} if earlier is None else earlier.probes), **probes},
+        )
+        save_measured(identity.key, measured)
+        self._kept = load_measured(identity.key) == measured
+
+    def _settings_to_keep(self, winner: Standing) -> dict[str, str | bool | int]:
+        """Return the settings of one model that follow from its weights and its template, not from its server."""
+        reasoning = next((each.value for each in self._findings if each.probe == "reasoning"), None)
+        opened = reasoning if isinstance(reasoning, dict) else {}
+        names = ModelOverrides.__struct_fields__
+        return {name: value for name, value in {**opened, **winner.settings}.items() if name in names}
+
     def diagnosis(self) -> Diagnosis:
         """Return what is known so far. Call it only when `connected`."""
         endpoint, race = self._endpoint, self._race
@@ -205,7 +249,8 @@ class Doctor:
             best="" if best is None else best.name,
             dialect="" if best is None else best.settings.get("dialect", NATIVE),
             reason="" if best is None else explain(best, reports),
-            complete=race is not None and race.complete,
+            complete=self._ended,
+            decided=race is not None and race.decided,
             kept=self._kept,
             choices=self._recommend(endpoint, best, reports),
         )

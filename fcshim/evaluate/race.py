@@ -19,6 +19,10 @@ from fcshim.evaluate.result import Result
 from fcshim.evaluate.runner import DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.standings import Outcome, Standing, count_cases_left, eliminate, find_winner, round_sizes
 from fcshim.events import JSON
+from fcshim.parse.dialects import AUTO
+from fcshim.parse.stream import StreamParser
+from fcshim.reply import fold
+from fcshim.upstream.measured import ProbeResult
 
 _PROBE_TOKENS = 48
 """Tokens in which a model that can write a form has started a call in it."""
@@ -26,6 +30,7 @@ _MAX_FAILURES = 2
 """Consecutive failures of the endpoint after which a candidate is dropped."""
 _CALL_VERDICTS = frozenset({"wrong_tool", "extra_call", "wrong_arguments", "called_though_none_fits", "malformed"})
 """Verdicts of replies that have a call, although a reply that was cut off at its start does not hold the whole call."""
+
 
 @dataclass(frozen=True, slots=True)
 class RaceProgress:
@@ -66,8 +71,10 @@ class Race:
         on_progress: Callable[[RaceProgress], None],
         on_round: Callable[[Standing], None],
     ) -> None:
-        self.complete = False
-        """Whether the race has ended by itself: not by the budget, nor by an interruption."""
+        self.ended = False
+        """Whether the race has ended: it was decided, or the budget was used. False after an interruption."""
+        self.decided = False
+        """Whether one candidate was left, or the cases ended."""
         self.requests = 0
         self._candidates = {each.name: each for each in candidates}
         self._standings = {each.name: Standing(name=each.name, settings=each.settings) for each in candidates}
@@ -102,10 +109,11 @@ class Race:
             try:
                 async with asyncio.timeout(self._limits.budget) as budget:
                     await self._run_rounds()
-                    self.complete = True
+                    self.decided = True
             except TimeoutError:
                 if not budget.expired():
                     raise
+        self.ended = True
 
     async def _run_rounds(self) -> None:
         sizes = round_sizes(self._limits.first_round, len(self._cases))
@@ -165,7 +173,10 @@ class Race:
                 return
         self._probe_seconds.add(_now() - began)
         tokens = reply.usage.input_tokens if reply.usage is not None else 0
-        self._update(name, spells=bool(reply.tool_calls), prompt_tokens=tokens)
+        rescued = StreamParser(AUTO, case.tools)
+        other = fold(rescued.feed(reply.text) + rescued.close()).tool_calls
+        probe: ProbeResult = "written" if reply.tool_calls else "other" if other else "unclear"
+        self._update(name, probe=probe, prompt_tokens=tokens)
 
     def _update(self, name: str, **fields: JSON) -> None:
         self._standings[name] = msgspec.structs.replace(self._standings[name], **fields)

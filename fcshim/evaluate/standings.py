@@ -13,6 +13,7 @@ import msgspec
 
 from fcshim.evaluate.result import Verdict, count_verdicts
 from fcshim.events import JSON
+from fcshim.upstream.measured import ProbeResult
 
 _SIGNIFICANCE = 0.1
 """Probability below which a candidate is behind by more than chance. It is tested after a few rounds only, and the cost
@@ -41,8 +42,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, JSON]
     prompt_tokens: int = 0
     """The tokens of the prompt of the probe, which is the same for all; 0 if unknown."""
-    spells: bool | None = None
-    """Whether the model writes a call in the candidate's own form when it is shown it; None if that was not probed."""
+    probe: ProbeResult | None = None
+    """What the model writes when it is shown the candidate's form: this form, another one, or neither; None if that
+    was not probed."""
     outcomes: tuple[Outcome, ...] = ()
     dropped: str = ""
     """Why it runs no further cases, or empty."""
@@ -79,7 +81,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[int, int]
     no_calls: tuple[int, int]
     prompt_tokens: int
-    spells: bool | None
+    probe: ProbeResult | None
     mistakes: dict[str, int]
     dropped: str
 
@@ -96,7 +98,7 @@ def report_on(standing: Standing) -> CandidateReport:
         calls=(sum(each.right for each in calls), len(calls)),
         no_calls=(sum(each.right for each in others), len(others)),
         prompt_tokens=standing.prompt_tokens,
-        spells=standing.spells,
+        probe=standing.probe,
         mistakes=count_verdicts(each.verdict for each in standing.outcomes if not each.right),
         dropped=standing.dropped,
     )
@@ -168,7 +170,7 @@ def eliminate(running: Sequence[Standing]) -> dict[str, str]:
 def _reason_to_drop(other: Standing, leader: Standing) -> str:
     if leader.made_call and not other.made_call:
         return "it made no call"
-    if leader.spells and other.spells is False:
+    if leader.probe == "written" and other.probe not in (None, "written"):
         return "the model does not write this form when it is shown it"
     better, worse = _differences(leader, other)
     if sign_test(better, worse) < _SIGNIFICANCE:
