@@ -165,7 +165,7 @@ def test_a_quick_run_sends_the_quick_probes_only(trained_server: LlamaServer) ->
 
 
 def test_a_random_model_calls_nothing_with_any_settings(random_server: LlamaServer) -> None:
-    outcome = fcshim("doctor", random_server.url, "--category", "commands", "--cases", "3")
+    outcome = fcshim("doctor", random_server.url, *PROBES_ONLY)
 
     assert (1, "") == (outcome.code, outcome.err)
     assert "no candidate had a correct call; a required call (tool_choice) is still possible" in outcome.out
