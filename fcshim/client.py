@@ -289,8 +289,9 @@ class Client:
     ) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
+        settings = await self._capabilities.models.resolve(self._settings, request.model)
         attempts = RequestAttempts(
-            ExchangeFactory(request, self._settings, self._capabilities, self._new_id, buffered=buffered)
+            ExchangeFactory(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
@@ -316,7 +317,8 @@ class Client:
         Raises `UpstreamError` if the server does not answer.
         """
         name = model or await self._default_model()
-        profile = chosen_profile(self._settings.profile, name)
+        settings = await self._capabilities.models.resolve(self._settings, name, probe=False)
+        profile = chosen_profile(settings.profile, settings.real_name or name)
         if not profile.media:
             return f"requests to {name} are written for a model that takes only text (profile {profile.name})"
         return await self._capabilities.image_refusal(name)

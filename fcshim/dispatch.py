@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+import msgspec
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
@@ -158,7 +159,7 @@ class ExchangeFactory:
 
     def _native_exchange(self, upstream: UpstreamCodec, searched_stops: tuple[str, ...]) -> Exchange:
         request, rules = self.request, self.capabilities.upstream.kind.name_rules
-        media = chosen_profile(self.model.profile, request.model).media
+        media = chosen_profile(self.model.profile, self.model.real_name or request.model).media
         native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
         if self.model.tools != "auto" or not request.tools:
             return Exchange(request, upstream=upstream, transform=native)
@@ -188,10 +189,13 @@ def make_shim(
     request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, backend: Backend = OFF
 ) -> Shim:
     """Make the shim of a request from the model's settings. Raises `RequestError`."""
+    if model.real_name:
+        request = msgspec.structs.replace(request, real_model=model.real_name)
+    name = request.real_model or request.model
     return prepare_shim(
         request,
-        dialect=chosen_dialect(model.dialect, request.model),
-        profile=chosen_profile(model.profile, request.model),
+        dialect=chosen_dialect(model.dialect, name),
+        profile=chosen_profile(model.profile, name),
         tools_style=model.tools_style,
         budget=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
         backend=backend,
@@ -339,6 +343,8 @@ class RequestAttempts:
 
         Once the client has events, only a retry can be sent again, since its own events are still held back.
         """
+        if error.lost:
+            self._capabilities.models.expire()
         if exchange.is_retry:
             await self._drop_retry_constraint(exchange, error)
             return exchange

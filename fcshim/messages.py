@@ -145,6 +145,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request for a reply."""
 
     model: str
+    real_model: str = ""
+    """The real name of the model that answers, if it is known to be another; it is not sent."""
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     provider_tools: tuple[ProviderTool, ...] = ()

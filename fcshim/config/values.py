@@ -52,7 +52,11 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one model; `upstream_model` is its name on the upstream, if that differs."""
+    """The settings of one model; `upstream_model` is its name on the upstream, if that differs.
+
+    `real_name` is the name by which automatic settings are chosen, if evidence about the model says so (see
+    `upstream.model_resolution`), and `dialect_reason` says why it has its dialect.
+    """
 
     dialect: str | Dialect
     profile: str | Profile
@@ -67,6 +71,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_result: int = DEFAULT_MAX_RESULT
     max_retries: int = 1
     upstream_model: str | None = None
+    real_name: str | None = None
+    dialect_reason: str | None = None
 
 
 _PATTERN_CHARACTERS = frozenset("*?[")

@@ -106,7 +106,7 @@ def constraint_for(
         return None
     required = request.tool_choice.mode == "required"
     document = None if required and tools else requested_schema(request)
-    reasoning = reasoning_of(request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
+    reasoning = reasoning_of(request.real_model or request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
     spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=reasoning)
     if document is not None:
         return _document_constraint(dataclasses.replace(spec, document=msgspec.json.encode(document)), request)

@@ -239,6 +239,8 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         model = self._config.for_model(request.model)
+        if uses_tools(request) or route.api.codec is not self._codec:
+            model = await self._resolve(model, request)
         if connection.observers is not None:
             await run_off_loop(len(body), functools.partial(connection.observers.on_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
@@ -259,10 +261,16 @@ class ReplyEndpoints:
             await memory.flush()
             await connection.respond(200, data)
         else:
+            if model.dialect_reason is None:  # the upstream refused the request as it was, or tools were added to it
+                model = await self._resolve(model, request)
             context = _RequestContext(
                 connection, codec, model, request, upstream_request, tool_loop, memory, len(body), refused
             )
             await self._handle(context)
+
+    async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
+        """Return the settings with everything automatic decided by evidence about the model that answers."""
+        return await self._capabilities.models.resolve(model, model.upstream_model or request.model)
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
         """Return whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""

@@ -4,6 +4,8 @@ Rule: the upstream is asked once per question, and only when a request needs the
 claim. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
 """
 
+import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +27,7 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
 from fcshim.upstream.detection import detect, loads_on_demand, matches
+from fcshim.upstream.model_resolution import BY_SETTING, ModelResolver
 from fcshim.upstream.pages import props_path
 
 logger = logging.getLogger("fcshim.upstream")
@@ -32,6 +35,8 @@ logger = logging.getLogger("fcshim.upstream")
 AUTO = "auto"
 _MAX_MODELS = 1024
 """Models that are remembered. Clients choose the names, so the table must not grow without bound."""
+_MAX_TRIAL = 8.0
+"""Seconds for which a report waits for the trial of a dialect; the banner waits for 10 in all."""
 _MAX_REFUSALS = 3
 """Refusals after which no constraint is sent, if none was ever accepted: the upstream does not support them at all.
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
@@ -67,6 +72,15 @@ class Capabilities:
         self._refused: dict[str, None] = {}
         self._suspected = ""
         self._accepts_grammars = False
+        self.models = ModelResolver(upstream, self._forget_models)
+        """What is known of the upstream's models."""
+
+    def _forget_models(self) -> None:
+        """Forget what was found out about models: the upstream lists others now."""
+        self._native.clear()
+        self._native_suspects.clear()
+        self._omissions.clear()
+        self._servers.clear()
 
     async def uses_native_tools(self, request: Request, tools: ToolsPolicy) -> bool:
         """Return whether the request uses the upstream's native tools."""
@@ -241,35 +255,52 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     upstream: str = ""
     """The name of the upstream, where there are several, and `health`, where it is not good."""
     health: str = ""
+    reason: str = ""
+    """Why the model has its dialect."""
 
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
     names, listed = await capabilities.upstream.list_models()
     asks = not loads_on_demand(listed)
+    alone = len(names) == 1
     constrains = config.constrain != "off"
     return [
-        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks)
+        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks, probe=alone)
         for name in dict.fromkeys([*names, *config.aliases])
     ]
 
 
 async def _model_report(
-    name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool, asks: bool
+    name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool, asks: bool, probe: bool
 ) -> ModelReport:
     upstream_name = model.upstream_model or name
+    model = await _resolve_in_time(model, upstream_name, capabilities, probe=probe)
     tools: str = model.tools
     if tools == "auto" and (asks or capabilities.knows_native_tools(upstream_name)):
         tools = "native" if await capabilities.has_native_tools(upstream_name) else "prompt"
-    profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
+    real_name = model.real_name or upstream_name
+    profile, dialect = chosen_profile(model.profile, real_name), chosen_dialect(model.dialect, real_name)
     note = dialect_note(dialect) if constrains and tools != "native" else ""
     left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
-    return ModelReport(name, tools, dialect.name, profile.name, note, left_out)
+    return ModelReport(
+        name, tools, dialect.name, profile.name, note, left_out, reason=model.dialect_reason or BY_SETTING
+    )
+
+
+async def _resolve_in_time(model: ModelConfig, name: str, capabilities: Capabilities, *, probe: bool) -> ModelConfig:
+    """Return the model's settings; a trial of its dialect that takes long is left to the first request."""
+    if probe:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MAX_TRIAL):
+                return await capabilities.models.resolve(model, name)
+    return await capabilities.models.resolve(model, name, probe=False)
 
 
 def report_table(reports: Sequence[ModelReport]) -> list[str]:
     """Return the reports as lines of a table with a head, safe to show; with the upstreams, where there are several."""
-    columns = ["model", "tools", "dialect", "profile", *(["upstream"] if any(row.upstream for row in reports) else [])]
+    upstream = ["upstream"] if any(row.upstream for row in reports) else []
+    columns = ["model", "tools", "dialect", "profile", *upstream, "reason"]
     table = [columns, *([sanitize_line(getattr(row, column)) for column in columns] for row in reports)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]

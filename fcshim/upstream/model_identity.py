@@ -5,7 +5,6 @@ format adds nothing. What changes from request to request (`created`) is no part
 """
 
 import asyncio
-import functools
 import hashlib
 import re
 
@@ -118,7 +117,6 @@ async def list_served(upstream: Upstream) -> ServedModels:
     return read_served(body)
 
 
-@functools.lru_cache(maxsize=8)
 def read_served(body: bytes) -> ServedModels:
     """Read a list of models in the form of OpenAI or Ollama; models that cannot chat are left out."""
     page = read_page(body)

@@ -48,6 +48,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
     upstream: str
     """Its name where there are several, else its address."""
     dialect: str
+    dialect_reason: str
+    """Why the model has this dialect."""
     tool_calling: str
     """prompt, native or relayed; empty if nothing was sent."""
     streamed: bool
@@ -83,6 +85,7 @@ def summary_of(capture: Capture) -> RequestSummary:
         model=capture.model,
         upstream=capture.upstream,
         dialect=_dialect_name(capture),
+        dialect_reason=_dialect_reason(capture),
         tool_calling=_tool_calling(capture),
         streamed=capture.streamed,
         status=capture.status,
@@ -175,8 +178,14 @@ def _tool_calling(capture: Capture) -> str:
 def _dialect_name(capture: Capture) -> str:
     if capture.model_config is None or not capture.attempts or capture.attempts[-1].native:
         return ""
-    model = capture.model_config.upstream_model or capture.model
-    return chosen_dialect(capture.model_config.dialect, model).name
+    config = capture.model_config
+    return chosen_dialect(config.dialect, config.real_name or config.upstream_model or capture.model).name
+
+
+def _dialect_reason(capture: Capture) -> str:
+    if not _dialect_name(capture) or capture.model_config is None:
+        return ""
+    return capture.mask.mask_text(capture.model_config.dialect_reason or "")
 
 
 def detail_of(capture: Capture) -> dict[str, JSON]:
