@@ -31,6 +31,7 @@ from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.endpoint import timeouts_of
 from fcshim.upstream.measured import MeasuredModel, load_measured, save_measured
 from fcshim.upstream.model_identity import ModelIdentity, identify
+from fcshim.upstream.model_resolution import real_name
 
 BUDGET, QUICK_BUDGET = 420.0, 80.0
 """Seconds for the race. Of a model of 0.5B parameters on two cores, they leave the probes a minute, and ten seconds."""
@@ -164,7 +165,7 @@ class Doctor:
             native = await Capabilities(upstream).has_native_tools(endpoint.model)
         else:
             native = tools.verdict == "yes" or tools.value == "required"
-        model = endpoint.model if self._identity is None else self._identity.name
+        model = endpoint.model if self._identity is None else real_name(self._identity)
         return candidates_for(model, native=native, provider_api=endpoint.kind.allows_verbatim)
 
     def _open_client(self, candidate: Candidate, **others: JSON) -> Client:
@@ -179,6 +180,7 @@ class Doctor:
             model=self._endpoint.model,
             api_key=None if key is None else key.reveal(),
             timeouts=self._timeouts,
+            measured=False,  # an earlier result must not change what is compared
             **{"constrain": AUTO, **settings, **candidate.settings, **others},
         )
 

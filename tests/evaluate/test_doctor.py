@@ -47,6 +47,22 @@ async def test_the_best_settings_are_recommended_and_kept():
     assert diagnosis.requests == sum(asked.path == "/v1/chat/completions" for asked in upstream.requests)
 
 
+async def test_an_earlier_result_changes_nothing_in_the_race():
+    """Native tools were once found to be best, and are used by one candidate only."""
+    async with scripted_upstream(respond=write_calls("bare_json"), listing=model_list("m")) as upstream:
+        key = await key_of(upstream)
+        earlier = MeasuredModel(model="m", settings={"tools": "native"}, reason="", date=DATE, complete=True)
+        save_measured(key, earlier)
+        doctor = Doctor(Config(upstream=upstream.url), QUICK, SILENT)
+        await doctor.run()
+        doctor.keep(DATE)
+        kept = load_measured(key)
+    native = sum("tools" in asked.body for asked in upstream.requests if case_of(asked) is not None)
+
+    assert {"tools": "prompt", "dialect": "bare_json"} == kept.settings
+    assert 1 + 4 == native  # the probe and the first round of the candidate `native`
+
+
 async def test_a_quick_run_has_the_quick_probes_only():
     diagnosis, _, _ = await diagnose(write_calls("bare_json"))
 
