@@ -85,7 +85,8 @@ class Client:
     how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
     the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
     old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
-    for each of these three.
+    for each of these three. `measured`: what was measured for the model (`fcshim doctor`) and its chat template decide
+    what is left to the defaults; without it only the model's name does.
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
     """
 
@@ -110,6 +111,7 @@ class Client:
         max_result: int = DEFAULT_MAX_RESULT,
         constrain: str = AUTO_SETTING,
         max_retries: int = DEFAULT_MAX_RETRIES,
+        measured: bool = True,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
     ) -> None:
@@ -120,6 +122,7 @@ class Client:
         self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
         self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
+        self._measured = measured
         self._model_lock = asyncio.Lock()
         self._new_id = new_id
         self._settings = ModelConfig(
@@ -293,7 +296,9 @@ class Client:
     ) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
-        settings = await self._capabilities.models.resolve(self._settings, request.model)
+        settings = self._settings
+        if self._measured:
+            settings = await self._capabilities.models.resolve(settings, request.model)
         attempts = RequestAttempts(
             ExchangeFactory(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )

@@ -4,6 +4,7 @@ Rule: columns and colours on a terminal, otherwise plain lines that `grep` can s
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TextIO
@@ -13,15 +14,25 @@ from rich.table import Table
 from rich.text import Text
 
 from fcshim.cli.text import write_line
-from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis, DoctorCallbacks, format_settings
+from fcshim.evaluate.race import RaceProgress
 from fcshim.evaluate.result import NATIVE, Finding, ProbeVerdict
+from fcshim.evaluate.standings import CandidateReport, Standing, describe, report_on
 from fcshim.sanitize import sanitize, sanitize_line
 
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36
 """Characters of the column of titles."""
+_PROBE_NOTES = {
+    None: "",
+    "written": "",
+    "other": "; it writes another form than the one that it is shown",
+    "unclear": "; it writes no call when it is shown this form",
+}
+"""What the report adds for the result of a candidate's probe."""
+_MINUTE = 60
+"""Seconds from which a time is shown in minutes."""
 
 
 class DoctorReport:
@@ -31,8 +42,8 @@ class DoctorReport:
         self.callbacks = DoctorCallbacks(
             on_connect=self.show_endpoint,
             on_finding=self.show_finding,
-            on_case=self.show_progress,
-            on_trial=self.show_trial,
+            on_progress=self.show_progress,
+            on_round=self.show_standing,
         )
 
     def show_activity(self) -> AbstractContextManager[object]:
@@ -45,40 +56,51 @@ class DoctorReport:
     def show_finding(self, finding: Finding) -> None:
         """Show one finding."""
 
-    def show_progress(self, dialect: str, done: int, total: int) -> None:
-        """Show how many of the cases of a trial have run."""
+    def show_progress(self, progress: RaceProgress) -> None:
+        """Show which candidate is running, and an estimate of the time that is left."""
 
-    def show_trial(self, trial: Trial) -> None:
-        """Show the outcome of a trial."""
+    def show_standing(self, standing: Standing) -> None:
+        """Show the standing of a candidate after its round."""
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
         """Show the conclusion; `file` is the file in which the settings are saved, if any."""
 
 
 class PlainReport(DoctorReport):
-    """Writes plain lines of text to stdout."""
+    """Writes plain lines of text: with `write`, by default to stdout."""
+
+    def __init__(self, write: Callable[[str], None] = write_line) -> None:
+        super().__init__()
+        self._write_line = write
+        self._seconds_left = 0.0
+
+    def _write(self, line: str) -> None:
+        self._write_line(line)
+        sys.stdout.flush()
 
     def show_endpoint(self, endpoint: EndpointInfo) -> None:
         """Write one line about the endpoint."""
-        write_line(_describe_endpoint(endpoint))
-        sys.stdout.flush()
+        self._write(_describe_endpoint(endpoint))
 
     def show_finding(self, finding: Finding) -> None:
         """Write the verdict, the title and the evidence in one line."""
         meaning = f" -> {finding.means}" if finding.means else ""
-        write_line(f"{finding.verdict:<8}{finding.title:<{_TITLE_WIDTH}}{sanitize_line(finding.evidence)}{meaning}")
-        sys.stdout.flush()
+        self._write(f"{finding.verdict:<8}{finding.title:<{_TITLE_WIDTH}}{sanitize_line(finding.evidence)}{meaning}")
 
-    def show_trial(self, trial: Trial) -> None:
-        """Write the outcome of a trial in one line."""
-        write_line(f"tried   {_trial_title(trial):<{_TITLE_WIDTH}}{_trial_outcome(trial)}")
-        sys.stdout.flush()
+    def show_progress(self, progress: RaceProgress) -> None:
+        """Remember the estimate for the next line."""
+        self._seconds_left = progress.seconds_left
+
+    def show_standing(self, standing: Standing) -> None:
+        """Write the standing of a candidate in one line."""
+        left = _format_seconds(self._seconds_left)
+        self._write(f"{'raced':<8}{_title(standing.name):<{_TITLE_WIDTH}}{_standing_line(standing)} [{left} left]")
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
         """Write the conclusion, and the settings where no file was written."""
-        write_line(f"\n{_conclusion(diagnosis, file)}")
+        self._write(f"\n{_conclusion(diagnosis, file)}")
         if diagnosis.works and file is None:
-            write_line(f"\n{format_settings(diagnosis).rstrip()}")
+            self._write(f"\n{format_settings(diagnosis).rstrip()}")
 
 
 class TerminalReport(DoctorReport):
@@ -106,13 +128,17 @@ class TerminalReport(DoctorReport):
             text.append(f"\n→ {finding.means}", style="dim")
         self._print_row(Text(mark, style="red" if finding.fatal else colour), finding.title, text)
 
-    def show_progress(self, dialect: str, done: int, total: int) -> None:
-        """Show the number of finished cases in the status line."""
-        self._status.update(f"running cases in {dialect}: {done} of {total}")
+    def show_progress(self, progress: RaceProgress) -> None:
+        """Show the number of finished cases and the time that is left in the status line."""
+        left = _format_seconds(progress.seconds_left)
+        self._status.update(
+            f"{sanitize_line(progress.name)}: {progress.done} of {progress.cases} cases; about {left} left; "
+            "Ctrl-C ends with the best so far"
+        )
 
-    def show_trial(self, trial: Trial) -> None:
-        """Write the outcome of a trial in columns."""
-        self._print_row(Text("•", style="cyan"), _trial_title(trial), _safe_text(_trial_outcome(trial)))
+    def show_standing(self, standing: Standing) -> None:
+        """Write the standing of a candidate in columns."""
+        self._print_row(Text("•", style="cyan"), _title(standing.name), _safe_text(_standing_line(standing)))
 
     def _print_row(self, mark: Text, title: str, text: Text) -> None:
         row = Table.grid(padding=(0, 1))
@@ -154,26 +180,58 @@ def _describe_endpoint(endpoint: EndpointInfo) -> str:
     return f"{endpoint.url} is {backend.name} ({endpoint.detection.evidence}) with {models}; examined: {endpoint.model}"
 
 
-def _trial_title(trial: Trial) -> str:
-    return f"asked in {trial.dialect}" if trial.dialect != NATIVE else "native tool calling"
+def _title(name: str) -> str:
+    return f"asked in {name}" if name != NATIVE else "native tool calling"
 
 
-def _trial_outcome(trial: Trial) -> str:
-    return describe_trial(trial) + (f"; given up: {trial.problem}" if trial.problem else "")
+def _standing_line(standing: Standing) -> str:
+    given_up = f"; given up: {standing.dropped}" if standing.dropped else ""
+    return f"{describe(report_on(standing))}{_PROBE_NOTES[standing.probe]}{given_up}"
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MINUTE else f"{seconds / _MINUTE:.1f} min"
 
 
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
-        reason = "no trial had a correct call" if diagnosis.trials else "it gives no replies"
         unwritten = "" if file is None else f"\n{not_written_message(file)}"
-        return f"{diagnosis.model} cannot make tool calls: {reason}{_constraint_note(diagnosis)}.{unwritten}"
-    best = next((trial for trial in diagnosis.trials if trial.dialect == diagnosis.dialect), None)
-    works = "The model replies; its tool calls were not tested (--quick)"
-    if best is not None:
-        works = f"The model makes tool calls, best {_trial_title(best)}: {describe_trial(best)}"
+        return f"{diagnosis.model} {_failure(diagnosis)}.{unwritten}"
+    best = next(each for each in diagnosis.candidates if each.name == diagnosis.best)
+    works = f"The model makes tool calls, best {_title(best.name)}: {describe(best)}"
+    lines = [f"{works}{_DOUBTS[diagnosis.complete, diagnosis.decided]}."]
+    lines += [
+        f"  {_title(each.name)}: {describe(each)}{_reason(each)}" for each in diagnosis.candidates if each != best
+    ]
+    if diagnosis.kept:
+        lines.append("The result is kept for this model, and fcshim serve, fcshim chat and Client use it.")
     if file is None:
-        return f"{works}.\nRecommended settings (--write FILE saves them for fcshim serve --config FILE):"
-    return f"{works}.\nUse the settings with: fcshim serve --config {file}"
+        lines.append("Recommended settings (--write FILE saves them for fcshim serve --config FILE):")
+    else:
+        lines.append(f"Use the settings with: fcshim serve --config {file}")
+    return "\n".join(lines)
+
+
+_DOUBTS = {
+    (True, True): "",
+    (True, False): ". The time ended before the race was decided: this is the best so far",
+    (False, False): ". Interrupted: this is the best so far",
+}
+"""What follows the best candidate, by whether the race was complete and whether it was decided."""
+
+
+def _failure(diagnosis: Diagnosis) -> str:
+    if any(finding.fatal for finding in diagnosis.findings):
+        return "cannot make tool calls: it gives no replies"
+    if not diagnosis.complete:
+        return "has made no correct call so far"
+    if not diagnosis.decided:
+        return "has made no correct call in this time (--budget gives it more)"
+    return f"cannot make tool calls: no candidate had a correct call{_constraint_note(diagnosis)}"
+
+
+def _reason(report: CandidateReport) -> str:
+    return f"; dropped: {report.dropped}" if report.dropped else ""
 
 
 def _constraint_note(diagnosis: Diagnosis) -> str:

@@ -33,8 +33,9 @@ arguments of the calls are exactly the expected ones, in any order, or if no cal
 none is made.
 
 categories: simple, several_tools, parallel, multi_turn, missing_information, no_tool_fits,
-many_tools, nested_arguments, languages, long_results; and, only if it is named, commands, for
-models that cannot understand requests, such as the demo model.
+many_tools, nested_arguments, languages, long_results; and, only if they are named, race, the
+short cases of `fcshim doctor`, and commands, for models that cannot understand requests, such as
+the demo model.
 
 With --bfcl the cases are those of the Berkeley Function Calling Leaderboard (BFCL v4) with a single
 turn, judged as its own checker does, and the categories simple_python, multiple, parallel,

@@ -30,6 +30,7 @@ examples:
   FCSHIM_UPSTREAM=http://127.0.0.1:8080 fcshim serve
   fcshim serve --config fcshim.toml
   fcshim serve --inspect                        each prompt, reply and call, in a browser at /fcshim/
+  fcshim serve http://127.0.0.1:8080 --tune      measure first how its model calls tools best
   fcshim serve --workers 4 --store sqlite:state.db
 
 Then point OpenAI clients at http://127.0.0.1:8181/v1, others at http://127.0.0.1:8181.
@@ -53,6 +54,11 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="load the settings again when their file changes, as SIGHUP does",
     )
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="first find the settings that suit the upstream's model, if none are known (90 s; see doctor)",
+    )
     add_settings(parser)
 
 
@@ -68,6 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     watch = getattr(arguments, "watch", False)
     if watch and file is None:
         raise ConfigError(f"--watch: expected a file of settings, by --config or {FILE_VARIABLE}")
+    if arguments.tune:
+        from fcshim.cli.tune import tune  # noqa: PLC0415 - as above
+
+        tune(config)
     load = None if file is None else functools.partial(read_settings, arguments)
     serve(config, load, watched=file if watch else None)
     return 0

@@ -1,38 +1,47 @@
-"""The doctor: examines an endpoint with probes, compares dialects in trials, and recommends settings.
+"""The doctor: examines an endpoint with probes, races candidate settings, and recommends the best.
 
-Rule: every finding comes from a real request, and the number of requests is reported.
+Rule: every finding comes from a real request, and the number of requests is reported. `Doctor.diagnosis` is usable at
+every moment after the connection, so that an interruption costs only what was not yet found.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from fcshim.client import Client
-from fcshim.config import Config
+from fcshim.config import Config, ModelOverrides
 from fcshim.constrain.constraint import dialect_note
-from fcshim.evaluate.case import Case
-from fcshim.evaluate.comparison import Trial, best_trial, candidate_dialects, run_trial, select_cases
+from fcshim.evaluate.candidates import Candidate, candidates_for
 from fcshim.evaluate.connect import EndpointInfo, connect
 from fcshim.evaluate.probes import run_probes
-from fcshim.evaluate.recommendations import Recommendation, model_pattern, recommend, recommend_dialect
-from fcshim.evaluate.result import NATIVE, Finding, Result
-from fcshim.evaluate.runner import CONCURRENCY
+from fcshim.evaluate.race import Race, RaceLimits, RaceProgress
+from fcshim.evaluate.recommendations import Recommendation, explain, model_pattern, recommend, recommend_candidate
+from fcshim.evaluate.result import NATIVE, Finding
 from fcshim.evaluate.settings_file import render_settings
-from fcshim.evaluate.suite import DEFAULT_CATEGORIES
+from fcshim.evaluate.standings import CandidateReport, Standing, report_on
+from fcshim.evaluate.suite import RACE, select_cases
 from fcshim.evaluate.target import ProbeTarget
+from fcshim.events import JSON
+from fcshim.model_defaults import defaults_for
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO
-from fcshim.upstream import Timeouts, Upstream
+from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.endpoint import timeouts_of
+from fcshim.upstream.measured import MeasuredModel, load_measured, save_measured
+from fcshim.upstream.model_identity import ModelIdentity, identify
+from fcshim.upstream.model_resolution import real_name
 
-DEFAULT_CASES = 24
-"""Cases for each dialect: enough to distinguish dialects that work from those that do not, in minutes on a CPU."""
-_MAX_TOKENS, _MAX_REASONING_TOKENS = 512, 2048
+BUDGET, QUICK_BUDGET = 420.0, 80.0
+"""Seconds for the race. Of a model of 0.5B parameters on two cores, they leave the probes a minute, and ten seconds."""
+_FIRST_ROUND, _QUICK_FIRST_ROUND = 16, 4
+"""Cases that each candidate gets before any is dropped. In simulations with six candidates, within the budget above,
+larger first rounds leave too few cases for the finalists, and smaller ones drop the best candidate more often."""
+_MAX_TOKENS, _MAX_REASONING_TOKENS = 160, 2048
 """Limits on the tokens of a reply, and of a reply of a model that reasons first."""
-_LONG_CASE_CONTEXT = 8192
-"""Tokens of context that the longest cases need."""
-_LONG_CATEGORIES = frozenset(["many_tools", "long_results"])
+_DEFAULT_CONTEXT = 8192
+"""Tokens of context where the endpoint does not tell."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,158 +57,217 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     works: bool
     requests: int
     findings: tuple[Finding, ...]
-    trials: tuple[Trial, ...]
+    candidates: tuple[CandidateReport, ...]
+    best: str
+    """The name of the best candidate; empty if none made a right call."""
     dialect: str
-    """The dialect of the best trial, or `native`; empty if there was no trial, or none worked."""
+    """Its dialect, or `native`."""
+    reason: str
+    """Why it is the best; empty without one."""
+    complete: bool
+    """False after an interruption; `best` is the best so far."""
+    decided: bool
+    """Whether the race was decided before its time was over."""
+    kept: bool
+    """Whether the result is kept for the model."""
     choices: tuple[Recommendation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorCallbacks:
-    """Callbacks for progress: the endpoint, each finding, each case (dialect, done, total), each trial."""
+    """Callbacks for progress: the endpoint, each finding, each step of the race, each round of a candidate."""
 
     on_connect: Callable[[EndpointInfo], None]
     on_finding: Callable[[Finding], None]
-    on_case: Callable[[str, int, int], None]
-    on_trial: Callable[[Trial], None]
+    on_progress: Callable[[RaceProgress], None]
+    on_round: Callable[[Standing], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """Options of a diagnosis. `api` None: the one the backend prefers; `cases`: for each dialect, 0 for no trials."""
+    """Options of a diagnosis.
+
+    `api` None: the one the backend prefers. `quick`: few probes and a short race. `budget`: seconds for the race, None
+    for the default. `cases`: at most so many for each candidate. `categories`: empty for the cases of the race.
+    """
 
     api: str | None = None
     model: str = ""
-    cases: int = DEFAULT_CASES
+    quick: bool = False
+    budget: float | None = None
+    cases: int | None = None
     categories: tuple[str, ...] = ()
 
 
-async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCallbacks) -> Diagnosis:
-    """Examine the upstream of the configuration.
+class Doctor:
+    """Examines the upstream of the configuration. Raises `ConfigError` for an unknown category."""
 
-    Raises `ConfigError` for an unknown category, `UpstreamError` if the upstream is unreachable or has no such API.
-    """
-    cases = select_cases(options.categories or DEFAULT_CATEGORIES, options.cases)
-    timeouts = timeouts_of(config)
-    endpoint = await connect(config.upstream, options.api, options.model, config.upstream_key, timeouts)
-    callbacks.on_connect(endpoint)
-    findings, request_count = await _examine(config, timeouts, endpoint, callbacks)
-    replies = not any(finding.fatal for finding in findings)
-    runner = _TrialRunner(config, timeouts, endpoint, findings)
-    trials = [trial async for trial in runner.run_trials(cases, callbacks)] if replies and cases else []
-    best = best_trial(trials)
-    return Diagnosis(
-        upstream=endpoint.url,
-        upstream_api=endpoint.kind.name,
-        server=endpoint.detection.backend.name,
-        evidence=endpoint.detection.evidence,
-        model=endpoint.model,
-        models=len(endpoint.model_names),
-        table=model_pattern(endpoint),
-        works=replies and (best is not None or not trials),
-        requests=request_count + sum(trial.cases for trial in trials),
-        findings=tuple(findings),
-        trials=tuple(trials),
-        dialect="" if best is None else best.dialect,
-        choices=_recommend(config, endpoint, findings, trials),
-    )
-
-
-async def _examine(
-    config: Config, timeouts: Timeouts, endpoint: EndpointInfo, callbacks: DoctorCallbacks
-) -> tuple[list[Finding], int]:
-    """Run the probes; return the findings and the number of requests."""
-    findings = []
-    async with Upstream(endpoint.url, key=config.upstream_key, timeouts=timeouts, kind=endpoint.kind) as upstream:
-        target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
-        async for finding in run_probes(target):
-            callbacks.on_finding(finding)
-            findings.append(finding)
-    return findings, target.request_count
-
-
-def _recommend(
-    config: Config, endpoint: EndpointInfo, findings: Sequence[Finding], trials: Sequence[Trial]
-) -> tuple[Recommendation, ...]:
-    best = best_trial(trials)
-    if best is not None:
-        return recommend(endpoint, findings, recommend_dialect(best, trials))
-    dialect = chosen_dialect(config.for_model(endpoint.model).dialect, endpoint.model)
-    return recommend(endpoint, findings, note=dialect_note(dialect))
-
-
-class _TrialRunner:
-    """Runs a trial of each candidate dialect, with the settings that the findings recommend."""
-
-    def __init__(self, config: Config, timeouts: Timeouts, endpoint: EndpointInfo, findings: Sequence[Finding]) -> None:
+    def __init__(self, config: Config, options: DoctorOptions, callbacks: DoctorCallbacks) -> None:
         self._config = config
-        self._timeouts = timeouts
-        self._endpoint = endpoint
-        self._findings = {finding.probe: finding for finding in findings}
-        self._settings = {choice.setting: str(choice.value) for choice in recommend(endpoint, findings)}
+        self._options = options
+        self._callbacks = callbacks
+        self._cases = select_cases(options.categories or (RACE,), options.cases)
+        self._timeouts = timeouts_of(config)
+        self._endpoint: EndpointInfo | None = None
+        self._findings: list[Finding] = []
+        self._probe_requests = 0
+        self._emits_reasoning = False
+        self._race: Race | None = None
+        self._identity: ModelIdentity | None = None
+        self._ended = False
+        self._kept = False
 
-    async def run_trials(self, cases: Sequence[Case], callbacks: DoctorCallbacks) -> AsyncIterator[Trial]:
-        """Run the cases in every candidate dialect, one after the other, and yield the trials."""
-        tools = self._findings.get("tools")
-        native = tools is not None and (tools.verdict == "yes" or tools.value == "required")
-        # The prompts of the long categories do not fit a short context, in any dialect.
-        fitting = [case for case in cases if not (self._has_short_context() and case.category in _LONG_CATEGORIES)]
-        dialects = candidate_dialects(
-            self._endpoint.model, native=native, provider_api=self._endpoint.kind.allows_verbatim
+    @property
+    def connected(self) -> bool:
+        """Whether the endpoint and its model are known, so that there is a diagnosis."""
+        return self._endpoint is not None
+
+    async def run(self) -> None:
+        """Connect, run the probes, then the race. Raises `UpstreamError` if the upstream is unreachable."""
+        key, options = self._config.upstream_key, self._options
+        self._endpoint = await connect(self._config.upstream, options.api, options.model, key, self._timeouts)
+        self._callbacks.on_connect(self._endpoint)
+        url, kind = self._endpoint.url, self._endpoint.kind
+        async with Upstream(url, key=key, timeouts=self._timeouts, kind=kind) as upstream:
+            self._identity = await identify(upstream, self._endpoint.model)
+            await self._run_probes(upstream, self._endpoint)
+            if any(finding.fatal for finding in self._findings):
+                self._ended = True
+                return
+            candidates = await self._select_candidates(upstream, self._endpoint)
+        self._race = Race(
+            candidates,
+            self._cases,
+            self._open_client,
+            self._limits(),
+            on_progress=self._callbacks.on_progress,
+            on_round=self._callbacks.on_round,
         )
-        for dialect in dialects:
-            done = 0
+        await self._race.run()
+        self._ended = True
 
-            def count(_: Result, dialect: str = dialect) -> None:
-                nonlocal done
-                done += 1
-                callbacks.on_case(dialect, done, len(fitting))
+    async def _run_probes(self, upstream: Upstream, endpoint: EndpointInfo) -> None:
+        target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
+        async for finding in run_probes(target, quick=self._options.quick):
+            self._findings.append(finding)
+            self._probe_requests = target.request_count
+            self._callbacks.on_finding(finding)
+        self._emits_reasoning = (
+            target.emits_reasoning
+            or bool(target.baseline.reply.reasoning)
+            or bool(defaults_for(endpoint.model).reasoning_tag)
+        )
 
-            async with self._client(dialect) as client:
-                trial = await run_trial(
-                    dialect,
-                    client,
-                    fitting,
-                    count,
-                    own=dialect == dialects[0],
-                    max_tokens=self._max_tokens(),
-                    concurrency=1 if self._is_sequential() else CONCURRENCY,
-                )
-            callbacks.on_trial(trial)
-            yield trial
+    async def _select_candidates(self, upstream: Upstream, endpoint: EndpointInfo) -> Sequence[Candidate]:
+        """Return the candidates; native tools if they work, or if the endpoint claims so and that was not probed."""
+        tools = next((finding for finding in self._findings if finding.probe == "tools"), None)
+        if tools is None:
+            native = await Capabilities(upstream).has_native_tools(endpoint.model)
+        else:
+            native = tools.verdict == "yes" or tools.value == "required"
+        model = endpoint.model if self._identity is None else real_name(self._identity)
+        return candidates_for(model, native=native, provider_api=endpoint.kind.allows_verbatim)
 
-    def _client(self, dialect: str) -> Client:
+    def _open_client(self, candidate: Candidate, **others: JSON) -> Client:
+        """Return the client of a candidate, with the settings that the findings recommend."""
+        assert self._endpoint is not None
         key = self._config.upstream_key
+        found = {choice.setting: choice.value for choice in recommend(self._endpoint, self._findings)}
+        settings: dict[str, JSON] = {name: found[name] for name in _FOUND_SETTINGS if name in found}
         return Client(
             self._endpoint.url,
             api=self._endpoint.kind.name,
             model=self._endpoint.model,
-            dialect=None if dialect == NATIVE else dialect,
-            profile=self._settings.get("profile", AUTO),
-            in_reasoning=self._settings.get("in_reasoning", ""),
-            constrain=self._settings.get("constrain", AUTO),
             api_key=None if key is None else key.reveal(),
             timeouts=self._timeouts,
+            measured=False,  # an earlier result must not change what is compared
+            **{"constrain": AUTO, **settings, **candidate.settings, **others},
         )
 
-    def _is_sequential(self) -> bool:
-        return "concurrency" in self._findings and self._findings["concurrency"].verdict == "no"
-
-    def _has_short_context(self) -> bool:
-        tokens = self._context_length()
-        return tokens is not None and tokens < _LONG_CASE_CONTEXT
-
-    def _context_length(self) -> int | None:
-        tokens = self._findings["context"].value if "context" in self._findings else None
-        return tokens if isinstance(tokens, int) else None
-
-    def _max_tokens(self) -> int:
-        emits_reasoning = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"
+    def _limits(self) -> RaceLimits:
+        quick, budget = self._options.quick, self._options.budget
+        context = next((each.value for each in self._findings if each.probe == "context"), None)
         # A reply gets at most a quarter of the context; the rest is for the prompt.
-        return min(
-            _MAX_REASONING_TOKENS if emits_reasoning else _MAX_TOKENS,
-            (self._context_length() or _LONG_CASE_CONTEXT) // 4,
+        room = (context if isinstance(context, int) else _DEFAULT_CONTEXT) // 4
+        return RaceLimits(
+            budget=budget or (QUICK_BUDGET if quick else BUDGET),
+            first_round=_QUICK_FIRST_ROUND if quick else _FIRST_ROUND,
+            max_tokens=min(_MAX_REASONING_TOKENS if self._emits_reasoning else _MAX_TOKENS, room),
         )
+
+    def keep(self, date: str) -> None:
+        """Keep the settings of the best candidate for the model; `date` is today's, in ISO form.
+
+        What an interrupted race found does not replace what a whole one has found before.
+        """
+        race, identity = self._race, self._identity
+        if race is None or identity is None or race.winner is None:
+            return
+        earlier = load_measured(identity.key)
+        if not race.ended and earlier is not None and earlier.complete and earlier.settings:
+            return
+        probes = {
+            each.settings["dialect"]: each.probe
+            for each in race.standings
+            if each.probe is not None and "dialect" in each.settings
+        }
+        measured = MeasuredModel(
+            model=identity.name,
+            settings=self._settings_to_keep(race.winner),
+            reason=explain(report_on(race.winner), tuple(map(report_on, race.standings))),
+            date=date,
+            complete=race.ended,
+            probes={**({} if earlier is None else earlier.probes), **probes},
+        )
+        save_measured(identity.key, measured)
+        self._kept = load_measured(identity.key) == measured
+
+    def _settings_to_keep(self, winner: Standing) -> dict[str, str | bool | int]:
+        """Return the settings of one model that follow from its weights and its template, not from its server."""
+        reasoning = next((each.value for each in self._findings if each.probe == "reasoning"), None)
+        opened = reasoning if isinstance(reasoning, dict) else {}
+        names = ModelOverrides.__struct_fields__
+        return {name: value for name, value in {**opened, **winner.settings}.items() if name in names}
+
+    def diagnosis(self) -> Diagnosis:
+        """Return what is known so far. Call it only when `connected`."""
+        endpoint, race = self._endpoint, self._race
+        assert endpoint is not None
+        winner = None if race is None else race.winner
+        reports = () if race is None else tuple(map(report_on, race.standings))
+        best = None if winner is None else report_on(winner)
+        return Diagnosis(
+            upstream=endpoint.url,
+            upstream_api=endpoint.kind.name,
+            server=endpoint.detection.backend.name,
+            evidence=endpoint.detection.evidence,
+            model=endpoint.model,
+            models=len(endpoint.model_names),
+            table=model_pattern(endpoint),
+            works=best is not None,
+            requests=self._probe_requests + (0 if race is None else race.requests),
+            findings=tuple(self._findings),
+            candidates=reports,
+            best="" if best is None else best.name,
+            dialect="" if best is None else best.settings.get("dialect", NATIVE),
+            reason="" if best is None else explain(best, reports),
+            complete=self._ended,
+            decided=race is not None and race.decided,
+            kept=self._kept,
+            choices=self._recommend(endpoint, best, reports),
+        )
+
+    def _recommend(
+        self, endpoint: EndpointInfo, best: CandidateReport | None, reports: Sequence[CandidateReport]
+    ) -> tuple[Recommendation, ...]:
+        if best is not None:
+            return recommend(endpoint, self._findings, recommend_candidate(best, reports))
+        dialect = chosen_dialect(self._config.for_model(endpoint.model).dialect, endpoint.model)
+        return recommend(endpoint, self._findings, note=dialect_note(dialect))
+
+
+_FOUND_SETTINGS = ("profile", "in_reasoning", "constrain")
+"""Settings that follow from findings, with which all candidates run."""
 
 
 def format_settings(diagnosis: Diagnosis) -> str:

@@ -70,8 +70,8 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
         config, row = self.config, self._model_config()
-        # The settings of a model have the names of the client's arguments, except these two.
-        others = ("dialect", "upstream_model")
+        # The settings of a model have the names of the client's arguments, except these.
+        others = ("dialect", "upstream_model", "real_name", "dialect_reason")
         settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
         return Client(
             config.upstream,

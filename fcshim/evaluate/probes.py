@@ -1,6 +1,7 @@
 """The table of probes, in the order in which they run.
 
-Rule: a probe sends a few requests of a few tokens. The first probe sets the baseline, and must succeed.
+Rule: a probe sends a few requests of a few tokens. The first probe sets the baseline, and must succeed. The quick
+probes take three seconds together on a CPU: they find what keeps a model from seeing the tools at all.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -44,7 +45,7 @@ def _is_openai(kind: UpstreamKind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A probe: its name, its title in the report, its function, and the APIs to which it applies.
+    """A probe: its name, its title in the report, its function, the APIs to which it applies, whether it is quick.
 
     `run` returns None if earlier probes have made the question pointless.
     """
@@ -53,18 +54,19 @@ class Probe:
     title: str
     run: Callable[[ProbeTarget], Awaitable[ProbeResult | None]]
     applies_to: Callable[[UpstreamKind], bool] = _is_any
+    quick: bool = False
 
 
 PROBES: tuple[Probe, ...] = (
-    Probe("reply", "gives replies", probe_reply),
-    Probe("usage", "counts tokens", probe_usage),
-    Probe("stream", "streams cleanly", probe_stream),
+    Probe("reply", "gives replies", probe_reply, quick=True),
+    Probe("usage", "counts tokens", probe_usage, quick=True),
+    Probe("stream", "streams cleanly", probe_stream, quick=True),
     Probe("concurrency", "several requests at once", probe_concurrency, _is_local),
-    Probe("context", "context length", probe_context_length),
-    Probe("system", "system messages", probe_system_role),
+    Probe("context", "context length", probe_context_length, quick=True),
+    Probe("system", "system messages", probe_system_role, quick=True),
     Probe("order", "messages in any order", probe_turn_order),
     Probe("developer", "developer messages", probe_developer_role, _is_openai),
-    Probe("images", "images", probe_images),
+    Probe("images", "images", probe_images, quick=True),
     Probe("prefill", "continues a prefilled reply", probe_prefill, _is_local),
     Probe("stop", "stop strings", probe_stop_strings),
     Probe("reasoning", "reasoning", probe_reasoning),
@@ -77,10 +79,13 @@ PROBES: tuple[Probe, ...] = (
 )
 
 
-async def run_probes(target: ProbeTarget) -> AsyncIterator[Finding]:
-    """Run the probes that apply to the endpoint and yield their findings, up to the first fatal one."""
+async def run_probes(target: ProbeTarget, *, quick: bool = False) -> AsyncIterator[Finding]:
+    """Run the probes that apply to the endpoint and yield their findings, up to the first fatal one.
+
+    `quick`: only the quick ones.
+    """
     for probe in PROBES:
-        if not probe.applies_to(target.upstream.kind):
+        if (quick and not probe.quick) or not probe.applies_to(target.upstream.kind):
             continue
         result = await probe.run(target)
         if result is None:

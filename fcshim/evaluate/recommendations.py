@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from fcshim.config import ModelOverrides
 from fcshim.constrain.constraint import Form
-from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.probes_calls import backend_name_for
-from fcshim.evaluate.result import NATIVE, Finding
+from fcshim.evaluate.result import Finding
+from fcshim.evaluate.standings import CandidateReport, describe
 from fcshim.prompt.profiles import AUTO, DEFAULT, chosen_profile
 
 ANY_MODEL = "*"
@@ -39,7 +40,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 def recommend(
     endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = (), note: str = ""
 ) -> tuple[Recommendation, ...]:
-    """Return the settings that follow from the findings; `measured` are those of the model that follow from trials.
+    """Return the settings that follow from the findings; `measured` are those of the model that follow from the race.
 
     `note` says why the calls of the configured dialect cannot be constrained.
     """
@@ -61,18 +62,26 @@ def recommend(
     )
 
 
-def recommend_dialect(best: Trial, trials: Sequence[Trial]) -> tuple[Recommendation, ...]:
-    """Return the settings for the dialect of the best trial, or for native tool calling."""
-    others = "; ".join(f"{trial.dialect}: {trial.right}" for trial in trials if trial is not best)
-    reason = describe_trial(best) + (f". The others, with the same cases: {others}" if others else "")
-    if best.dialect == NATIVE:
-        return (Recommendation(setting="tools", value="native", reason=reason, of_model=True),)
-    return (
+def recommend_candidate(best: CandidateReport, reports: Sequence[CandidateReport]) -> tuple[Recommendation, ...]:
+    """Return the settings of the best candidate; the last one has the result of the race as its reason."""
+    reason = explain(best, reports)
+    names = list(best.settings)
+    return tuple(
         Recommendation(
-            setting="tools", value="prompt", reason="the best trial had the tools in the prompt", of_model=True
-        ),
-        Recommendation(setting="dialect", value=best.dialect, reason=reason, of_model=True),
+            setting=name,
+            value=best.settings[name],
+            reason=reason if name == names[-1] else f"of the best candidate, {best.name}",
+            of_model=name in ModelOverrides.__struct_fields__,
+        )
+        for name in names
     )
+
+
+def explain(best: CandidateReport, reports: Sequence[CandidateReport]) -> str:
+    """Return the result of the race in one line: the best candidate, and the others by their score."""
+    others = sorted((each for each in reports if each.name != best.name and each.cases), key=lambda each: -each.score)
+    listed = "; ".join(f"{each.name}: {each.right} of {each.cases}" for each in others)
+    return f"{best.name}: {describe(best)}" + (f". Others: {listed}" if listed else "")
 
 
 def model_pattern(endpoint: EndpointInfo) -> str:

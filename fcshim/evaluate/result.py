@@ -65,9 +65,9 @@ def count_right(results: Iterable[Result]) -> int:
     return sum(result.right for result in results)
 
 
-def count_verdicts(results: Iterable[Result]) -> dict[str, int]:
-    """Return the number of results by verdict, the most frequent first."""
-    return dict(Counter(result.verdict for result in results).most_common())
+def count_verdicts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """Return how often each verdict occurs, the most frequent first."""
+    return dict(Counter(verdicts).most_common())
 
 
 ProbeVerdict = Literal["yes", "no", "unclear"]

@@ -14,10 +14,10 @@ from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.evaluate.bfcl import BfclCase, judge_bfcl
 from fcshim.evaluate.case import Case
-from fcshim.evaluate.result import Result
-from fcshim.evaluate.scoring import calls_of, judge
-from fcshim.events import JSON, Usage
-from fcshim.reply import Reply
+from fcshim.evaluate.result import Result, Verdict
+from fcshim.evaluate.scoring import calls_of, early_verdict, judge
+from fcshim.events import JSON, Event, Usage
+from fcshim.reply import Reply, fold
 
 DEFAULT_SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 2048}
 """Greedy decoding with a fixed seed, for reproducible results, and a limit for endless replies."""
@@ -44,14 +44,16 @@ async def evaluate(
     concurrency: int = CONCURRENCY,
     timeout: float = TIMEOUT,  # noqa: ASYNC109 - it applies to each case, not to the whole call
     on_result: Callable[[Result], None] | None = None,
+    stop_early: bool = False,
 ) -> list[Result]:
     """Run every case once and return the results in the order of the cases.
 
     `on_result` is called with each result when it is complete. `dialect` is only copied to the results: `client`
-    decides. `sampling` are fields of the Chat API, `timeout` is in seconds for one reply. Raises `UpstreamError` after
-    ten consecutive failures of the endpoint.
+    decides. `sampling` are fields of the Chat API, `timeout` is in seconds for one reply. `stop_early`: cancel a reply
+    as soon as its verdict is certain; its tokens are then unknown. Raises `UpstreamError` after ten consecutive
+    failures of the endpoint.
     """
-    run = _EvalRun(client, dialect, sampling, timeout, on_result)
+    run = _EvalRun(client, dialect, sampling, timeout, on_result, stop_early=stop_early)
     waiting = iter(enumerate(cases))
     workers = [asyncio.create_task(run.run_cases(waiting)) for _ in range(min(concurrency, len(cases)))]
     try:
@@ -73,6 +75,8 @@ class _EvalRun:
         sampling: Mapping[str, JSON],
         seconds: float,
         on_result: Callable[[Result], None] | None,
+        *,
+        stop_early: bool,
     ) -> None:
         self.results: dict[int, Result] = {}
         self._client = client
@@ -80,6 +84,7 @@ class _EvalRun:
         self._sampling = sampling
         self._seconds = seconds
         self._on_result = on_result
+        self._stop_early = stop_early
         self._failures = 0
 
     async def run_cases(self, cases: Iterator[tuple[int, Case]]) -> None:
@@ -95,7 +100,7 @@ class _EvalRun:
     async def _run_case(self, case: Case) -> Result:
         blank = Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
         try:
-            reply, seconds = await self._reply_when_available(case)
+            reply, verdict, seconds = await self._reply_when_available(case)
         except FcshimError as error:
             # A prompt that exceeds the context is a problem of this case; the next one may be shorter.
             return self._failed_result(blank, error.message, counts=error.kind != CONTEXT_LENGTH)
@@ -105,7 +110,7 @@ class _EvalRun:
         usage = reply.usage or Usage()
         return msgspec.structs.replace(
             blank,
-            verdict=judge_bfcl(case, reply) if isinstance(case, BfclCase) else judge(case, reply),
+            verdict=verdict,
             calls=calls_of(reply),
             text=reply.text[:_MAX_TEXT],
             input_tokens=usage.input_tokens,
@@ -117,8 +122,8 @@ class _EvalRun:
         self._failures += counts
         return msgspec.structs.replace(blank, problem=problem)
 
-    async def _reply_when_available(self, case: Case) -> tuple[Reply, float]:
-        """Return the reply and its seconds, with retries while the endpoint is busy.
+    async def _reply_when_available(self, case: Case) -> tuple[Reply, Verdict, float]:
+        """Return the reply, its verdict and its seconds, with retries while the endpoint is busy.
 
         Raises `FcshimError` and `TimeoutError`.
         """
@@ -131,9 +136,27 @@ class _EvalRun:
             await asyncio.sleep(pause)
         return await self._reply(case)
 
-    async def _reply(self, case: Case) -> tuple[Reply, float]:
+    async def _reply(self, case: Case) -> tuple[Reply, Verdict, float]:
         choice = {} if case.tool_choice == "auto" else {"tool_choice": case.tool_choice}
+        sampling = {**self._sampling, **choice}
         began = time.perf_counter()
         async with asyncio.timeout(self._seconds):
-            reply = await self._client.complete(case.messages, case.tools, **{**self._sampling, **choice})
-        return reply, round(time.perf_counter() - began, 3)
+            if self._stop_early:
+                reply, verdict = await self._streamed_reply(case, sampling)
+            else:
+                reply = await self._client.complete(case.messages, case.tools, **sampling)
+                verdict = judge_bfcl(case, reply) if isinstance(case, BfclCase) else judge(case, reply)
+        return reply, verdict, round(time.perf_counter() - began, 3)
+
+    async def _streamed_reply(self, case: Case, sampling: Mapping[str, JSON]) -> tuple[Reply, Verdict]:
+        """Return the reply up to where its verdict is certain, and the verdict. Raises `FcshimError`."""
+        events: list[Event] = []
+        async with self._client.stream(case.messages, case.tools, **sampling) as stream:
+            async for event in stream:
+                events.append(event)
+                if verdict := early_verdict(case, events):
+                    return fold(events), verdict
+        reply = fold(events)
+        if reply.error is not None:
+            raise UpstreamError(reply.error.message, kind=reply.error.kind)
+        return reply, judge(case, reply)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fcshim.evaluate.case import Case, ExpectedCall
 from fcshim.evaluate.result import ActualCall, Verdict
-from fcshim.events import JSON, ToolCallEnd
-from fcshim.reply import Reply
+from fcshim.events import JSON, Event, Text, ToolCallEnd, ToolCallStart
+from fcshim.reply import Reply, fold
 
 
 def canonical(value: JSON) -> str:
@@ -66,6 +66,39 @@ def judge(case: Case, reply: Reply) -> Verdict:
         return "right"
     schemas = {tool.name: tool.parameters for tool in case.tools}
     return min((_compare(expected, actual, schemas) for expected in case.expected if expected), key=_SEVERITY.index)
+
+
+def early_verdict(case: Case, events: Sequence[Event]) -> Verdict | None:
+    """Return the verdict if the rest of the reply cannot change it; None if it can.
+
+    Text of `_MAX_TEXT` characters without a call after it counts as the rest of the reply.
+    """
+    expected = {call.name for calls in case.expected for call in calls}
+    started = [event.tool_call_name for event in events if isinstance(event, ToolCallStart)]
+    if started and not expected:
+        return "called_though_none_fits"
+    if not expected.issuperset(started):
+        return "wrong_tool"
+    if started and len(started) > max(map(len, case.expected)):
+        return "extra_call"
+    schemas = {tool.name: tool.parameters for tool in case.tools}
+    ended = [_actual_call(event) for event in events if isinstance(event, ToolCallEnd)]
+    for call in ended:
+        if not call.error and not any(
+            matches(each, call, schemas.get(call.name)) for calls in case.expected for each in calls
+        ):
+            return "wrong_arguments"
+    text = 0
+    for event in events:
+        if isinstance(event, Text):
+            text += len(event.text)
+        elif isinstance(event, ToolCallStart):
+            text = 0
+    return judge(case, fold(events)) if text > _MAX_TEXT and len(started) == len(ended) else None
+
+
+_MAX_TEXT = 240
+"""Characters of text after which no call is awaited: small models write a call at once, or after a sentence or two."""
 
 
 def _actual_call(end: ToolCallEnd) -> ActualCall:

@@ -27,7 +27,7 @@ def render_settings(choices: Iterable[Recommendation], table: str, about: str) -
 
 
 def check_writable(file: Path, *, replace: bool = False) -> None:
-    """Check that the file can be written, before the trials, which take minutes. Raises `ConfigError`."""
+    """Check that the file can be written, before the race, which takes minutes. Raises `ConfigError`."""
     if file.is_dir():
         raise ConfigError(f"cannot write {file}: it is a folder")
     if file.exists() and not replace:

@@ -8,7 +8,7 @@ the tool to call and the values of its arguments.
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -61,8 +61,11 @@ DEFAULT_CATEGORIES = (
     "long_results",
 )
 COMMANDS = "commands"
-CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS)
-"""`commands` is for models that cannot understand requests, such as the demo model: it runs only if it is named."""
+RACE = "race"
+CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS, RACE)
+"""`commands` is for models that cannot understand requests, such as the demo model; `race` are the short cases with
+which the doctor compares settings: one set of tools, in turn a case that expects calls and one that expects none. Both
+run only if they are named."""
 
 _T = TypeVar("_T")
 
@@ -79,6 +82,13 @@ def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None
         if category not in CATEGORIES:
             raise ConfigError(f"there is no category {category!r}. Known are {', '.join(CATEGORIES)}")
     return [case for category in dict.fromkeys(categories) for case in _cases(category)[:limit]]
+
+
+def select_cases(categories: Sequence[str], count: int | None = None) -> list[Case]:
+    """Return `count` cases, evenly from the categories as far as they have enough. Raises `ConfigError`."""
+    by_category = [load_cases([category], count) for category in categories]
+    mixed = [case for case in chain.from_iterable(zip_longest(*by_category)) if case is not None]
+    return mixed[:count]
 
 
 @cache

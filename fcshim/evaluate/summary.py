@@ -64,7 +64,7 @@ def _summary(dialect: str, results: Sequence[Result]) -> Summary:
         dialect=dialect,
         total=_rate(results),
         categories={name: _rate([each for each in results if each.category == name]) for name in categories},
-        verdicts=count_verdicts(results),
+        verdicts=count_verdicts(result.verdict for result in results),
         input_tokens=_mean(result.input_tokens for result in answered),
         output_tokens=_mean(result.output_tokens for result in answered),
         seconds=median(result.seconds for result in answered) if answered else 0.0,

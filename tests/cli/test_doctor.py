@@ -3,6 +3,9 @@
 import asyncio
 import io
 import json
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,15 +14,17 @@ from rich.console import Console
 from fcshim.cli.doctor_report import DoctorReport, PlainReport, TerminalReport, make_report
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import load_config
-from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
+from fcshim.evaluate.race import RaceProgress
 from fcshim.evaluate.recommendations import Recommendation
 from fcshim.evaluate.result import Finding
+from fcshim.evaluate.standings import Outcome, Standing, report_on
 from fcshim.pipeline.backends import get_backend
 from fcshim.upstream.detection import Detection
 from tests.cli.command import fcshim
-from tests.scripted import Script, model_list, scripted_upstream, text_reply
+from tests.evaluate.scripted_model import case_of, write_calls, write_nothing
+from tests.scripted import HANG, ROLE, Script, model_list, scripted_upstream
 
 REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
 
@@ -31,7 +36,7 @@ async def doctor(*arguments):
 
 async def test_an_endpoint_without_replies_is_a_failure_and_no_file_is_written(tmp_path):
     pages = {"/v1/models": model_list("m")}
-    async with scripted_upstream(REFUSED, REFUSED, pages=pages) as upstream:
+    async with scripted_upstream(respond=lambda _: REFUSED, pages=pages) as upstream:
         outcome = await doctor(upstream.url, "--write", tmp_path / "found.toml")
 
     assert (1, "") == (outcome.code, outcome.err)
@@ -46,23 +51,62 @@ async def test_an_endpoint_without_replies_is_a_failure_and_no_file_is_written(t
 async def test_an_existing_file_is_kept_when_the_model_cannot_make_calls(tmp_path):
     file = tmp_path / "found.toml"
     file.write_text("port = 1\n")
-    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
+    async with scripted_upstream(respond=lambda _: REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url, "--write", file, "--force", "--json")
 
     assert (1, f"fcshim: the model cannot make tool calls: {file} is unchanged.\n") == (outcome.code, outcome.err)
     assert "port = 1\n" == file.read_text()
 
 
-async def test_a_quick_run_claims_nothing_about_tool_calls():
-    async with scripted_upstream(*[text_reply("Hi")] * 60, listing=model_list("m")) as upstream:
-        outcome = await doctor(upstream.url, "--quick")
+async def test_a_quick_run_finds_the_best_settings_with_progress_and_an_estimate_of_the_time():
+    async with scripted_upstream(respond=write_calls("bare_json"), listing=model_list("m")) as upstream:
+        outcome = await doctor(upstream.url, "--quick", "--cases", "8")
 
     assert (0, "") == (outcome.code, outcome.err)
-    assert "The model replies; its tool calls were not tested (--quick)." in outcome.out
+    assert "raced   asked in function_call              2 of 4 right" in outcome.out
+    assert " s left]\n" in outcome.out
+    assert "The model makes tool calls, best asked in bare_json: 4 of 4 right" in outcome.out
+    assert "  asked in hermes: 2 of 4 right" in outcome.out
+    assert "dropped: it made no call" in outcome.out
+    assert "The result is kept for this model" in outcome.out
+    assert 'dialect = "bare_json"' in outcome.out
+
+
+async def test_a_model_that_never_calls_is_a_failure():
+    async with scripted_upstream(respond=write_nothing, listing=model_list("m")) as upstream:
+        outcome = await doctor(upstream.url, "--quick", "--cases", "4")
+
+    assert 1 == outcome.code
+    assert "m cannot make tool calls: no candidate had a correct call." in outcome.out
+
+
+async def test_ctrl_c_ends_the_race_with_the_best_so_far(tmp_path):
+    """As a process of its own, which gets the signal while the second candidate hangs."""
+
+    def respond(asked):
+        shown = "<function_call>" in str(asked.body)
+        return write_calls("function_call")(asked) if shown or case_of(asked) is None else Script((ROLE, HANG))
+
+    file = tmp_path / "found.toml"
+    async with scripted_upstream(respond=respond, listing=model_list("m")) as upstream:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "fcshim", "doctor", upstream.url, "--quick", "--write", str(file)),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        )
+        await asyncio.wait_for(upstream.hanging.wait(), 120)
+        process.send_signal(signal.SIGINT)
+        out, _ = await process.communicate()
+
+    assert 130 == process.returncode
+    assert b"best asked in function_call: 4 of 4 right" in out
+    assert b"Interrupted: this is the best so far." in out
+    assert "function_call" == load_config(file=file).for_model("m").dialect
+    assert len([*(tmp_path / "state").rglob("*.json")]) == 1
 
 
 async def test_json_output_has_the_findings():
-    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
+    async with scripted_upstream(respond=lambda _: REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url.removeprefix("http://"), "--json")
 
     report = json.loads(outcome.out)
@@ -84,6 +128,8 @@ async def test_a_web_page_is_reported_as_such():
     ("arguments", "words"),
     [
         (("http://127.0.0.1:9", "--cases", "0"), "expected a whole number from 1, got '0'"),
+        (("http://127.0.0.1:9", "--budget", "0"), "expected seconds, from more than 0"),
+        (("http://127.0.0.1:9", "--budget", "soon"), "got 'soon'"),
         (("http://127.0.0.1:9", "--category", "simpel"), "there is no category 'simpel'"),
         (("http://user@127.0.0.1:9",), "expected a URL without user"),
         (("http://127.0.0.1:9", "--write", __file__), "--force"),
@@ -110,7 +156,13 @@ ENDPOINT = EndpointInfo(
     "http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a"
 )
 FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
-TRIAL = Trial(dialect="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
+STANDING = Standing(
+    name="hermes",
+    settings={"dialect": "hermes"},
+    prompt_tokens=90,
+    probe="other",
+    outcomes=(*[Outcome("right", True, True)] * 7, Outcome("wrong_tool", True, True)),
+)
 DIAGNOSIS = Diagnosis(
     upstream="http://h",
     upstream_api="openai",
@@ -122,8 +174,13 @@ DIAGNOSIS = Diagnosis(
     works=True,
     requests=3,
     findings=(FINDING,),
-    trials=(TRIAL,),
+    candidates=(report_on(STANDING),),
+    best="hermes",
     dialect="hermes",
+    reason="it was best",
+    complete=True,
+    decided=False,
+    kept=True,
     choices=(Recommendation(setting="upstream", value="http://h", reason="x" * 100 + " y"),),
 )
 
@@ -132,8 +189,8 @@ def show_all(report: DoctorReport) -> None:
     with report.show_activity():
         report.callbacks.on_connect(ENDPOINT)
         report.callbacks.on_finding(FINDING)
-        report.callbacks.on_case("hermes", 1, 8)
-        report.callbacks.on_trial(TRIAL)
+        report.callbacks.on_progress(RaceProgress("hermes", 1, 8, 75.0))
+        report.callbacks.on_round(STANDING)
     report.finish(DIAGNOSIS, None)
 
 
@@ -145,17 +202,17 @@ def test_a_terminal_gets_columns_and_unbroken_settings():
     assert "✗ images" in out.getvalue()
     assert "refused [bold]" in out.getvalue()
     assert "• asked in hermes" in out.getvalue()
-    assert "7 of 8 right, 90 tokens a prompt (1" in out.getvalue()
+    assert "7 of 8 right (calls 7 of 8), 90" in out.getvalue()
+    assert "this is the best so far" in out.getvalue()
     assert f"# {'x' * 100} y\nupstream" in out.getvalue()
 
 
 def test_without_a_terminal_the_output_is_plain_lines(capfdbinary):
     show_all(PlainReport())
+    out = capfdbinary.readouterr().out
 
-    assert (
-        b"no      images                              refused [bold] -> a line says so\n"
-        in capfdbinary.readouterr().out
-    )
+    assert b"no      images                              refused [bold] -> a line says so\n" in out
+    assert b"it writes another form than the one that it is shown [1.2 min left]\n" in out
 
 
 def test_the_output_stream_decides_which_report_is_used():
@@ -166,8 +223,8 @@ def test_the_output_stream_decides_which_report_is_used():
 async def test_one_section_of_a_file_is_edited_and_its_comments_stay(tmp_path):
     file = tmp_path / "fcshim.toml"
     file.write_text('# mine\n[upstreams.other]  # keep\nurl = "http://127.0.0.1:1"\n')
-    async with scripted_upstream(*[text_reply("Hi")] * 60, listing=model_list("m")) as upstream:
-        outcome = await doctor(upstream.url, "--quick", "--section", "local", "--write", file)
+    async with scripted_upstream(respond=write_calls("hermes"), listing=model_list("m")) as upstream:
+        outcome = await doctor(upstream.url, "--quick", "--cases", "4", "--section", "local", "--write", file)
     config = load_config(file=file)
 
     assert (0, "") == (outcome.code, outcome.err)

@@ -75,7 +75,7 @@ async def test_text_and_a_call(ask):
     assert ("tool_use", None) == (message.stop_reason, message.stop_sequence)
     assert (10, 5) == (message.usage.input_tokens, message.usage.output_tokens)
     assert 100 == body["max_tokens"]
-    assert '"add"' in body["messages"][0]["content"]
+    assert "function add(" in body["messages"][0]["content"]
 
 
 async def test_the_arguments_stream_while_they_are_written():

@@ -97,7 +97,7 @@ async def test_text_and_a_call():
     for body in bodies:
         assert 50 == body["max_tokens"]
         assert body["messages"][0]["content"].startswith("Be brief.")
-        assert '"type": ["integer", "null"]' in body["messages"][0]["content"]
+        assert "b: number | null" in body["messages"][0]["content"]
 
 
 async def test_parallel_calls_and_one_without_arguments():

@@ -1,12 +1,12 @@
-"""The settings that follow from findings and trials."""
+"""The settings that follow from findings and from the race."""
 
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
-from fcshim.evaluate.recommendations import model_pattern, recommend, recommend_dialect
-from fcshim.evaluate.result import NATIVE, Finding
+from fcshim.evaluate.recommendations import explain, model_pattern, recommend, recommend_candidate
+from fcshim.evaluate.result import Finding
+from fcshim.evaluate.standings import Outcome, Standing, report_on
 from fcshim.pipeline.backends import get_backend
 from fcshim.upstream.detection import Detection
 
@@ -102,15 +102,34 @@ def test_untested_native_tools_are_used_with_a_fallback(verdict, expected):
     assert expected == recommended_settings(make_finding("tools", verdict))["tools"]
 
 
-def test_the_best_dialect_is_set_with_the_results_of_the_others_as_reason():
-    best = Trial(dialect="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
-    other = Trial(dialect=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
-    measured = recommend_dialect(best, [best, other])
+def make_report(name, settings, *right):
+    outcomes = tuple(Outcome("right" if each else "missing_call", True, each) for each in right)
+    return report_on(Standing(name=name, settings=settings, outcomes=outcomes, prompt_tokens=90))
+
+
+def test_the_settings_of_the_best_candidate_are_set_with_the_results_of_the_others_as_reason():
+    best = make_report("hermes", {"tools": "prompt", "dialect": "hermes"}, True, True, False)
+    native = make_report("native", {"tools": "native"}, True, False, False)
+    untried = make_report("pythonic", {"tools": "prompt", "dialect": "pythonic"})
+    measured = recommend_candidate(best, [best, untried, native])
 
     assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in measured}
-    assert "native: 3" in measured[1].reason
+    assert "of the best candidate, hermes" == measured[0].reason
+    assert (
+        "hermes: 2 of 3 right (calls 2 of 3), 90 tokens a prompt; 1 missing call. Others: native: 1 of 3"
+        == measured[1].reason
+        == explain(best, [untried, native])
+    )
     assert "prompt" == recommended_settings(make_finding("tools", "yes"), measured=measured)["tools"]
-    assert ["native"] == [choice.value for choice in recommend_dialect(other, [other])]
+    assert ["native"] == [choice.value for choice in recommend_candidate(native, [native])]
+
+
+def test_only_settings_of_one_model_belong_into_its_table():
+    constrained = make_report("grammar", {"dialect": "hermes", "constrain": "llama-server"}, True)
+
+    assert {"dialect": True, "constrain": False} == {
+        choice.setting: choice.of_model for choice in recommend_candidate(constrained, [])
+    }
 
 
 def test_the_only_model_of_a_server_has_the_table_for_all():

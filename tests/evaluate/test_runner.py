@@ -11,7 +11,7 @@ from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate import Case, ExpectedCall, evaluate, load_cases
 from fcshim.messages import Tool
-from tests.scripted import HANG, ROLE, Script, scripted_upstream, text_reply
+from tests.scripted import HANG, ROLE, Script, event, scripted_upstream, text_chunk, text_reply
 from tests.server.raw_upstream import raw_upstream, stream_texts
 
 TIMER = Tool("timer", "Start a countdown.", {"type": "object", "properties": {"minutes": {"type": "number"}}})
@@ -106,6 +106,29 @@ async def test_a_cancelled_run_closes_its_requests():
         with pytest.raises(asyncio.CancelledError):
             await running
         await asyncio.wait_for(upstream.client_left.wait(), 60)
+
+
+async def test_a_reply_is_cancelled_as_soon_as_its_verdict_is_certain():
+    case = msgspec.structs.replace(timers(1)[0], expected=((),))
+    start = Script((ROLE, text_chunk('<function_call>\n{"name": "timer", "arguments": {"min'), HANG))
+    async with scripted_upstream(start) as upstream, Client(upstream.url, model="m") as client:
+        (result,) = await evaluate(client, [case], stop_early=True)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
+
+    assert ("called_though_none_fits", 0) == (result.verdict, result.input_tokens)
+
+
+async def test_a_reply_whose_verdict_is_open_to_its_end_is_read_to_its_end():
+    (right, wrong), _ = await run(timers(2), text_reply(CALL), text_reply("No."), stop_early=True)
+
+    assert ("right", 10, "missing_call", 10) == (right.verdict, right.input_tokens, wrong.verdict, wrong.input_tokens)
+
+
+async def test_a_stream_that_fails_is_an_error_although_it_is_read_early():
+    broken = Script((ROLE, text_chunk("Let me"), event(error={"message": "the model fell over"})))
+    ((result,), _) = await run(timers(1), broken, stop_early=True)
+
+    assert ("error", True) == (result.verdict, "the model fell over" in result.problem)
 
 
 async def test_a_single_failure_costs_one_case():

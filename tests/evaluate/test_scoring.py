@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.evaluate import Case, ExpectedCall, judge
-from fcshim.evaluate.scoring import canonical, fill_defaults
-from fcshim.events import CallError, ToolCallEnd
+from fcshim.evaluate.scoring import canonical, early_verdict, fill_defaults
+from fcshim.events import CallError, Text, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
-from fcshim.reply import Reply
+from fcshim.reply import Reply, fold
 
 LIGHT = Tool(
     "light",
@@ -214,3 +214,59 @@ def test_defaults_are_filled_in_at_every_level():
 @pytest.mark.parametrize("schema", [None, True, {}, {"properties": None}, {"items": False}])
 def test_a_schema_without_defaults_adds_nothing(schema):
     assert {"a": [1]} == fill_defaults({"a": [1]}, schema)
+
+
+def events_of(*calls, text=""):
+    """Return the events of calls, each with its start, and of the text after them."""
+    listed = [
+        event
+        for index, call in enumerate(calls)
+        for event in (ToolCallStart(f"call_{index}", call.tool_call_name, index), call)
+    ]
+    return listed + ([Text(text)] if text else [])
+
+
+LONG = "Here is what I think about that. " * 8
+WRONG_CALL = actual_call("timer", minutes=7)
+
+
+@pytest.mark.parametrize(
+    ("expected", "events", "verdict"),
+    [
+        (NONE, events_of(WRONG_CALL)[:1], "called_though_none_fits"),
+        (KITCHEN, events_of(WRONG_CALL)[:1], "wrong_tool"),
+        (TWO, events_of(WRONG_CALL)[:1], None),
+        (TWO, events_of(WRONG_CALL), "wrong_arguments"),
+        (KITCHEN, events_of(actual_call("light", room="kitchen")), None),
+        (KITCHEN, events_of(*[actual_call("light", room="kitchen")] * 2)[:3], "extra_call"),
+        (KITCHEN, [Text("Let me see.")], None),
+        (KITCHEN, [Text(LONG)], "missing_call"),
+        (NONE, [Text(LONG)], "right"),
+        (KITCHEN, events_of(actual_call("light", room="kitchen"), text=LONG), "right"),
+        (KITCHEN, [Text(LONG), *events_of(actual_call("light", room="kitchen"))], None),
+        (TWO, events_of(actual_call("light", room="kitchen"), text=LONG), "missing_call"),
+        (KITCHEN, events_of(actual_call("light", CallError("truncated", "", ""), room="kitchen")), None),
+        (KITCHEN, [], None),
+    ],
+)
+def test_a_verdict_is_known_before_the_end_of_the_reply_where_the_rest_cannot_change_it(expected, events, verdict):
+    assert verdict == early_verdict(case(*expected), events)
+
+
+CALLS = st.sampled_from(
+    [
+        WRONG_CALL,
+        actual_call("light", room="kitchen"),
+        actual_call("light", room="cellar"),
+        actual_call("timer", minutes=5),
+        actual_call("weather", city="Rome"),
+    ]
+)
+
+
+@given(st.sampled_from([KITCHEN, TWO, NONE]), st.lists(CALLS, max_size=4), st.data())
+def test_an_early_verdict_agrees_with_the_whole_reply_on_what_is_right(expected, calls, data):
+    events = events_of(*calls, text="Done.")
+    early = early_verdict(case(*expected), events[: data.draw(st.integers(0, len(events)))])
+
+    assert early is None or (early == "right") == (judge(case(*expected), fold(events)) == "right")

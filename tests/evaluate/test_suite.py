@@ -9,7 +9,7 @@ import pytest
 
 from fcshim.errors import ConfigError
 from fcshim.evaluate import CATEGORIES, DEFAULT_CATEGORIES, load_cases, suite
-from fcshim.evaluate.suite import COMMANDS, fingerprint, tool_sets
+from fcshim.evaluate.suite import COMMANDS, RACE, fingerprint, select_cases, tool_sets
 from fcshim.messages import as_tools
 from fcshim.schema.validate import first_violation
 
@@ -134,10 +134,45 @@ def test_every_tool_and_document_is_used():
     assert [] == [path.name for path in folder.glob("documents/*") if f'"@{path.stem}"' not in lines]
 
 
-def test_commands_are_loaded_only_if_they_are_named():
-    assert COMMANDS not in {case.category for case in load_cases()}
+def test_commands_and_the_cases_of_the_race_are_loaded_only_if_they_are_named():
+    assert {COMMANDS, RACE}.isdisjoint(case.category for case in load_cases())
     assert {COMMANDS} == {case.category for case in load_cases([COMMANDS])}
     assert set(DEFAULT_CATEGORIES) == {case.category for case in load_cases()}
+
+
+def test_the_cases_of_the_race_share_one_short_set_of_tools():
+    cases = load_cases([RACE])
+
+    assert all(case.tools == tool_sets()["greenhouse"] for case in cases)
+    assert {"auto"} == {case.tool_choice for case in cases}
+    assert len(json.dumps([tool.parameters for tool in cases[0].tools])) < 800
+
+
+def test_the_cases_of_the_race_expect_a_call_in_turn_and_each_round_has_every_kind():
+    cases = load_cases([RACE])
+    blocks = [cases[start : start + 8] for start in range(0, len(cases), 8)]
+
+    assert [True, False] * (len(cases) // 2) == [any(case.expected) for case in cases]
+    for block in blocks:
+        calls, texts = block[::2], block[1::2]
+        assert {1} < {len(case.expected[0]) for case in calls}
+        assert {1, 3} <= {len(case.messages) for case in texts}
+        assert any(len(case.messages) > 1 for case in calls)
+    called = {name for case in cases for call in case.expected[0] for name in call.arguments}
+    assert called == {name for tool in cases[0].tools for name in tool.parameters["properties"]}
+
+
+def test_cases_are_selected_evenly_from_the_categories():
+    cases = select_cases(DEFAULT_CATEGORIES, 24)
+    counts = Counter(case.category for case in cases)
+
+    assert 24 == len({case.id for case in cases})
+    assert set(DEFAULT_CATEGORIES) == set(counts)
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert cases == select_cases(DEFAULT_CATEGORIES, 24)
+    assert load_cases([RACE]) == select_cases([RACE])
+    with pytest.raises(ConfigError, match="simple"):
+        select_cases(["simpel"], 1)
 
 
 def test_a_limit_prefers_different_lines_to_second_phrasings():

@@ -93,7 +93,7 @@ async def test_chat_completions_rejects_methods_other_than_post(method):
 
 
 async def test_model_settings_apply_to_that_model_only():
-    overrides = ModelOverrides(profile="no-system", upstream_model="real-name", rescue=False, tools_style="signature")
+    overrides = ModelOverrides(profile="no-system", upstream_model="real-name", rescue=False, tools_style="schema")
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url, models={"tuned*": overrides}) as url,
@@ -107,13 +107,13 @@ async def test_model_settings_apply_to_that_model_only():
     assert ["real-name", "real-name", "other"] == [first["model"], relayed["model"], last["model"]]
     assert ["user"] == [message["role"] for message in first["messages"]]
     assert ["system", "user"] == [message["role"] for message in last["messages"]]
-    assert [True, False] == ["): any\n" in heard["messages"][0]["content"] for heard in (first, last)]
+    assert [False, True] == ["): any\n" in heard["messages"][0]["content"] for heard in (first, last)]
     assert ("tuned-1", "other") == (tuned.json()["model"], other.json()["model"])
 
 
 async def test_content_dropped_from_the_prompt_is_logged(caplog):
     caplog.set_level("INFO", "fcshim.dispatch")
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100, prompt_style="own") as url:
         await post_chat(url, model="m")
 
     assert "m: the prompt's budget has room for " in caplog.text
