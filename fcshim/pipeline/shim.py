@@ -133,7 +133,7 @@ class Shim:
             parser,
             unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stop_search=StopSearch(stops) if any(stops) else None,
-            parallel=self.request.parallel_tool_calls,
+            parallel=self.request.allows_parallel_calls,
             on_text=on_text,
         )
 
@@ -295,7 +295,7 @@ def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
 
 def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
     return msgspec.structs.replace(
-        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=True, stop=stop
+        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=None, stop=stop
     )
 
 

@@ -11,6 +11,7 @@ or nothing. The client sees indexes from 0 without a gap, whichever calls were h
 
 import itertools
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -163,7 +164,8 @@ class AttemptFilter:
 
     `call_required`: a reply without a call is a defect. `buffered`: the client gets the reply in one piece at its end,
     so accepted calls keep their order. `last`: no retry follows, so a call that violates its schema is accepted.
-    `can_resume`: a call whose start the client has may be continued by a retry if it ends with an error.
+    `max_calls`: a retry ends where further calls come. `can_resume`: a call whose start the client has may be continued
+    by a retry if it ends with an error.
     """
 
     def __init__(
@@ -174,6 +176,7 @@ class AttemptFilter:
         call_required: bool,
         buffered: bool = False,
         last: bool = False,
+        max_calls: int = sys.maxsize,
         can_resume: bool = False,
     ) -> None:
         self.interrupted: ToolCallEnd | None = None
@@ -186,11 +189,14 @@ class AttemptFilter:
         self.stop = Stop("complete")
         self.overflowed = False
         """True if a retry has more than can be buffered."""
+        self.has_surplus = False
+        """True if a retry has more calls than it may replace; they are dropped."""
         self._calls = calls
         self._accepted_before = len(calls.accepted)
         self._live = live
         self._buffered = buffered
         self._last = last
+        self._max_calls = max_calls
         self._can_resume = can_resume
         self._awaiting_call = call_required
         self._pass_all = False
@@ -325,6 +331,9 @@ class AttemptFilter:
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
         """Take the end of a call of which the client has nothing."""
+        self.has_surplus = self.has_surplus or self.accepted_count >= self._max_calls
+        if self.has_surplus:
+            return []
         defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end, violation)
         if defect is not None:
             self.defects.append(defect)
