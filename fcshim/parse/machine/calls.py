@@ -392,12 +392,14 @@ class CallStates:
     def _report_defect(self) -> None:
         """Report the rejected call, unless it may be quoted or was reported before."""
         quoted = self._output.pending is not None or self._output.in_reasoning
-        if self._on_defect is None or quoted or self._consumed_text == "emit":
+        if quoted or self._consumed_text == "emit":
             return
         name = self._sink.unoffered_name
         if is_placeholder(name) and self._output.reports_copies:
             self._output.report_copy("copied")
             self._has_reported = True
+        elif self._on_defect is None:
+            return
         elif name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
             self._output.mark_defect()
             is_restarted = self._sink.restarts > self._restarts_before

@@ -33,6 +33,7 @@ from fcshim.pipeline.retry.attempt import (
     retry_messages,
 )
 from fcshim.pipeline.retry.attempt_filter import (
+    COPIES,
     NORMAL_STOPS,
     AttemptDefect,
     AttemptFilter,
@@ -426,9 +427,10 @@ def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
 
 
 def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
-    """Return the defects of the attempts that the client gets in the end."""
+    """Return the defects of calls in the attempts that the client gets in the end."""
     first, last = filters[0], filters[-1]
-    return last.defects or (first.defects if _has_failed(last, stop) else ())
+    defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+    return [defect for defect in defects if defect.kind not in COPIES]
 
 
 def _phrase(defects: Iterable[AttemptDefect]) -> str:
