@@ -151,7 +151,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     provider_tools: tuple[ProviderTool, ...] = ()
     tool_choice: ToolChoice = AUTO
-    parallel_tool_calls: bool = True
+    parallel_tool_calls: bool | None = None
+    """Whether the reply may have several calls; None if the client does not say."""
     stream: bool = False
     include_usage: bool = False
     n: int = 1
@@ -168,6 +169,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     verbatim: dict[str, dict[str, JSON]] = {}
     """Fields that only one API has, by the name of its codec; an upstream of that API gets them unchanged."""
     client_options: ClientOptions | None = None
+
+    @property
+    def allows_parallel_calls(self) -> bool:
+        """Whether the client takes several calls in one reply, which it does unless it forbids them."""
+        return self.parallel_tool_calls is not False
 
 
 def text_of(content: Content) -> str:

@@ -22,6 +22,7 @@ from fcshim.messages import Tool, check_names
 from fcshim.schema.limits import exceeds_depth, may_exceed_depth
 
 T = TypeVar("T")
+Default = TypeVar("Default")
 
 _encode = msgspec.json.encode
 
@@ -186,7 +187,7 @@ def field_error(value: JSON, expected: str, path: str, *, param: str | None = ""
     )
 
 
-def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
+def read_field(source: dict[str, JSON], name: str, kind: type[T], default: Default, prefix: str = "") -> T | Default:
     """Read a field of that type; `default` where it is absent or null. `prefix` is the path of `source` and a dot."""
     value = source.get(name)
     if value is None or type(value) is kind:  # the path of a field is written only where it is needed

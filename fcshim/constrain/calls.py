@@ -5,7 +5,7 @@ Rule: the text around the arguments comes from the dialect's call template, the 
 
 from collections.abc import Sequence
 
-from fcshim.constrain.call_template import CallTemplate, call_template_of
+from fcshim.constrain.call_template import MAX_CALLS, CallTemplate, call_template_of
 from fcshim.constrain.free_text import free_text, text_not_starting_with
 from fcshim.constrain.grammar import (
     EMPTY,
@@ -38,18 +38,19 @@ def grammar_of_calls(
     dialect: Dialect,
     tools: Sequence[Tool],
     *,
-    parallel: bool = True,
+    max_calls: int = MAX_CALLS,
     text: bool = False,
     reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
     """Return the grammar of replies that consist of calls; with `text`, also of free text that may end with calls.
 
-    `reasoning` comes first, if its tag is open already, or may come first. In a dialect without a start marker, a reply
-    is either calls from its first character on, or text that starts with another character. None for a dialect without
-    a call template, without tools, and with `text` where a tool's name opens a call.
+    There are at most `max_calls`. `reasoning` comes first, if its tag is open already, or may come first. In a dialect
+    without a start marker, a reply is either calls from its first character on, or text that starts with another
+    character. None for a dialect without a call template, without tools, and with `text` where a tool's name opens a
+    call.
     """
     rules = Rules()
-    calls = _calls(dialect, tools, rules, parallel=parallel)
+    calls = _calls(dialect, tools, rules, max_calls=max_calls)
     if calls is None:
         return None
     if text:
@@ -72,7 +73,7 @@ def grammar_of_document(
     dialect: Dialect,
     tools: Sequence[Tool] = (),
     *,
-    parallel: bool = True,
+    max_calls: int = MAX_CALLS,
     reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
     """Return the grammar of replies that are JSON valid against the schema, or calls if there are tools.
@@ -82,7 +83,7 @@ def grammar_of_document(
     rules = Rules()
     options = [document(schema, rules)]
     if tools:
-        calls = _calls(dialect, tools, rules, parallel=parallel)
+        calls = _calls(dialect, tools, rules, max_calls=max_calls)
         if calls is None:
             return None
         options.append(calls)
@@ -100,14 +101,14 @@ def call_marker(dialect: Dialect) -> str:
     return next((each for each in markers if each and template is not None and template.opening.startswith(each)), "")
 
 
-def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, parallel: bool) -> Expression | None:
+def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, max_calls: int) -> Expression | None:
     template = call_template_of(dialect)
     if template is None or not tools:
         return None
     written = {tool.name: rules.share(_arguments(tool, rules, template.syntax)) for tool in tools}
     return series(
         _call(template, 0, written),
-        *_further_calls(template, written, parallel=parallel),
+        *_further_calls(template, written, max_calls=max_calls),
         LiteralText(template.closing),
     )
 
@@ -129,15 +130,16 @@ def _arguments(tool: Tool, rules: Rules, syntax: ValueSyntax) -> Expression:
     return found
 
 
-def _further_calls(template: CallTemplate, written: dict[str, Expression], *, parallel: bool) -> list[Expression]:
+def _further_calls(template: CallTemplate, written: dict[str, Expression], *, max_calls: int) -> list[Expression]:
     """Return the calls after the first."""
-    if not parallel or not template.separators:
+    count = min(max_calls - 1, len(template.separators))
+    if not count:
         return []
     if len(set(template.separators)) == 1:
-        return [Repeat(_call(template, 1, written), 0, len(template.separators), "further_calls")]
+        return [Repeat(_call(template, 1, written), 0, count, "further_calls")]
     # Some dialects number their calls, so that each separator differs: the calls nest, each only after the one before.
     tail: Expression = LiteralText("")
-    for at in range(len(template.separators), 0, -1):
+    for at in range(count, 0, -1):
         tail = Repeat(series(_call(template, at, written), tail), 0, 1, "further_calls", at - 1)
     return [tail]
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from fcshim.constrain.call_template import call_template_of
+from fcshim.constrain.call_template import MAX_CALLS, call_template_of
 from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_document
 from fcshim.constrain.derivative import derivative
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
@@ -68,7 +68,7 @@ class _ConstraintSpec:
     form: Form
     dialect: Dialect
     tools: bytes
-    parallel: bool
+    max_calls: int
     text: bool = False
     """Whether free text is allowed before a call, and instead of one."""
     lazy: bool = False
@@ -93,13 +93,15 @@ def constraint_for(
     eager: bool = False,
     lazy: bool = False,
     in_reasoning: str = "",
+    max_calls: int = MAX_CALLS,
 ) -> Constraint | None:
     """Return the constraint for a request with these tools.
 
     With `tool_choice` "required" the reply is calls only. Otherwise it is calls or the document of `response_format`,
     or, without one, free text with calls; the latter is constrained if `eager` is set or a tool is strict, by a lazy
     grammar if `lazy` is set and the form and dialect support it. A reasoning model may reason first; `in_reasoning` is
-    the tag of reasoning that the prompt has already opened. None where nothing needs a constraint, the client sends its
+    the tag of reasoning that the prompt has already opened. There are at most `max_calls`, and only one where a call is
+    demanded, unless the client asks for parallel calls. None where nothing needs a constraint, the client sends its
     own, the server enforces the document itself, or the dialect has no call template.
     """
     if has_client_constraint(request):
@@ -107,7 +109,9 @@ def constraint_for(
     required = request.tool_choice.mode == "required"
     document = None if required and tools else requested_schema(request)
     reasoning = reasoning_of(request.real_model or request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
-    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=reasoning)
+    spec = _ConstraintSpec(
+        form, dialect, _encoded_tools(tools), min(max_calls, _admitted_calls(request)), reasoning=reasoning
+    )
     if document is not None:
         return _document_constraint(dataclasses.replace(spec, document=msgspec.json.encode(document)), request)
     if not _needs_constraint(tools, request, eager=eager):
@@ -116,6 +120,13 @@ def constraint_for(
         return _build(dataclasses.replace(spec, tokens=_token_limit(request)))
     is_lazy = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
     return _build(dataclasses.replace(spec, text=True, lazy=is_lazy))
+
+
+def _admitted_calls(request: Request) -> int:
+    """Return how many calls a reply may have. A weak model that must call goes on with invented calls to the last."""
+    demanded = request.tool_choice.mode == "required"
+    several = request.parallel_tool_calls if demanded else request.allows_parallel_calls
+    return MAX_CALLS if several else 1
 
 
 def _needs_constraint(tools: Sequence[Tool], request: Request, *, eager: bool) -> bool:
@@ -156,16 +167,24 @@ def constrains_document(form: Form | None, request: Request) -> bool:
 
 
 def constraint_for_rest(
-    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str, whitespace: str = ""
+    form: Form,
+    dialect: Dialect,
+    tools: Sequence[Tool],
+    request: Request,
+    prefix: str,
+    whitespace: str = "",
+    *,
+    max_calls: int = MAX_CALLS,
 ) -> Constraint | None:
     """Return the constraint for the rest of a reply that begins with `prefix`, written by `write_partial_calls`.
 
-    `whitespace` was cut off after the prefix; the rest starts with it where the grammar admits it there. None where
-    `constraint_for` gives none, the form carries no grammar, or no valid call starts with the prefix.
+    `whitespace` was cut off after the prefix; the rest starts with it where the grammar admits it there. `max_calls`
+    counts those of the prefix too. None where `constraint_for` gives none, the form carries no grammar, or no valid
+    call starts with the prefix.
     """
     if form not in _GRAMMAR_FORMS or not tools or has_client_constraint(request):
         return None
-    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls)
+    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), max_calls if request.allows_parallel_calls else 1)
     grammar = _grammar(spec)
     rest = None if grammar is None else _derived(grammar, prefix, whitespace)
     return None if rest is None else _constraint_of_grammar(spec, limit_tokens(rest, _token_limit(request)))
@@ -223,7 +242,7 @@ def _build(spec: _ConstraintSpec) -> Constraint | None:
         case "json_schema":
             if spec.text:
                 return None
-            schema = schema_of_calls(spec.tool_list, parallel=spec.parallel, document=_decoded(spec.document))
+            schema = schema_of_calls(spec.tool_list, max_calls=spec.max_calls, document=_decoded(spec.document))
             described = {"name": "reply", "schema": schema}
             return _make_constraint(BARE_JSON, {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": described}})
         case _:
@@ -239,7 +258,7 @@ def _structural_tag(spec: _ConstraintSpec) -> Constraint | None:
     tag = None
     if template.is_json and (marker or not spec.text):
         tag = structural_tag_of_calls(
-            template, spec.tool_list, parallel=spec.parallel, trigger=marker, document=_decoded(spec.document)
+            template, spec.tool_list, max_calls=spec.max_calls, trigger=marker, document=_decoded(spec.document)
         )
     return _grammar_constraint(spec) if tag is None else _make_constraint(spec.dialect, {RESPONSE_FORMAT: tag})
 
@@ -251,11 +270,11 @@ def _grammar_constraint(spec: _ConstraintSpec) -> Constraint | None:
 
 @functools.lru_cache(maxsize=64)
 def _grammar(spec: _ConstraintSpec) -> Grammar | None:
-    tools, parallel, reasoning = spec.tool_list, spec.parallel, spec.reasoning
+    tools, max_calls, reasoning = spec.tool_list, spec.max_calls, spec.reasoning
     if spec.document:
         document = _decoded(spec.document)
-        return grammar_of_document(document, spec.dialect, tools, parallel=parallel, reasoning=reasoning)
-    return grammar_of_calls(spec.dialect, tools, parallel=parallel, text=spec.text, reasoning=reasoning)
+        return grammar_of_document(document, spec.dialect, tools, max_calls=max_calls, reasoning=reasoning)
+    return grammar_of_calls(spec.dialect, tools, max_calls=max_calls, text=spec.text, reasoning=reasoning)
 
 
 def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constraint:

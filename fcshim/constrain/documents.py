@@ -5,16 +5,17 @@ Rule: a tool's schema is passed on unchanged, except that its references are reb
 
 from collections.abc import Sequence
 
-from fcshim.constrain.call_template import MAX_CALLS, CallTemplate
+from fcshim.constrain.call_template import CallTemplate
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.providers import as_object
 
 
-def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = None) -> dict[str, JSON]:
-    """Return the schema of a reply that is a call, an object with `name` and `arguments`, or with `parallel` an array.
+def schema_of_calls(tools: Sequence[Tool], *, max_calls: int, document: JSON = None) -> dict[str, JSON]:
+    """Return the schema of a reply that is a call, an object with `name` and `arguments`.
 
-    With `document`, a schema, the reply may be such a document instead.
+    If `max_calls` is more than one, it is an array of calls. With `document`, a schema, the reply may be such a
+    document instead.
     """
     schemas = enumerate(as_object(tool.parameters) for tool in tools)
     definitions = {f"tool{at}": _rebased(schema, f"#/$defs/tool{at}") for at, schema in schemas}
@@ -28,8 +29,8 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
         for at, tool in enumerate(tools)
     ]
     call: dict[str, JSON] = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    several = {"type": "array", "items": call, "minItems": 1, "maxItems": MAX_CALLS}
-    reply = several if parallel else call
+    several = {"type": "array", "items": call, "minItems": 1, "maxItems": max_calls}
+    reply = several if max_calls > 1 else call
     if document is not None:
         definitions["document"] = _rebased(document, "#/$defs/document")
         reply = {"anyOf": [{"$ref": "#/$defs/document"}, reply]}
@@ -37,7 +38,7 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
 
 
 def structural_tag_of_calls(
-    template: CallTemplate, tools: Sequence[Tool], *, parallel: bool, trigger: str = "", document: JSON = None
+    template: CallTemplate, tools: Sequence[Tool], *, max_calls: int, trigger: str = "", document: JSON = None
 ) -> dict[str, JSON] | None:
     """Return the structural tag of a reply that consists of calls; None where calls share one pair of markers.
 
@@ -55,7 +56,7 @@ def structural_tag_of_calls(
         }
         for tool in tools
     ]
-    last: dict[str, JSON] = {"stop_after_first": not parallel}
+    last: dict[str, JSON] = {"stop_after_first": max_calls == 1}
     if trigger:
         return _tag({"type": "triggered_tags", "triggers": [trigger], "tags": tags, **last})
     rest = template.separators[0][len(template.closing) :] if template.separators else template.opening

@@ -57,7 +57,8 @@ class StreamParser:
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
     of strict tools are always validated; they stream if `held` says that a grammar constrains the model to valid calls.
     A call without tags whose text stands in one of the `documents` of the conversation is text.
-    `on_defect` receives every rejected or invalid call, before its events are returned. `new_id` creates the ids of
+    `on_defect` receives every rejected or invalid call, before its events are returned, and `on_copy` results and
+    instructions that the model copies from the prompt. `new_id` creates the ids of
     calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
     for any text.
     """
@@ -75,6 +76,7 @@ class StreamParser:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         on_defect: ReportDefect | None = None,
+        on_copy: ReportDefect | None = None,
         documents: Documents | None = None,
     ) -> None:
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
@@ -85,7 +87,7 @@ class StreamParser:
         """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
         self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments, on_defect)
         self._cursor = cursor = Cursor()
-        self._output = output = Output(sink, documents)
+        self._output = output = Output(sink, documents, on_copy)
         self._line = output.line
         self._surrogates = SurrogateJoiner()
         self._direct_reader: BodyReader | None = None

@@ -42,7 +42,7 @@ class Native:
     def stream(self) -> "NativeStream":
         """Make the event transform of one choice."""
         stops = StopSearch(self.searched_stops) if self.searched_stops else None
-        return NativeStream(self.client_names, parallel=self.prepared.parallel_tool_calls, stops=stops)
+        return NativeStream(self.client_names, parallel=self.prepared.allows_parallel_calls, stops=stops)
 
 
 def prepare_native(

@@ -200,7 +200,7 @@ def _without_stop(request: Request) -> Request:
 
 
 def _with_parallel_calls(request: Request) -> Request:
-    return request if request.parallel_tool_calls else _replace(request, parallel_tool_calls=True)
+    return request if request.allows_parallel_calls else _replace(request, parallel_tool_calls=None)
 
 
 def _chat_options(request: Request, **changes: bool) -> Request:

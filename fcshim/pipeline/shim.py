@@ -4,6 +4,7 @@ Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` u
 client only sees its own spelling.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,10 +29,12 @@ from fcshim.events import (
 )
 from fcshim.messages import (
     AUTO,
+    AssistantMessage,
     Message,
     Request,
     Tool,
     ToolChoice,
+    ToolMessage,
     as_tools,
     document_texts,
     requested_schema,
@@ -46,6 +49,7 @@ from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
+from fcshim.pipeline.withheld_text import WithheldText
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
 from fcshim.prompt.content import Escaper
 from fcshim.prompt.dialect_folder import find_dialect
@@ -115,6 +119,7 @@ class Shim:
         `Text` stands in the place of each call that became text.
         """
         options = self.options
+        withheld = WithheldText(on_defect, has_results=self._has_results())
         parser = StreamParser(
             dialect or self.dialect,
             self.tools,
@@ -125,17 +130,28 @@ class Shim:
             held=self.schema_enforced if schema_enforced is None else schema_enforced,
             new_id=options.new_id,
             limits=options.limits,
-            on_defect=on_defect,
+            on_defect=None if on_defect is None else withheld.report,
+            on_copy=withheld.report if self._may_copy_results() else None,
             documents=self._documents(),
         )
         stops = self.request.stop
         return ShimStream(
             parser,
+            withheld=withheld,
             unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stop_search=StopSearch(stops) if any(stops) else None,
-            parallel=self.request.parallel_tool_calls,
+            parallel=self.request.allows_parallel_calls,
             on_text=on_text,
         )
+
+    def _may_copy_results(self) -> bool:
+        """Return whether the prompt has anything of tools that a reply can copy."""
+        return bool(self.tools) or any(isinstance(message, ToolMessage) for message in self.request.messages)
+
+    def _has_results(self) -> bool:
+        """Return whether results of tools came after the model's last turn."""
+        turn = itertools.takewhile(lambda each: not isinstance(each, AssistantMessage), reversed(self.request.messages))
+        return any(isinstance(message, ToolMessage) for message in turn)
 
     def _documents(self) -> Documents | None:
         escape = self.escape.markers.escape if self.escape.changed else str
@@ -298,7 +314,7 @@ def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
 
 def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
     return msgspec.structs.replace(
-        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=True, stop=stop
+        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=None, stop=stop
     )
 
 
@@ -321,6 +337,7 @@ class ShimStream:
             "_parallel",
             "_parser",
             "_unescape",
+            "_withheld",
         ),
         *("_stop_search", "_passthrough", "finished"),
     )
@@ -329,6 +346,7 @@ class ShimStream:
         self,
         parser: StreamParser,
         *,
+        withheld: WithheldText,
         unescape: EventUnescaper | None = None,
         stop_search: StopSearch | None = None,
         parallel: bool = True,
@@ -337,6 +355,7 @@ class ShimStream:
         self.finished = False
         self._on_text = on_text
         self._parser = parser
+        self._withheld = withheld
         self._unescape = unescape
         self._stop_search = stop_search
         self._passthrough = unescape is None and stop_search is None
@@ -377,7 +396,9 @@ class ShimStream:
         if self._parser.finished:
             events = self._transform(events)
             return events if self._ended else events + self._finish("complete")
-        if self._passthrough and len(events) == 1:  # nearly always, at a tenth of the cost of `_transform`
+        if (
+            self._passthrough and len(events) == 1 and not self._withheld.is_active
+        ):  # nearly always, at a tenth of the cost of `_transform`
             kind = type(events[0])
             if kind is ToolCallChunk or (kind is Text and self._in_text):
                 return events
@@ -401,6 +422,8 @@ class ShimStream:
         return self._transform(self._parser.close(stop_reason))
 
     def _transform(self, events: Iterable[Event]) -> list[Event]:
+        if self._withheld.is_active:
+            events = self._withheld.apply(events)
         if self._unescape is not None:
             events = self._unescape.apply(events)
         result: list[Event] = []

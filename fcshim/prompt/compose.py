@@ -202,7 +202,7 @@ def compose(
 ) -> Prompt:
     """Write the request's messages; `tools` and `choice`, already escaped, become part of the system text."""
     system, steps = split_conversation(request.messages)
-    parallel = request.parallel_tool_calls
+    parallel = request.allows_parallel_calls
     listings = Listings(
         dialect, tools, steps, escape, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
     )

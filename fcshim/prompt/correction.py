@@ -26,8 +26,9 @@ def write_correction(
     accepted_calls: Sequence[tuple[str, str]] = (),
     optional: bool = False,
 ) -> str:
-    """Write the turn. A defect has a `kind` (`missing`, `unoffered`, `unreadable`, `bad`), a `name` and a `message`.
+    """Write the turn. A defect has a `kind`, a `name` and a `message`.
 
+    The kinds are `missing`, `unoffered`, `unreadable`, `result`, `copied` and `bad`.
     `names` lists the functions, as in the prompt, where the model may not know them. `accepted_calls`, names with
     arguments, are not to be repeated. `optional`: the model may answer without a call.
     """

@@ -81,7 +81,7 @@ def check_sampled_reply(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> 
 def test_without_parallel_calls_a_reply_has_one_call(dialect: Dialect) -> None:
     tools = [ODD, Tool("add")]
     several = grammar_of_calls(dialect, tools)
-    single = grammar_of_calls(dialect, tools, parallel=False)
+    single = grammar_of_calls(dialect, tools, max_calls=1)
     assert several is not None
     assert single is not None
 
@@ -191,7 +191,7 @@ def test_notes_name_the_tool_whose_schema_is_not_enforced() -> None:
 @pytest.mark.parametrize("hostile", sorted(set(HOSTILE) - {"half a character", "one inside another"}))
 def test_hostile_schemas_still_give_a_call_in_every_syntax(dialect: str, hostile: str) -> None:
     tool = Tool("f", "", HOSTILE[hostile])
-    grammar = grammar_of_calls(DIALECTS[dialect], [tool], parallel=False)
+    grammar = grammar_of_calls(DIALECTS[dialect], [tool], max_calls=1)
     assert grammar is not None
     written = write_gbnf(limit_tokens(grammar, 1_000))
     [call] = calls_in(sample(grammar, 1), DIALECTS[dialect], [tool])
@@ -202,7 +202,7 @@ def test_hostile_schemas_still_give_a_call_in_every_syntax(dialect: str, hostile
 
 def test_a_name_that_cannot_be_in_a_tag_is_omitted_and_noted() -> None:
     schema = {"type": "object", "properties": {"a>b\n": {}, "c": {"type": "null"}}, "required": ["a>b\n", "c"]}
-    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], max_calls=1)
     assert grammar is not None
 
     assert ("tool 'f': the name 'a>b\\n' cannot be written",) == grammar.notes
@@ -211,7 +211,7 @@ def test_a_name_that_cannot_be_in_a_tag_is_omitted_and_noted() -> None:
 
 def test_a_value_that_contains_a_marker_is_omitted_and_noted() -> None:
     schema = {"type": "object", "properties": {"x": {"enum": ["</parameter>", "a"]}}, "required": ["x"]}
-    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], max_calls=1)
     assert grammar is not None
 
     assert any("cannot be written" in note for note in grammar.notes)
@@ -223,7 +223,7 @@ def test_raw_strings_are_never_parsed_as_another_kind(kinds: list[str]) -> None:
     one = {"type": kinds, "maxLength": 5, "minimum": 10**6, "minItems": 1, "items": {"type": "integer"}}
     schema = {"type": "object", "properties": {"x": one}, "required": ["x"]}
     tool = Tool("f", "", schema)
-    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [tool], parallel=False)
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [tool], max_calls=1)
     assert grammar is not None
     values = [
         json.loads(call.tool_call_arguments_complete)
@@ -246,7 +246,7 @@ def test_alternatives_of_arguments_are_parsed_as_written(dialect: str) -> None:
     schema = {"anyOf": kinds, "type": "object"}
     tool = Tool("f", "", {"anyOf": [*kinds, {"type": "object", "properties": {"u": {"anyOf": kinds}}}]})
     for offered in (tool, Tool("f", "", schema)):
-        grammar = grammar_of_calls(DIALECTS[dialect], [offered], parallel=False)
+        grammar = grammar_of_calls(DIALECTS[dialect], [offered], max_calls=1)
         assert grammar is not None
         for seed in range(60):
             [call] = calls_in(sample(grammar, seed), DIALECTS[dialect], [offered])

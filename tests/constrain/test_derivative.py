@@ -155,7 +155,7 @@ def test_too_many_continuations_give_none() -> None:
 def test_chains_of_optional_members_do_not_exceed_the_recursion_limit() -> None:
     """Five hundred rules, each of which refers to the next."""
     schema = {"type": "object", "properties": {f"p{at}": {"type": "null"} for at in range(500)}}
-    grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
+    grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], max_calls=1)
     assert grammar is not None
     prefix = write_partial_calls(FUNCTION_CALL, [("f", '{"p7":null,')])
     assert prefix is not None

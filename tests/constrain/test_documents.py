@@ -2,12 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.constraint import apply_constraint, constraint_for
+from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
 from fcshim.events import ToolCallEnd
-from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.messages import AUTO, Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 from fcshim.parse.stream import parse
@@ -17,7 +18,7 @@ TREE_TOOL = Tool("tree", "", TREE)
 TOOLS = [TREE_TOOL, Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})]
 
 
-def request(*, parallel: bool = True, verbatim: dict | None = None) -> Request:
+def request(*, parallel: bool | None = True, verbatim: dict | None = None) -> Request:
     choice = ToolChoice("required")
     return Request(model="m", messages=(), tool_choice=choice, parallel_tool_calls=parallel, verbatim=verbatim or {})
 
@@ -80,3 +81,24 @@ def test_calls_that_are_not_tagged_json_become_one_grammar(name: str) -> None:
     assert grammar is not None
 
     assert {"type": "grammar", **grammar.fields} == made.fields["response_format"]["format"]
+
+
+@pytest.mark.parametrize("form", ["gbnf", "llguidance", "guidance", "structural_tag", "json_schema"])
+def test_a_demanded_call_is_the_only_one_unless_the_client_asks_for_more(form: Form) -> None:
+    fields = [
+        constraint_for(form, FUNCTION_CALL, TOOLS, request(parallel=parallel)) for parallel in (None, False, True)
+    ]
+    unstated, single, several = [found and found.fields for found in fields]
+
+    assert single == unstated
+    assert several != single
+
+
+def test_a_grammar_for_optional_calls_admits_several() -> None:
+    choices = [
+        msgspec.structs.replace(request(parallel=parallel), tool_choice=AUTO) for parallel in (None, False, True)
+    ]
+    unstated, single, several = [constraint_for("gbnf", FUNCTION_CALL, TOOLS, each, eager=True) for each in choices]
+
+    assert several == unstated
+    assert single != several

@@ -149,7 +149,7 @@ def test_in_every_dialect_the_parsed_argument_matches(name: str) -> None:
     texts = [r"^[A-Z]{3}-\d{4}$", r'^(a"b|c\\d|e<f|g\[h)$', r"^[^x]{4}$"]
     properties = {f"p{at}": {"type": "string", "pattern": text} for at, text in enumerate(texts)}
     tool = Tool("f", "", {"type": "object", "properties": properties, "required": ["p0"]})
-    grammar = grammar_of_calls(DIALECTS[name], [tool], parallel=False)
+    grammar = grammar_of_calls(DIALECTS[name], [tool], max_calls=1)
     assert grammar is not None
     held = [text for text in texts if not any("pattern" in note for note in grammar.notes)]
     for seed in range(12):
@@ -175,7 +175,7 @@ def test_no_pattern_takes_much_work(text: str) -> None:
 def test_a_sampler_keeps_few_states() -> None:
     for text in READ:
         tool = Tool("f", "", {"type": "object", "properties": {"x": {"type": "string", "pattern": text}}})
-        grammar = grammar_of_calls(FUNCTION_CALL, [tool], parallel=False)
+        grammar = grammar_of_calls(FUNCTION_CALL, [tool], max_calls=1)
         assert grammar is not None
         word = sample(grammar, 3)
         rest = derivative(grammar, word[: len(word) // 2])

@@ -46,10 +46,8 @@ def test_sampled_replies_are_reasoning_then_calls(dialect: str, in_reasoning: st
 
 
 def test_open_reasoning_must_end_and_other_reasoning_is_optional() -> None:
-    free = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>"))
-    unfinished = grammar_of_calls(
-        FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>", opened=True)
-    )
+    free = grammar_of_calls(FUNCTION_CALL, [ADD], max_calls=1, reasoning=ReasoningSyntax("<think>"))
+    unfinished = grammar_of_calls(FUNCTION_CALL, [ADD], max_calls=1, reasoning=ReasoningSyntax("<think>", opened=True))
     assert free is not None
     assert unfinished is not None
 

@@ -92,7 +92,7 @@ def test_options_of_tools_do_not_reach_the_upstream() -> None:
         request(tool_choice=ToolChoice("required", ("write",)), parallel_tool_calls=False, stop=("END",))
     ).prepared
 
-    assert (AUTO, True, ()) == (prepared.tool_choice, prepared.parallel_tool_calls, prepared.stop)
+    assert (AUTO, None, ()) == (prepared.tool_choice, prepared.parallel_tool_calls, prepared.stop)
     assert 'Now you must call the function "write".' in text_of(prepared.messages[0].content)
     assert "at most one block" in text_of(prepared.messages[0].content)
 

@@ -116,11 +116,11 @@ def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
     )
 
 
-def read_tool_choice(source: dict[str, JSON], offered: OfferedTools) -> tuple[ToolChoice, bool]:
-    """Read `tool_choice`; return it, and whether parallel calls are allowed."""
+def read_tool_choice(source: dict[str, JSON], offered: OfferedTools) -> tuple[ToolChoice, bool | None]:
+    """Read `tool_choice`; return it, and whether parallel calls are allowed: None if the client does not say."""
     value = read_field(source, "tool_choice", dict, {})
-    parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
-    return _read_choice(value, source, offered), parallel
+    single = read_field(value, "disable_parallel_tool_use", bool, None, "tool_choice.")
+    return _read_choice(value, source, offered), None if single is None else not single
 
 
 def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: OfferedTools) -> ToolChoice:

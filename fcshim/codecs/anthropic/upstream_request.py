@@ -73,7 +73,7 @@ def _tools(request: Request) -> dict[str, JSON]:
     if not tools:
         return {}
     tool_choice = _tool_choice(choice)
-    if not request.parallel_tool_calls and choice.mode != "none":
+    if not request.allows_parallel_calls and choice.mode != "none":
         tool_choice = {**(tool_choice or {"type": "auto"}), "disable_parallel_tool_use": True}
     return {"tools": [_tool(tool) for tool in tools], "tool_choice": tool_choice}
 

@@ -340,7 +340,7 @@ def read_request(body: bytes, limits: RequestLimits) -> Request:
         messages=read_messages(source),
         tools=tools,
         tool_choice=read_tool_choice(source, tools, legacy=legacy),
-        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, not legacy),
+        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, False if legacy else None),
         stream=read_field(source, "stream", bool, default=False),
         include_usage=read_field(options, "include_usage", bool, default=False, prefix="stream_options."),
         n=read_integer(source, "n", minimum=1, maximum=limits.choices) or 1,

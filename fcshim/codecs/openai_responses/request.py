@@ -258,7 +258,7 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
         tools=tuple(offered.tools.values()),
         provider_tools=tuple(offered.provider_tools),
         tool_choice=read_tool_choice(source, offered),
-        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, default=True),
+        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, default=None),
         stream=read_field(source, "stream", bool, default=False),
         include_usage=True,
         max_tokens=read_integer(source, "max_output_tokens", minimum=1),

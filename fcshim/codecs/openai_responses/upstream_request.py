@@ -77,7 +77,7 @@ def _write_tools(request: Request) -> dict[str, JSON]:
     return {
         "tools": [_write_function(tool) for tool in tools],
         "tool_choice": _write_tool_choice(choice),
-        "parallel_tool_calls": None if request.parallel_tool_calls else False,
+        "parallel_tool_calls": None if request.allows_parallel_calls else False,
     }
 
 

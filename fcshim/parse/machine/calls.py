@@ -24,6 +24,7 @@ from fcshim.parse.machine.known_markers import (
     leftover_end,
 )
 from fcshim.parse.machine.openings import OpeningFinder
+from fcshim.parse.machine.prompt_copies import is_placeholder
 from fcshim.parse.machine.state import SHOWN_KINDS, Cursor, Output, PendingCalls, PendingKind, State
 from fcshim.parse.markers import EndMarkers, compile_end_markers
 
@@ -138,7 +139,7 @@ class CallStates:
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
-        elif opening.must_be_last or self._may_be_example():
+        elif opening.must_be_last or self.may_be_example():
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers
@@ -146,7 +147,7 @@ class CallStates:
             self.await_document_search()
         return self.open(opening, marker, start, State.IN_TEXT)
 
-    def _may_be_example(self) -> bool:
+    def may_be_example(self) -> bool:
         """Return whether the context shows a call, unless nothing but calls follow."""
         line = self._output.line
         return (line.at_line_start() and line.is_indented_code()) or line.announces_example()
@@ -156,7 +157,7 @@ class CallStates:
         closing_quote = self._output.line.closing_quote()
         if closing_quote:
             self._output.begin_pending("span").closing_quote = closing_quote
-        elif self._may_be_example():
+        elif self.may_be_example():
             self._output.begin_pending("bare")
         else:
             self.await_document_search()
@@ -391,10 +392,15 @@ class CallStates:
     def _report_defect(self) -> None:
         """Report the rejected call, unless it may be quoted or was reported before."""
         quoted = self._output.pending is not None or self._output.in_reasoning
-        if self._on_defect is None or quoted or self._consumed_text == "emit":
+        if quoted or self._consumed_text == "emit":
             return
         name = self._sink.unoffered_name
-        if name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
+        if is_placeholder(name) and self._output.reports_copies:
+            self._output.report_copy("copied")
+            self._has_reported = True
+        elif self._on_defect is None:
+            return
+        elif name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
             self._output.mark_defect()
             is_restarted = self._sink.restarts > self._restarts_before
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
@@ -417,12 +423,21 @@ class CallStates:
         if found is not None and self._sink.offers_exactly(found[1]):
             self.report_unreadable(is_restarted=True)
 
+    def report_result(self) -> bool:
+        """Report the tag of a tool's result that follows, unless it is quoted; return whether it was reported."""
+        line = self._output.line
+        quoted = line.closing_quote() or line.open_backticks or line.is_quoted() or self.may_be_example()
+        if quoted or not self._output.reports_copies or not line.holds_only_calls():
+            return False
+        self._output.report_copy("result")
+        return True
+
     def _stands_alone(self, marker: str) -> bool:
         """Return whether a marker is a whole tag before which nothing but calls stands in its line, and not quoted."""
         if self._on_defect is None or not is_whole_tag(marker) or not self._openings.knows(marker):
             return False
         line = self._output.line
-        quoted = line.closing_quote() or line.open_backticks or self._may_be_example()
+        quoted = line.closing_quote() or line.open_backticks or self.may_be_example()
         return line.holds_only_calls() and not quoted
 
     def _quotes_tool(self) -> bool:

@@ -226,6 +226,14 @@ class StartMarkers:
         self.result_tags = {
             tag: dialect.result_close for dialect in tagged for tag in (dialect.result_open, *dialect.result_opens)
         }
+        self.result_markers = tuple(
+            tag
+            for dialect in tagged
+            for tag in (dialect.result_open, *dialect.result_opens)
+            if tag[0] != "\n" and (dialect is primary or not tag.strip("<>").isalpha())
+        )
+        """The start tags of results that stand in no ordinary text: `<results>` of another dialect may."""
+        self.result_marker_set = MarkerSet(self.result_markers)
         self._result_lines = {
             marker: opening.dialect.result_open.strip("\n:").lower()
             for marker, openings in self.openings.items()

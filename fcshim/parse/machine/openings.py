@@ -216,6 +216,8 @@ class OpeningFinder:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
+        if tag.text.startswith(self._start_markers.result_markers):
+            return False
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
         if body is False:

@@ -271,9 +271,12 @@ class PendingCallStates:
     def _begins_turn(self, pending: PendingCalls, pos: int) -> bool | None:
         """Return whether a further turn or a tool's result begins at `pos`; None if more text is needed to decide."""
         buffer = self._cursor.buffer
-        if FURTHER_TURNS.match(buffer, pos):
+        results = self._start_markers.result_marker_set
+        # An example may show a call with its result.
+        sets = (FURTHER_TURNS,) if self._calls.may_be_example() else (FURTHER_TURNS, results)
+        if any(markers.match(buffer, pos) for markers in sets):
             return True
-        if FURTHER_TURNS.is_partial(buffer, pos):
+        if any(markers.is_partial(buffer, pos) for markers in sets):
             return None
         if pending.kind not in {"reasoning", "bare"}:
             return False

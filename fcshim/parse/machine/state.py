@@ -15,9 +15,11 @@ from itertools import pairwise
 from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
+from fcshim.parse.defect import CopyDefectKind, Defect, ReportDefect
 from fcshim.parse.documents import Documents
 from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
 from fcshim.parse.machine.invented_results import begins_result
+from fcshim.parse.machine.prompt_copies import kind_of_copy
 from fcshim.parse.machine.quotations import (
     QUOTE_PAIRS,
     closing_line,
@@ -234,6 +236,11 @@ class LineContext:
         self._read_lines()
         return self.head.startswith(("    ", "\t")) and self._after_blank_line and self._after_paragraph
 
+    def is_first(self) -> bool:
+        """Return whether nothing but white space has been read since the start of the text."""
+        self._read_lines()
+        return not self._last_line and self.at_line_start()
+
     def holds_only_calls(self) -> bool:
         """Return whether the current line has nothing but white space and calls so far."""
         return not self.head.removeprefix(_HEAD_AFTER_CALL).strip()
@@ -290,6 +297,7 @@ PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable
 
 SHOWN_KINDS: frozenset[PendingKind] = frozenset({"fence", "bare"})
 """The kinds in which a call counts only if nothing follows it."""
+_KINDS_OF_COPIES: frozenset[PendingKind] = frozenset({*SHOWN_KINDS, "wrapper", "quotable"})
 
 
 @dataclass(slots=True)
@@ -341,8 +349,9 @@ class PendingCalls:
 class Output:
     """Collects the events of one piece of text after the other."""
 
-    def __init__(self, sink: CallSink, documents: Documents | None = None) -> None:
+    def __init__(self, sink: CallSink, documents: Documents | None = None, on_copy: ReportDefect | None = None) -> None:
         self.documents = documents
+        self._on_copy = on_copy
         self.events: list[Event] = []
         self.line = LineContext()
         self.pending: PendingCalls | None = None
@@ -389,6 +398,31 @@ class Output:
         self.flush()
         self.events.append(Text(""))
 
+    @property
+    def reports_copies(self) -> bool:
+        """Whether what is copied from the prompt is reported."""
+        return self._on_copy is not None
+
+    def report_copy(self, kind: CopyDefectKind) -> None:
+        """Report that what follows is copied from the prompt, or that it has ended. A call after it is accepted."""
+        if self._on_copy is not None:
+            self.mark_defect()
+            self._on_copy(Defect(kind, is_restarted=True))
+
+    def _report_pending_copy(self, pending: PendingCalls, text: str) -> None:
+        """Report the pending text if it begins the reply and is copied from the prompt."""
+        if (
+            self._on_copy is None
+            or pending.kind not in _KINDS_OF_COPIES
+            or pending.accepted
+            or not self.line.is_first()
+        ):
+            return
+        is_fenced = pending.kind == "fence"
+        kind = kind_of_copy(text.partition("\n")[2] if is_fenced else text, self.sink.offers, fenced=is_fenced)
+        if kind is not None:
+            self.report_copy(kind)
+
     def get_pending(self) -> PendingCalls:
         """Return the pending calls, which must exist."""
         assert self.pending is not None
@@ -406,7 +440,9 @@ class Output:
         """Emit the pending calls as text: they are quoted."""
         pending = self._end_pending()
         self.sink.reset(pending.calls_before, pending.accepted_before)
-        self.emit_text("".join(pending.raw))
+        text = "".join(pending.raw)
+        self._report_pending_copy(pending, text)
+        self.emit_text(text)
 
     def pending_is_quoted(self) -> bool:
         """Return whether a document of the conversation holds one of the pending calls."""

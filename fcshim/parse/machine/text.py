@@ -173,6 +173,7 @@ class TextStates:
         self._calls = calls
         self._pending_calls = pending_calls
         self._result_end_tag = ""
+        self._reported_result = False
 
     def find_plain_end(self, text: str) -> int:
         """Return the end of a piece of plain text, which may end with a proper marker prefix; else -1."""
@@ -283,6 +284,7 @@ class TextStates:
         if self._output.sink.accepted_count:
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
+        self._reported_result = marker in self._start_markers.result_markers and self._calls.report_result()
         self._output.emit_text(marker)
         self._result_end_tag = self._start_markers.result_tags[marker]
         self._cursor.state = State.IN_ECHOED_RESULT
@@ -307,7 +309,7 @@ class TextStates:
             self._output.emit_text(marker)
             return end
         self._output.emit_text(buffer[start:tag_end])
-        self._result_end_tag = end_tag
+        self._result_end_tag, self._reported_result = end_tag, False
         self._cursor.state = State.IN_ECHOED_RESULT
         return tag_end
 
@@ -327,6 +329,8 @@ class TextStates:
         if at < 0:
             return self._output.emit_up_to(cursor, pos, marker_set((end_tag,)).partial_start(buffer, pos))
         self._output.emit_text(buffer[pos : at + len(end_tag)])
+        if self._reported_result and end_tag:
+            self._output.report_copy("end")
         cursor.state = State.IN_TEXT
         return at + len(end_tag)
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fcshim.codecs.base import UpstreamCodec
-from fcshim.constrain.call_template import call_template_of
+from fcshim.constrain.call_template import MAX_CALLS, call_template_of
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, has_client_constraint
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage, without_format
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.retry.attempt_filter import AttemptDefect, ReplyCalls, ReportedDefects
-from fcshim.pipeline.retry.resumption import PREFILL, PrefilledStream, prefill_fields
+from fcshim.pipeline.retry.attempt_filter import COPIES, AttemptDefect, ReplyCalls, ReportedDefects
+from fcshim.pipeline.retry.resumption import PREFILL, PrefilledStream, count_names, prefill_fields
 from fcshim.pipeline.shim import Shim, ShimStream
 from fcshim.pipeline.transform import TransformStream
 from fcshim.prompt.correction import write_correction
@@ -158,21 +158,45 @@ def later_attempt(
     )
 
 
-def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF) -> Constraint | None:
+def constraint_for_retry(
+    shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF, *, max_calls: int = MAX_CALLS
+) -> Constraint | None:
     """Return the constraint of a retry: required calls, or as for the first attempt if a call is optional."""
     if backend.form is None:
         return None
     # Without the token limit: if a retry is cut off, the first attempt stands, so calls are not shortened to fit.
     request = msgspec.structs.replace(shim.request, max_tokens=None)
     if not is_call_optional(shim, defects):
-        request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
-    return constraint_for(backend.form, shim.dialect, shim.tools, request, in_reasoning=shim.options.in_reasoning)
+        choice = ToolChoice("required", request.tool_choice.names)
+        request = msgspec.structs.replace(
+            request, tool_choice=choice, parallel_tool_calls=request.allows_parallel_calls and max_calls > 1
+        )
+    return constraint_for(
+        backend.form,
+        shim.dialect,
+        shim.tools,
+        request,
+        in_reasoning=shim.options.in_reasoning,
+        max_calls=max_calls,
+    )
+
+
+def max_calls_of_retry(shim: Shim, reply_text: str, defects: Sequence[AttemptDefect], accepted: int) -> int:
+    """Return how many calls replace the defective ones: no more than the reply had, `accepted` of which were valid.
+
+    An unreadable text may hold several calls; it has no more than it has names of tools.
+    """
+    if shim.request.parallel_tool_calls and any(defect.kind == "missing" for defect in defects):
+        return MAX_CALLS
+    unreadable = any(defect.kind == "unreadable" for defect in defects)
+    named = count_names(shim.tools, reply_text) - accepted if unreadable else 0
+    return min(max(named, len(defects)), MAX_CALLS)
 
 
 def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
-    """Return whether a retry may do without a call: after a call of an unknown tool, perhaps no offered tool fits."""
+    """Return whether a retry may do without a call: none was meant, or one of an unknown tool."""
     call_required = shim.request.tool_choice.mode == "required"
-    return not call_required and all(defect.kind == "unoffered" for defect in defects)
+    return not call_required and all(defect.kind == "unoffered" or defect.kind in COPIES for defect in defects)
 
 
 def retry_messages(
@@ -184,6 +208,8 @@ def retry_messages(
     dialect: Dialect,
 ) -> tuple[Message, ...]:
     """Return `messages` with the model's reply and a user turn that names its defects."""
+    if all(defect.kind in COPIES for defect in defects) and not calls.accepted:
+        reply_text = ""  # a model that sees what it has copied copies it again
     needs_names = any(defect.kind in {"unoffered", "missing"} for defect in defects)
     correction = write_correction(
         dialect,

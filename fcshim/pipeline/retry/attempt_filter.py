@@ -11,6 +11,7 @@ or nothing. The client sees indexes from 0 without a gap, whichever calls were h
 
 import itertools
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -68,12 +69,13 @@ class AttemptDefect:
     """One defect of an attempt.
 
     `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`:
-    text that was meant as a call, without a readable tool name. `bad`: a call with the error in `message`.
+    text that was meant as a call, without a readable tool name. `result`, `copied`: text that is neither a call nor an
+    answer. `bad`: a call with the error in `message`.
     `broken`: the same, but the client already has its start. `is_restarted`: the call was broken off and begun again,
     so that it is no defect if the call after it is accepted.
     """
 
-    kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
+    kind: Literal["missing", "unoffered", "unreadable", "result", "copied", "bad", "broken"]
     name: str = ""
     message: str = ""
     is_restarted: bool = False
@@ -86,10 +88,16 @@ class AttemptDefect:
                 return f"there is no tool {self.name!r:.80}"
             case "unreadable":
                 return "a call could not be read"
+            case "result":
+                return "a tool's result was invented"
+            case "copied":
+                return "the instructions were repeated"
             case "bad" | "broken":
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
 
 
+COPIES = frozenset({"result", "copied"})
+"""The kinds of defects that no call has: the model need not have meant one."""
 MISSING_CALL = AttemptDefect("missing")
 
 
@@ -163,7 +171,8 @@ class AttemptFilter:
 
     `call_required`: a reply without a call is a defect. `buffered`: the client gets the reply in one piece at its end,
     so accepted calls keep their order. `last`: no retry follows, so a call that violates its schema is accepted.
-    `can_resume`: a call whose start the client has may be continued by a retry if it ends with an error.
+    `max_calls`: a retry ends where further calls come. `can_resume`: a call whose start the client has may be continued
+    by a retry if it ends with an error.
     """
 
     def __init__(
@@ -174,6 +183,7 @@ class AttemptFilter:
         call_required: bool,
         buffered: bool = False,
         last: bool = False,
+        max_calls: int = sys.maxsize,
         can_resume: bool = False,
     ) -> None:
         self.interrupted: ToolCallEnd | None = None
@@ -186,11 +196,14 @@ class AttemptFilter:
         self.stop = Stop("complete")
         self.overflowed = False
         """True if a retry has more than can be buffered."""
+        self.has_surplus = False
+        """True if a retry has more calls than it may replace; they are dropped."""
         self._calls = calls
         self._accepted_before = len(calls.accepted)
         self._live = live
         self._buffered = buffered
         self._last = last
+        self._max_calls = max_calls
         self._can_resume = can_resume
         self._awaiting_call = call_required
         self._pass_all = False
@@ -274,6 +287,7 @@ class AttemptFilter:
 
     def _add_rejected_call(self, defect: Defect) -> None:
         assert defect.kind != "invalid"
+        assert defect.kind != "end"
         if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
             self.defects.append(AttemptDefect(defect.kind, defect.tool_name, is_restarted=defect.is_restarted))
             if not defect.is_restarted or self._restarted_at < 0:
@@ -319,12 +333,17 @@ class AttemptFilter:
             self._sent_size = len(failed.tool_call_arguments_complete)
             self.defects.append(AttemptDefect("broken", failed.tool_call_name, failed.error.message))
             return self._buffer_events(call, sum(map(_size, call)))
+        text: list[Event] = []
         if end.error is None:
+            text = self._drop_restarted(end.tool_call_name)
             self._accept(end)
-        return self._calls.renumber(call)
+        return self._calls.renumber(call) + text
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
         """Take the end of a call of which the client has nothing."""
+        self.has_surplus = self.has_surplus or self.accepted_count >= self._max_calls
+        if self.has_surplus:
+            return []
         defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end, violation)
         if defect is not None:
             self.defects.append(defect)

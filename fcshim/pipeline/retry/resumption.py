@@ -12,16 +12,17 @@ model's text. A backend that does not continue a last assistant message gets no 
 and index, and its chunks add up. Until it ends, no other event passes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.constrain.call_template import write_partial_calls
+from fcshim.constrain.call_template import MAX_CALLS, write_partial_calls
 from fcshim.constrain.constraint import Constraint, constraint_for_rest
 from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.messages import ToolChoice
+from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.defect import Defect
 from fcshim.pipeline.backends import Backend, Prefill
 from fcshim.pipeline.retry.attempt_filter import InterruptedCall, ParsedEvent
@@ -75,9 +76,12 @@ def prefill_to_resume(
 
 
 def constraint_for_remainder(
-    shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend
+    shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend, *, max_calls: int
 ) -> Constraint | None:
-    """Return the constraint under which the remainder completes a valid call; None if the backend accepts none."""
+    """Return the constraint under which the remainder completes a valid call; None if the backend accepts none.
+
+    The whole reply has at most `max_calls`.
+    """
     if backend.form is None:
         return None
     name, arguments = interrupted.end.tool_call_name, interrupted.end.tool_call_arguments_complete
@@ -90,7 +94,32 @@ def constraint_for_remainder(
     choice = ToolChoice("required", shim.request.tool_choice.names)
     # Without the token limit: if the remainder is cut off, the call keeps its error, so nothing is shortened to fit.
     request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)
-    return constraint_for_rest(backend.form, shim.dialect, tools, request, prefill.calls_text, prefill.trailing_space)
+    return constraint_for_rest(
+        backend.form,
+        shim.dialect,
+        tools,
+        request,
+        prefill.calls_text,
+        prefill.trailing_space,
+        max_calls=max_calls,
+    )
+
+
+def max_calls_of_resumed(shim: Shim, reply_text: str, interrupted: InterruptedCall, accepted: int) -> int:
+    """Return how many calls a reply may have whose interrupted call is continued: no more than it had.
+
+    A reply that the token limit cut off may have gone on, unless it had to call.
+    """
+    error = interrupted.end.error
+    if error is not None and error.kind == "truncated" and shim.request.tool_choice.mode != "required":
+        return MAX_CALLS
+    return min(max(accepted + 1, count_names(shim.tools, reply_text)), MAX_CALLS)
+
+
+def count_names(tools: Sequence[Tool], text: str) -> int:
+    """Count the names of tools in a text that stand where a call has one: there are no more calls in it."""
+    names = "|".join(re.escape(tool.name) for tool in tools)
+    return sum(1 for _ in re.finditer(rf"""(?:^\s*|["'“<\[(.:=])(?:{names})(?![\w-])""", text, re.MULTILINE))
 
 
 def prefill_fields(backend: Backend) -> dict[str, JSON]:

@@ -10,6 +10,7 @@ Rule: no I/O. A failing retry is never reported; the first attempt's result stan
 """
 
 import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -28,9 +29,11 @@ from fcshim.pipeline.retry.attempt import (
     first_attempt,
     is_call_optional,
     later_attempt,
+    max_calls_of_retry,
     retry_messages,
 )
 from fcshim.pipeline.retry.attempt_filter import (
+    COPIES,
     NORMAL_STOPS,
     AttemptDefect,
     AttemptFilter,
@@ -41,6 +44,7 @@ from fcshim.pipeline.retry.attempt_filter import (
 from fcshim.pipeline.retry.resumption import (
     CallResumption,
     constraint_for_remainder,
+    max_calls_of_resumed,
     prefill_to_resume,
 )
 from fcshim.pipeline.shim import Shim
@@ -148,7 +152,8 @@ class RetryingExchange:
         if batch:
             batch = self._end_with_error(batch) if type(batch[-1][1]) is Error else self._filter_batch(batch)
         resumption_failed = self._resumption is not None and self._resumption.failed
-        self.finished = self._exchange.finished or self._filters[-1].overflowed or resumption_failed
+        ended = self._filters[-1].overflowed or self._filters[-1].has_surplus
+        self.finished = self._exchange.finished or ended or resumption_failed
         return batch
 
     def close(self) -> Batch:
@@ -187,7 +192,10 @@ class RetryingExchange:
             self.wants_retry = True
         if failed.interrupted is not None:
             return self._resume(failed.interrupted, backend)
-        constraint = constraint_for_retry(self._shim, failed.defects, backend)
+        max_calls = max_calls_of_retry(self._shim, failed.reply_text, failed.defects, len(self._calls.accepted))
+        constraint = constraint_for_retry(
+            self._shim, failed.defects, backend, max_calls=max_calls + len(self._calls.accepted)
+        )
         dialect = self._shim.dialect if constraint is None else constraint.dialect
         if (
             constraint is not None
@@ -201,7 +209,7 @@ class RetryingExchange:
             self._messages = retry_messages(
                 self._shim, failed.messages, failed.reply_text, failed.defects, self._calls, dialect
             )
-        self._retry_calls(constraint)
+        self._retry_calls(constraint, max_calls)
         return True
 
     def _live_arguments(self) -> ArgumentsMode:
@@ -212,7 +220,7 @@ class RetryingExchange:
             return "checked"
         return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
 
-    def _retry_calls(self, constraint: Constraint | None) -> None:
+    def _retry_calls(self, constraint: Constraint | None, max_calls: int) -> None:
         """Ask for calls that replace the defective ones."""
         arguments: ArgumentsMode = "validated" if self._shim.options.arguments == "validated" else "checked"
         attempt = later_attempt(self._shim, arguments, self._messages, constraint)
@@ -225,6 +233,7 @@ class RetryingExchange:
                 call_required=call_required,
                 buffered=self._buffered,
                 last=not self._retries_left,
+                max_calls=max_calls,
             ),
         )
 
@@ -238,19 +247,26 @@ class RetryingExchange:
         )
         if prefill is None:
             return False
-        constraint = constraint_for_remainder(self._shim, prefill, interrupted, backend)
+        max_calls = max_calls_of_resumed(self._shim, failed.reply_text, interrupted, prefill.calls_before)
+        constraint = constraint_for_remainder(self._shim, prefill, interrupted, backend, max_calls=max_calls)
         attempt = later_attempt(
             self._shim, self._live_arguments(), failed.messages, constraint, prefill=prefill.text, backend=backend
         )
         self._resumption = CallResumption(interrupted, prefill)
-        self._start_attempt(attempt, self._live_filter(call_required=False))
+        max_calls -= prefill.calls_before
+        self._start_attempt(attempt, self._live_filter(call_required=False, max_calls=max_calls))
         return True
 
-    def _live_filter(self, *, call_required: bool) -> AttemptFilter:
+    def _live_filter(self, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
         """Make the filter of an attempt that the client sees as it comes."""
         can_resume = self._retries_left > 0 and not self._buffered
         return AttemptFilter(
-            self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=can_resume
+            self._calls,
+            live=True,
+            call_required=call_required,
+            buffered=self._buffered,
+            max_calls=max_calls,
+            can_resume=can_resume,
         )
 
     def _start_attempt(self, attempt: Attempt, attempt_filter: AttemptFilter) -> None:
@@ -332,7 +348,7 @@ class RetryingExchange:
             )
         if stop.stop_reason not in _RETRYABLE_STOPS:
             return False
-        return not attempt_filter.overflowed and (self._shim.request.parallel_tool_calls or not self._calls.accepted)
+        return not attempt_filter.overflowed and (self._shim.request.allows_parallel_calls or not self._calls.accepted)
 
     def _may_resume(self, end: ToolCallEnd, stop: Stop) -> bool:
         """Return whether a call may be continued: not beyond a token limit that the client set."""
@@ -411,9 +427,10 @@ def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
 
 
 def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
-    """Return the defects of the attempts that the client gets in the end."""
+    """Return the defects of calls in the attempts that the client gets in the end."""
     first, last = filters[0], filters[-1]
-    return last.defects or (first.defects if _has_failed(last, stop) else ())
+    defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+    return [defect for defect in defects if defect.kind not in COPIES]
 
 
 def _phrase(defects: Iterable[AttemptDefect]) -> str:

@@ -61,7 +61,7 @@ def test_the_plain_fields():
         request.temperature,
         request.top_p,
     )
-    assert ((), AUTO, True, 1) == (request.tools, request.tool_choice, request.parallel_tool_calls, request.n)
+    assert ((), AUTO, None, 1) == (request.tools, request.tool_choice, request.parallel_tool_calls, request.n)
 
 
 def test_the_system_prompt_may_be_blocks_with_cache_control():

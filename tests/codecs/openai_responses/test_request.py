@@ -46,7 +46,7 @@ def test_a_string_is_the_users_message():
     request = read()
 
     assert ("m", (UserMessage((TextPart("hi"),)),)) == (request.model, request.messages)
-    assert (False, True, None) == (request.stream, request.parallel_tool_calls, request.max_tokens)
+    assert (False, None, None) == (request.stream, request.parallel_tool_calls, request.max_tokens)
 
 
 def test_instructions_come_first():

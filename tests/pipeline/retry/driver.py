@@ -64,7 +64,7 @@ def new_exchange(
     in_reasoning: str = "",
     **fields: Any,
 ) -> AnyExchange:
-    request = Request(model="m", messages=(HELLO,), **({"tools": (ADD, SEND)} | fields))
+    request = Request(model="m", **({"messages": (HELLO,), "tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
     options = ParserOptions(rescue=True, in_reasoning=in_reasoning, arguments=arguments, new_id=ids)
     shim = prepare_shim(request, dialect=dialect, backend=backend, options=options)

@@ -458,3 +458,34 @@ def test_a_stream_with_defects_is_otherwise_the_same(text, dialect):
 
     assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if e != Text(""))
     assert len(defects) == events.count(Text(""))
+
+
+SURPLUS = [
+    ("one call that was not offered", UNKNOWN, {}, 1),
+    ("one call that cannot be read", UNREADABLE, {}, 1),
+    ("one call with a key twice", TWICE, {}, 1),
+    ("two defective calls", UNKNOWN + UNKNOWN, {}, 2),
+    ("two calls in one text that cannot be read", UNREADABLE.replace("}", ', {"label": "send"}}'), {}, 2),
+    ("no call where one was demanded", "No.", {"tool_choice": REQUIRED}, 1),
+    ("no call where several were asked for", "No.", {"tool_choice": REQUIRED, "parallel_tool_calls": True}, 3),
+]
+
+
+@pytest.mark.parametrize(("said", "fields", "count"), [row[1:] for row in SURPLUS], ids=[row[0] for row in SURPLUS])
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_retry_delivers_no_more_calls_than_the_reply_had(said, fields, count, buffered):
+    calls = [f'{{"a": {number}}}' for number in (2, 3, 4)]
+    again = reply(*(call("add", arguments) for arguments in calls))
+    result = drive(new_exchange(buffered=buffered, **fields), reply(said), again)
+    made = fold(result.events).tool_calls
+
+    assert calls[:count] == [each.tool_call_arguments_complete for each in made]
+    assert all(each.error is None for each in made)
+
+
+def test_a_grammar_admits_as_many_calls_as_the_reply_had():
+    server = get_backend("llama-server")
+    replies = [reply(said) for said in (UNREADABLE, UNREADABLE * 2)]
+    grammars = [drive(new_exchange(), each, reply(GOOD), backend=server).sent[1]["grammar"] for each in replies]
+
+    assert grammars[0] != grammars[1]

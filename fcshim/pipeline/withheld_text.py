@@ -1,0 +1,129 @@
+"""Text that is neither an answer nor a call, which the client does not get: copies of the prompt, invented results.
+
+Rule: between the tags of a result, plain text is the answer if the conversation has a result to answer with. Everything
+else gives way to one sentence that names the defect. Other text passes at once, unchanged.
+"""
+
+import re
+from collections.abc import Iterable
+
+from fcshim.events import Event, Stop, Text, ToolCallStart
+from fcshim.parse.defect import Defect, ReportDefect
+
+SENTENCES = {
+    "result": "The model wrote a tool's result itself instead of calling the tool or answering.",
+    "copied": "The model repeated its instructions instead of calling a tool or answering.",
+}
+"""What the client gets in place of such text, by the kind of the defect."""
+_MAX_ANSWER = 16_384
+"""Characters of an answer between result tags: more is not kept."""
+_START_TAG = re.compile(r"<[^<>\n]{1,256}>|\[[^\[\]\n]{1,64}\]")
+_END_TAG = re.compile(r"(?:<[^<>\n]{1,64}>|\[/[^\[\]\n]{1,64}\])\Z")
+_MAX_TAG = 80
+_MARKUP = re.compile(r"\A\s*[{\[<]|</?[A-Za-z|｜!]")
+"""What begins data, and a tag anywhere."""
+
+
+class WithheldText:
+    """Replaces what the parser reports through `report_copy`; other defects go through unchanged.
+
+    `on_defect` receives the defects, too; without it their places are dropped from the events. `has_results`: tools'
+    results came after the model's last turn.
+    """
+
+    __slots__ = ("_has_results", "_kind", "_on_defect", "_parts", "_places", "_sentence", "_size", "is_active")
+
+    def __init__(self, on_defect: ReportDefect | None, *, has_results: bool) -> None:
+        self.is_active = False
+        """Whether the next events must pass `apply`."""
+        self._on_defect = on_defect
+        self._has_results = has_results
+        self._places: list[Defect] = []  # those whose empty `Text` is still to come
+        self._kind = ""
+        self._parts: list[str] = []
+        self._size = 0
+        self._sentence = ""
+
+    def report(self, defect: Defect) -> None:
+        """Take a defect from the parser."""
+        if defect.kind != "invalid":
+            self._places.append(defect)
+            self.is_active = True
+        if self._on_defect is not None and defect.kind != "end":
+            self._on_defect(defect)
+
+    def apply(self, events: Iterable[Event]) -> list[Event]:
+        """Return the events without the withheld text, and with what takes its place."""
+        passed = [event for each in events for event in self._apply(each)]
+        self.is_active = bool(self._places or self._kind or self._sentence)
+        return passed
+
+    def _apply(self, event: Event) -> list[Event]:
+        match event:
+            case Text(text=""):
+                return self._reach_place(event)
+            case Text():
+                return self._pass_text(event)
+            case ToolCallStart():
+                self._kind = self._sentence = ""
+                self._parts.clear()
+                return [event]
+            case Stop():
+                answer = self._end()
+                sentence = self._take_sentence()
+                return [*answer, *([Text(sentence)] if sentence else []), event]
+        return [event]
+
+    def _reach_place(self, place: Event) -> list[Event]:
+        """Handle the place of a defect: withheld text begins or ends there, or a rejected call follows."""
+        defect = self._places.pop(0)
+        if defect.kind == "end":
+            return self._end()
+        if defect.kind in SENTENCES:
+            self._kind, self._size = defect.kind, 0
+        return [] if self._on_defect is None else [place]
+
+    def _pass_text(self, event: Text) -> list[Event]:
+        if self._kind:
+            self._withhold(event.text)
+            return []
+        if not self._sentence:
+            return [event]
+        if event.text.isspace():
+            return []
+        # After a real result the text answers; after an invented one the client must know that it was invented.
+        sentence = self._take_sentence()
+        text = event.text.lstrip()
+        return [Text(text if self._has_results else f"{sentence}\n\n{text}")]
+
+    def _withhold(self, text: str) -> None:
+        self._size += len(text)
+        if self._size <= _MAX_ANSWER:
+            self._parts.append(text)
+
+    def _end(self) -> list[Event]:
+        """End the withheld text; return the answer in it, or keep the sentence."""
+        kind, self._kind = self._kind, ""
+        if not kind:
+            return []
+        text = "".join(self._parts)
+        self._parts.clear()
+        answer = _answer_in(text) if kind == "result" and self._has_results and self._size <= _MAX_ANSWER else ""
+        if answer:
+            return [Text(answer)]
+        self._sentence = SENTENCES[kind]
+        return []
+
+    def _take_sentence(self) -> str:
+        sentence, self._sentence = self._sentence, ""
+        return sentence
+
+
+def _answer_in(text: str) -> str:
+    """Return the plain text between the tags of a result; empty if there is none."""
+    text = text.strip()
+    start, end = _START_TAG.match(text), _END_TAG.search(text, max(len(text) - _MAX_TAG, 0))
+    if start is None:
+        return ""
+    content = text[start.end() : end.start() if end is not None and end.start() >= start.end() else None].strip()
+    return "" if _MARKUP.search(content) else content
