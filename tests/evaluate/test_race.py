@@ -49,7 +49,9 @@ async def run_race(respond, candidates, cases=CASES, **limits):
     async with scripted_upstream(respond=respond) as upstream:
 
         def open_client(candidate, **others):
-            return Client(upstream.url, model="m", **{**candidate.settings, "constrain": "off", "measured": False, **others})
+            return Client(
+                upstream.url, model="m", **{**candidate.settings, "constrain": "off", "measured": False, **others}
+            )
 
         race, log = make_race(candidates, open_client, cases, **limits)
         await race.run()
@@ -125,7 +127,9 @@ async def test_an_interrupted_race_has_the_best_so_far_and_closes_its_request():
     async with scripted_upstream(respond=respond) as upstream:
 
         def open_client(candidate, **others):
-            return Client(upstream.url, model="m", **{**candidate.settings, "constrain": "off", "measured": False, **others})
+            return Client(
+                upstream.url, model="m", **{**candidate.settings, "constrain": "off", "measured": False, **others}
+            )
 
         race, _ = make_race((FUNCTION_CALL, BARE_JSON), open_client)
         running = asyncio.create_task(race.run())
