@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import ssl
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,3 +124,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _is_engine_test(path: Path) -> bool:
     here = Path(__file__).parent
     return path.is_relative_to(here) and path.relative_to(here).as_posix().startswith(ENGINE_TESTS)
+
+
+@pytest.fixture(autouse=True)
+def _unlisted_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep `model_resolution` from asking scripted upstreams, which answer only what their tests script.
+
+    Tests of what it asks have the marker `model_pages`; real engines are always asked.
+    """
+    resolution = sys.modules.get("fcshim.upstream.model_resolution")
+    if resolution is None or any(map(request.node.get_closest_marker, ("engine", "model_pages"))):
+        return
+
+    async def list_nothing(_: object) -> object:
+        return resolution.ServedModels(())
+
+    monkeypatch.setattr(resolution, "list_served", list_nothing)
