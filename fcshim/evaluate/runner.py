@@ -31,6 +31,9 @@ _BUSY_STATUSES = frozenset({429, 503})
 """Statuses of an endpoint that is overloaded or still loads its model; the request is retried."""
 _RETRY_DELAYS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds before each retry."""
+_CANCEL_GAPS, _CANCEL_SECONDS, _MAX_CANCEL_SECONDS = 2, 0.05, 2.0
+"""Pause after a cancelled reply, in gaps between its events and in seconds. llama-server notices a lost client at its
+next token; a request that comes before goes to another slot, which has to process the whole prompt again."""
 _MAX_TEXT = 2000
 """Characters of a text that a result keeps: enough to see what the model did instead."""
 
@@ -151,11 +154,18 @@ class _EvalRun:
     async def _streamed_reply(self, case: Case, sampling: Mapping[str, JSON]) -> tuple[Reply, Verdict]:
         """Return the reply up to where its verdict is certain, and the verdict. Raises `FcshimError`."""
         events: list[Event] = []
+        verdict: Verdict | None = None
+        began = time.perf_counter()
         async with self._client.stream(case.messages, case.tools, **sampling) as stream:
             async for event in stream:
+                began = began if events else time.perf_counter()
                 events.append(event)
                 if verdict := early_verdict(case, events):
-                    return fold(events), verdict
+                    break
+        if verdict:
+            gap = (time.perf_counter() - began) / len(events)
+            await asyncio.sleep(min(_CANCEL_GAPS * gap + _CANCEL_SECONDS, _MAX_CANCEL_SECONDS))
+            return fold(events), verdict
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)

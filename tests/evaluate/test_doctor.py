@@ -57,7 +57,8 @@ async def test_an_earlier_result_changes_nothing_in_the_race():
         await doctor.run()
         doctor.keep(DATE)
         kept = load_measured(key)
-    native = sum("tools" in asked.body for asked in upstream.requests if case_of(asked) is not None)
+    raced = [asked for asked in upstream.requests if "messages" in asked.body and case_of(asked) is not None]
+    native = sum("tools" in asked.body for asked in raced)
 
     assert {"tools": "prompt", "dialect": "bare_json"} == kept.settings
     assert 1 + 4 == native  # the probe and the first round of the candidate `native`
