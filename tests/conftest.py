@@ -3,11 +3,11 @@
 import atexit
 import functools
 import gc
+import importlib
 import os
 import shutil
 import signal
 import ssl
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,9 +132,9 @@ def _unlisted_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
     Tests of what it asks have the marker `model_pages`; real engines are always asked.
     """
-    resolution = sys.modules.get("fcshim.upstream.model_resolution")
-    if resolution is None or any(map(request.node.get_closest_marker, ("engine", "model_pages"))):
+    if any(map(request.node.get_closest_marker, ("engine", "model_pages"))):
         return
+    resolution = importlib.import_module("fcshim.upstream.model_resolution")
 
     async def list_nothing(_: object) -> object:
         return resolution.ServedModels(())

@@ -99,7 +99,7 @@ async def test_ctrl_c_ends_the_race_with_the_best_so_far(tmp_path):
         out, _ = await process.communicate()
 
     assert 130 == process.returncode
-    assert b"best asked in function_call: 4 of 4 right" in out
+    assert b"best asked in function_call, example: 4 of 4 right" in out
     assert b"Interrupted: this is the best so far." in out
     assert "function_call" == load_config(file=file).for_model("m").dialect
     assert len([*(tmp_path / "state").rglob("*.json")]) == 1

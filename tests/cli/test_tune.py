@@ -33,7 +33,7 @@ async def test_an_unknown_model_is_raced_and_what_was_found_is_kept(capsys):
         kept = load_measured(await key_of(upstream))
     out, err = capsys.readouterr()
 
-    assert {"tools": "prompt", "dialect": "fenced_json"} == kept.settings
+    assert {"tools": "prompt", "dialect": "fenced_json", "prompt_style": "own"} == kept.settings
     assert "" == out
     assert re.search(r"raced   asked in fenced_json .* right .* left\]\n", err)
     assert "fcshim: --tune: m: fenced_json: " in err

@@ -9,8 +9,12 @@ def names(model, **options):
 
 
 def test_the_models_own_dialect_is_the_first_candidate_and_none_is_repeated():
-    assert ["hermes", "function_call", "bare_json", "fenced_json", "pythonic"] == names("qwen3-8b")
-    assert ["function_call", "bare_json", "native", "fenced_json", "pythonic", "hermes"] == names("x", native=True)
+    styles = ["function_call, example", "function_call, refusal"]
+
+    assert ["hermes", *styles, "bare_json", "function_call", "fenced_json", "pythonic"] == names("qwen3-8b")
+    assert [*styles, "bare_json", "native", "function_call", "fenced_json", "pythonic", "hermes"] == names(
+        "x", native=True
+    )
     assert "harmony" == names("gpt-oss-20b", provider_api=True)[0]
 
 

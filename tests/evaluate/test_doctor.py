@@ -19,6 +19,9 @@ SILENT = DoctorCallbacks(*[lambda _: None] * 4)
 QUICK = DoctorOptions(quick=True, cases=8)
 
 
+BARE_JSON = {"tools": "prompt", "dialect": "bare_json", "prompt_style": "own"}
+
+
 async def diagnose(respond, options=QUICK, date=DATE):
     """Run the doctor; return the diagnosis, what is kept for the model, and the upstream."""
     async with scripted_upstream(respond=respond, listing=model_list("m")) as upstream:
@@ -39,7 +42,8 @@ async def test_the_best_settings_are_recommended_and_kept():
     diagnosis, kept, upstream = await diagnose(write_calls("bare_json"))
 
     assert (True, True, True, "bare_json") == (diagnosis.works, diagnosis.complete, diagnosis.kept, diagnosis.dialect)
-    assert ({"tools": "prompt", "dialect": "bare_json"}, True, DATE) == (kept.settings, kept.complete, kept.date)
+    assert BARE_JSON == kept.settings
+    assert (True, DATE) == (kept.complete, kept.date)
     assert "written" == kept.probes["bare_json"]
     assert kept.reason == diagnosis.reason
     assert kept.reason.startswith("bare_json: 4 of 4 right (calls 2 of 2, no call 2 of 2), 10 tokens a prompt")
@@ -60,7 +64,7 @@ async def test_an_earlier_result_changes_nothing_in_the_race():
     raced = [asked for asked in upstream.requests if "messages" in asked.body and case_of(asked) is not None]
     native = sum("tools" in asked.body for asked in raced)
 
-    assert {"tools": "prompt", "dialect": "bare_json"} == kept.settings
+    assert BARE_JSON == kept.settings
     assert 1 + 4 == native  # the probe and the first round of the candidate `native`
 
 
@@ -87,8 +91,8 @@ async def test_the_budget_ends_the_race_with_the_best_so_far():
 
     diagnosis, kept, _ = await diagnose(respond, DoctorOptions(quick=True, budget=3.0))
 
-    assert ("function_call", True, False) == (diagnosis.best, diagnosis.complete, diagnosis.decided)
-    assert [4, 0] == [each.cases for each in diagnosis.candidates[:2]]
+    assert ("function_call, example", True, False) == (diagnosis.best, diagnosis.complete, diagnosis.decided)
+    assert [4, 4, 0] == [each.cases for each in diagnosis.candidates[:3]]
     assert kept.complete
 
 
@@ -119,7 +123,7 @@ async def test_an_interrupted_run_reports_and_keeps_what_is_known_so_far(complet
     earlier = None if complete is None else measured(complete=complete)
     diagnosis, kept = await interrupt(earlier)
 
-    assert ("function_call", False, True) == (diagnosis.best, diagnosis.complete, diagnosis.kept)
+    assert ("function_call, example", False, True) == (diagnosis.best, diagnosis.complete, diagnosis.kept)
     assert ("function_call", False) == (kept.settings["dialect"], kept.complete)
     assert {"function_call": "written"}.items() <= kept.probes.items()
     assert ("hermes" in kept.probes) == (earlier is not None)
@@ -129,7 +133,7 @@ async def test_an_interrupted_run_does_not_replace_a_whole_one():
     whole = measured(complete=True)
     diagnosis, kept = await interrupt(whole)
 
-    assert (whole, False, "function_call") == (kept, diagnosis.kept, diagnosis.best)
+    assert (whole, False, "function_call, example") == (kept, diagnosis.kept, diagnosis.best)
 
 
 def measured(*, complete):

@@ -20,7 +20,8 @@ from tests.scripted import HANG, ROLE, Script, scripted_upstream
 from tests.virtual_time import VirtualTimeLoop
 
 CASES = load_cases([RACE])
-FUNCTION_CALL, BARE_JSON, FENCED_JSON = COMMON_CANDIDATES[:3]
+BY_NAME = {row.name: row for row in COMMON_CANDIDATES}
+FUNCTION_CALL, BARE_JSON, FENCED_JSON = map(BY_NAME.__getitem__, ("function_call", "bare_json", "fenced_json"))
 BROKEN = Script((b'{"error":{"message":"out of memory"}}',), 500)
 
 
@@ -236,8 +237,8 @@ def test_a_slow_model_is_raced_as_far_as_the_time_allows():
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(race.run())
 
-    assert [4, 4, 1, 0, 0] == [len(each.outcomes) for each in race.standings]
-    assert (True, False, "function_call") == (race.ended, race.decided, race.winner.name)
+    assert [4, 4, 1, 0, 0, 0, 0] == [len(each.outcomes) for each in race.standings]
+    assert (True, False, "function_call, example") == (race.ended, race.decided, race.winner.name)
 
 
 def test_the_estimate_of_the_time_left_falls_to_the_time_of_the_last_case():

@@ -113,7 +113,8 @@ async def test_model_settings_apply_to_that_model_only():
 
 async def test_content_dropped_from_the_prompt_is_logged(caplog):
     caplog.set_level("INFO", "fcshim.dispatch")
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100, prompt_style="own") as url:
+    settings = {"prompt_budget": 100, "prompt_style": "own"}
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **settings) as url:
         await post_chat(url, model="m")
 
     assert "m: the prompt's budget has room for " in caplog.text
