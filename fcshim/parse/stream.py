@@ -184,7 +184,7 @@ class StreamParser:
         """Run the states from a position in the buffer on, until they need more text."""
         cursor, states = self._cursor, self._states
         cursor.wait = False
-        while pos < len(cursor.buffer):
+        while pos < len(cursor.buffer) and cursor.state is not State.FINISHED:
             pos = states[cursor.state](pos)
             if cursor.wait:
                 cursor.carry = cursor.buffer[pos:]

@@ -119,7 +119,7 @@ class Shim:
         `Text` stands in the place of each call that became text.
         """
         options = self.options
-        withheld = WithheldText(on_defect, has_results=self._has_results())
+        withheld = WithheldText(on_defect, has_results=self.has_results)
         parser = StreamParser(
             dialect or self.dialect,
             self.tools,
@@ -148,8 +148,9 @@ class Shim:
         """Return whether the prompt has anything of tools that a reply can copy."""
         return bool(self.tools) or any(isinstance(message, ToolMessage) for message in self.request.messages)
 
-    def _has_results(self) -> bool:
-        """Return whether results of tools came after the model's last turn."""
+    @property
+    def has_results(self) -> bool:
+        """Whether results of tools came after the model's last turn."""
         turn = itertools.takewhile(lambda each: not isinstance(each, AssistantMessage), reversed(self.request.messages))
         return any(isinstance(message, ToolMessage) for message in turn)
 

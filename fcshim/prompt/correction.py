@@ -25,12 +25,14 @@ def write_correction(
     names: Sequence[str] = (),
     accepted_calls: Sequence[tuple[str, str]] = (),
     optional: bool = False,
+    answer: bool = False,
 ) -> str:
     """Write the turn. A defect has a `kind`, a `name` and a `message`.
 
     The kinds are `missing`, `unoffered`, `unreadable`, `result`, `copied` and `bad`.
     `names` lists the functions, as in the prompt, where the model may not know them. `accepted_calls`, names with
     arguments, are not to be repeated. `optional`: the model may answer without a call.
+    `answer`: it has the results to answer with, so that the call format is not shown, which it would repeat.
     """
     distinct = list({tuple(sorted(defect.items())): defect for defect in defects}.values())
     excerpts: list[JSON] = [
@@ -45,5 +47,6 @@ def write_correction(
         names=list(names[:_MAX_NAMES]),
         taken=accepted,
         optional=optional,
+        answer=answer and optional,
         form=render_calls(dialect, [PLACEHOLDER_CALL]),
     )

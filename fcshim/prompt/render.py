@@ -141,7 +141,9 @@ def render_samples(dialect: Dialect) -> str:
     call = ("f", '{"a": "b"}')
     texts = [render_system(dialect, [tool]), render_calls(dialect, [call, call]), render_call(dialect, *call)]
     fault: dict[str, JSON] = {"kind": "bad", "name": "f", "message": "e"}
-    texts.append(render_correction(dialect, faults=[fault], names=["f"], taken=[], optional=True, form=texts[1]))
+    texts.append(
+        render_correction(dialect, faults=[fault], names=["f"], taken=[], optional=True, answer=False, form=texts[1])
+    )
     return "\n".join([*texts, render_result(dialect, "f", "c"), render_result(dialect, "f", "c", is_error=True)])
 
 

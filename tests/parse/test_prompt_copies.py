@@ -21,7 +21,9 @@ TOOLS = [
 
 def reports(vector, pieces):
     found = []
-    parser = StreamParser("function_call", TOOLS, **vector.get("options", {"rescue": True}), on_copy=found.append)
+    parser = StreamParser(
+        vector.get("dialect", "function_call"), TOOLS, **vector.get("options", {"rescue": True}), on_copy=found.append
+    )
     events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
     places = sum(1 for event in events if isinstance(event, Text) and not event.text)
 
@@ -32,7 +34,9 @@ def reports(vector, pieces):
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_a_copy_is_reported_and_stays_text_in_any_split(vector):
     text = vector["input"]
-    plain = normalise(parse(text, "function_call", TOOLS, **vector.get("options", {"rescue": True})))
+    plain = normalise(
+        parse(text, vector.get("dialect", "function_call"), TOOLS, **vector.get("options", {"rescue": True}))
+    )
     runs = [reports(vector, pieces) for pieces in ([text], *splits(text, random.Random(vector["name"])))]
 
     assert [vector["kinds"]] * len(runs) == [kinds for kinds, _ in runs]

@@ -24,7 +24,7 @@ from fcshim.parse.machine.known_markers import (
     leftover_end,
 )
 from fcshim.parse.machine.openings import OpeningFinder
-from fcshim.parse.machine.prompt_copies import is_placeholder
+from fcshim.parse.machine.prompt_copies import is_placeholder, kind_of_copy
 from fcshim.parse.machine.state import SHOWN_KINDS, Cursor, Output, PendingCalls, PendingKind, State
 from fcshim.parse.markers import EndMarkers, compile_end_markers
 
@@ -395,8 +395,9 @@ class CallStates:
         if quoted or self._consumed_text == "emit":
             return
         name = self._sink.unoffered_name
-        if is_placeholder(name) and self._output.reports_copies:
-            self._output.report_copy("copied")
+        copy = "copied" if is_placeholder(name) else self._output.kind_of_copy("".join(self._raw))
+        if copy is not None and self._output.reports_copies:
+            self._output.report_copy(copy)
             self._has_reported = True
         elif self._on_defect is None:
             return
@@ -454,11 +455,21 @@ class CallStates:
         """Emit the kept text, except `unread` at its end."""
         if self._output.pending is not None:
             self._output.pending.remove_end(len(unread))
-            self._release_pending()
+            if not self._end_at_result(self._output.pending):
+                self._release_pending()
         else:
             _remove_unread(self._raw, unread)
             self._output.emit_text("".join(self._raw))
         self._clear_raw()
+
+    def _end_at_result(self, pending: PendingCalls) -> bool:
+        """End the reply if the last body is a result that the model invents after its calls; return whether it is."""
+        body = "".join(pending.raw)[pending.body_starts[-1] :] if pending.accepted and pending.kind == "bare" else ""
+        if kind_of_copy(body, self._sink.offers, fenced=False) != "result" or not self._output.accept_calls():
+            return False
+        self.body = self._section = None
+        self._cursor.state = State.FINISHED
+        return True
 
     def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
         cursor = self._cursor

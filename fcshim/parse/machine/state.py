@@ -19,7 +19,7 @@ from fcshim.parse.defect import CopyDefectKind, Defect, ReportDefect
 from fcshim.parse.documents import Documents
 from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
 from fcshim.parse.machine.invented_results import begins_result
-from fcshim.parse.machine.prompt_copies import kind_of_copy
+from fcshim.parse.machine.prompt_copies import CopyKind, kind_of_copy
 from fcshim.parse.machine.quotations import (
     QUOTE_PAIRS,
     closing_line,
@@ -403,6 +403,12 @@ class Output:
         """Whether what is copied from the prompt is reported."""
         return self._on_copy is not None
 
+    def kind_of_copy(self, text: str, *, fenced: bool = False) -> CopyKind | None:
+        """Return what a text that is no call copies from the prompt, if it begins the reply; else None."""
+        if self._on_copy is None or not self.line.is_first():
+            return None
+        return kind_of_copy(text, self.sink.offers, fenced=fenced)
+
     def report_copy(self, kind: CopyDefectKind) -> None:
         """Report that what follows is copied from the prompt, or that it has ended. A call after it is accepted."""
         if self._on_copy is not None:
@@ -411,15 +417,10 @@ class Output:
 
     def _report_pending_copy(self, pending: PendingCalls, text: str) -> None:
         """Report the pending text if it begins the reply and is copied from the prompt."""
-        if (
-            self._on_copy is None
-            or pending.kind not in _KINDS_OF_COPIES
-            or pending.accepted
-            or not self.line.is_first()
-        ):
+        if pending.kind not in _KINDS_OF_COPIES or pending.accepted:
             return
         is_fenced = pending.kind == "fence"
-        kind = kind_of_copy(text.partition("\n")[2] if is_fenced else text, self.sink.offers, fenced=is_fenced)
+        kind = self.kind_of_copy(text.partition("\n")[2] if is_fenced else text, fenced=is_fenced)
         if kind is not None:
             self.report_copy(kind)
 

@@ -218,6 +218,7 @@ def retry_messages(
         names=[tool.name for tool in shim.tools] if needs_names else (),
         accepted_calls=calls.accepted,
         optional=is_call_optional(shim, defects),
+        answer=shim.has_results and all(defect.kind == "result" for defect in defects),
     )
     if reply_text.strip():
         # The reasoning tag at the end of the prompt is a part of the model's turn.

@@ -101,3 +101,19 @@ def test_without_tools_nothing_is_withheld():
     said = "<function_result>3</function_result>"
 
     assert said == fold(drive(new_exchange(tools=()), reply(said)).events).text
+
+
+def test_a_retry_after_a_real_result_asks_for_an_answer_and_shows_no_call():
+    said = "<function_result>3</function_result>"
+    exchange = new_exchange(messages=WITH_RESULT)
+    sent = drive(exchange, reply(said), reply("It is 3.")).sent[1]["messages"][-1]["content"]
+
+    assert "Answer in plain text now" in sent
+    assert "<function name>" not in sent
+
+
+def test_a_retry_without_a_result_shows_the_call_format():
+    exchange = new_exchange()
+    sent = drive(exchange, reply("<function_result>3</function_result>"), reply("3")).sent[1]["messages"][-1]["content"]
+
+    assert "<function name>" in sent
