@@ -396,7 +396,7 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
     served = AppEndpoints(
         relay,
         ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
-        MetadataEndpoints(config, upstream, store, tools, None if pool is None else pool.directory),
+        MetadataEndpoints(config, capabilities, store, tools, None if pool is None else pool.directory),
         EmbeddingEndpoint(config, upstream, relay),
         None if captures is None else InspectorEndpoints(config, reports, captures),
     )

@@ -24,7 +24,9 @@ from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
 from fcshim.server.store.client_memory import ClientMemory
 from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.model_pages import complete_model
+from fcshim.upstream.model_resolution import apply_evidence
 
 
 async def count_tokens(request: Request, upstream: Upstream) -> tuple[int, bool]:
@@ -85,7 +87,7 @@ class MetadataEndpoints:
     def __init__(
         self,
         config: Config,
-        upstream: Upstream,
+        capabilities: Capabilities,
         store: Store,
         server_tools: ServerTools,
         lister: ModelLister | None = None,
@@ -93,7 +95,8 @@ class MetadataEndpoints:
         self._lister = lister
         self._config = config
         self._store = store
-        self._upstream = upstream
+        self._capabilities = capabilities
+        self._upstream = capabilities.upstream
         self._server_tools = server_tools
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
@@ -133,6 +136,7 @@ class MetadataEndpoints:
         request = self._server_tools.leave_out_provider_tools(request)
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
+        model = await self._capabilities.models.resolve(model, named.model, probe=False)
         upstream_request = make_shim(named, model).prepared if uses_tools(named) and model.tools != "native" else named
         tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
@@ -144,12 +148,23 @@ class MetadataEndpoints:
             own_form = route.api.catalogue is OPENAI_MODEL_LISTS.catalogue and self._upstream.kind.full_openai_api
             entries = catalogue.encode_models(names, now)
             aliases = {name: self._config.aliases[name] for name in names if name not in listed}
-            await connection.respond(200, extend_models(body, aliases, now) if own_form else entries)
+            described = {name: found for name in names if (found := self._dialect_of(name))} if own_form else {}
+            listed_here = extend_models(body, aliases, now, described) if own_form else entries
+            await connection.respond(200, listed_here)
             return
         name = route.path_params["model"]
         if name not in names and self._config.for_model(name).upstream_model not in listed:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
         await connection.respond(200, catalogue.encode_model(name, now))
+
+    def _dialect_of(self, name: str) -> dict[str, JSON]:
+        """Return a model's dialect and the reason for it, as far as they are known; nothing is asked for this."""
+        model = self._config.for_model(name)
+        evidence = self._capabilities.models.known(model.upstream_model or name) if self._lister is None else None
+        if evidence is None:
+            return {}
+        model = apply_evidence(model, evidence)
+        return {"dialect": model.dialect, "reason": model.dialect_reason}
 
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes

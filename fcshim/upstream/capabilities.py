@@ -262,6 +262,7 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
     names, listed = await capabilities.upstream.list_models()
+    capabilities.models.take_list(listed)
     asks = not loads_on_demand(listed)
     alone = len(names) == 1
     constrains = config.constrain != "off"

@@ -32,6 +32,7 @@ from fcshim.upstream.model_identity import (
     ServedModels,
     identify_listed,
     list_served,
+    read_served,
 )
 
 logger = logging.getLogger("fcshim.upstream")
@@ -107,6 +108,11 @@ class ModelResolver:
                     self._remember(listed, known)
         return known
 
+    def known(self, name: str) -> ModelEvidence | None:
+        """Return what is known of a model already, without asking anything."""
+        listed = self._served.find(name)
+        return None if listed is None else self._known.get(listed.name)
+
     def expire(self) -> None:
         """Ask for the list of models before the next request: the connection was lost, so the server may be another."""
         self._fresh_until = float("-inf")
@@ -143,12 +149,21 @@ class ModelResolver:
         return self._served
 
     async def _refresh(self) -> None:
-        """Read the list of models; forget what is known of a model whose entry has changed."""
+        """Read the list of models."""
         try:
             served = await list_served(self._upstream)
         except UpstreamError:
             self._fresh_until = self._clock() + _RECHECK  # the last list counts
             return
+        self._update(served)
+
+    def take_list(self, body: bytes) -> None:
+        """Use a list of models that was fetched for another purpose."""
+        if self._upstream.kind.tool_support_source != "always":
+            self._update(read_served(body))
+
+    def _update(self, served: ServedModels) -> None:
+        """Keep a new list; forget what is known of a model whose entry has changed."""
         for model in set(self._served.models) - set(served.models):
             self._known.pop(model.name, None)
         if self._served.models and served != self._served:

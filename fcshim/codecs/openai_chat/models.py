@@ -37,15 +37,22 @@ def write_models(names: Sequence[str], created: int) -> bytes:
     return write_json({"object": "list", "data": [_model_object(name, created) for name in names]})
 
 
-def extend_models(listed: bytes, aliases: Mapping[str, str], created: int) -> bytes:
-    """Add models to an upstream's list, each as a copy of the model that the alias stands for."""
+def extend_models(listed: bytes, aliases: Mapping[str, str], created: int, described: Mapping[str, JSON] = {}) -> bytes:
+    """Add models to an upstream's list, each as a copy of the model that the alias stands for.
+
+    `described`: what entries get as their field `fcshim`, by name.
+    """
     try:
         source = msgspec.json.decode(listed, type=_RawModelList)
     except (ValueError, RecursionError):
         return listed
     known = {entry.get("id"): entry for entry in source.data}
     added = [{**known.get(name, _model_object(name, created)), "id": alias} for alias, name in aliases.items()]
-    return write_json({**msgspec.json.decode(listed), "data": [*source.data, *added]})
+    entries = [
+        {**entry, "fcshim": described[entry["id"]]} if entry.get("id") in described else entry
+        for entry in (*source.data, *added)
+    ]
+    return write_json({**msgspec.json.decode(listed), "data": entries})
 
 
 def write_model(name: str, created: int) -> bytes:
