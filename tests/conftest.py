@@ -130,9 +130,10 @@ def _is_engine_test(path: Path) -> bool:
 def _unlisted_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep `model_resolution` from asking scripted upstreams, which answer only what their tests script.
 
-    Tests of what it asks have the marker `model_pages`; real engines are always asked.
+    Tests of what it asks have the marker `model_pages`; the real engines of tests/engine are always asked.
     """
-    if any(map(request.node.get_closest_marker, ("engine", "model_pages"))):
+    is_real = request.node.path.is_relative_to(Path(__file__).parent / "engine")
+    if is_real or request.node.get_closest_marker("model_pages"):
         return
     resolution = importlib.import_module("fcshim.upstream.model_resolution")
 
