@@ -54,6 +54,8 @@ async def scripted_upstream(
 ) -> AsyncIterator[ScriptedUpstream]:
     """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET, not recorded.
 
+    A request after the last script gets 404.
+
     `pages` answer GETs by path, other paths get 404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
@@ -72,7 +74,7 @@ async def scripted_upstream(
                     await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
                 upstream.requests.append(asked)
-                await _play(respond(asked) if respond else next(waiting), reader, writer, upstream)
+                await _play(respond(asked) if respond else next(waiting, MISSING), reader, writer, upstream)
         finally:
             writer.close()
 
