@@ -16,6 +16,7 @@ from fcshim.evaluate.bfcl import BfclCase, judge_bfcl
 from fcshim.events import JSON, ToolCallEnd
 from fcshim.parse.stream import parse
 from fcshim.reply import Reply, fold
+from fcshim.sampling import Sampling
 
 CATEGORIES = ("simple_python", "multiple")
 """Categories whose cases expect one call."""
@@ -45,7 +46,8 @@ async def run_demanded(upstream: str, cases: Sequence[BfclCase]) -> AsyncIterato
             for demanded in ("any", named):
                 choice: JSON = {"type": "function", "function": {"name": named}} if demanded == named else "required"
                 relay.take()
-                reply = await client.complete(case.messages, case.tools, **SAMPLING, tool_choice=choice)
+                sampling: Sampling = {**SAMPLING, "tool_choice": choice}
+                reply = await client.complete(case.messages, case.tools, **sampling)
                 yield _demanded_call(case, demanded, reply, relay.take())
 
 

@@ -37,6 +37,8 @@ async def run_tasks(
     Raises `FcshimError` if the endpoint does not answer at the start.
     """
     pending = {mode: file for mode, file in files.items() if not tasks.keys() <= file.by_id.keys()}
+    if not pending:
+        return
     async with AsyncExitStack() as stack:
         relay, url = await stack.enter_async_context(serve_relay(upstream))
         clients = {mode: await stack.enter_async_context(client_of(mode, url)) for mode in pending}
@@ -59,17 +61,18 @@ async def run_tasks(
 async def run_bfcl_case(client: ReplySource, case: BfclCase) -> CaseResult:
     """Request the reply to a case of BFCL, and judge it."""
     sampling: Sampling = SAMPLING if any(case.expected) else {**SAMPLING, "max_tokens": NO_CALL_TOKENS}
-    return await _run_case(client, case, partial(judge_bfcl, case), sampling)
+    return await run_case(client, case, partial(judge_bfcl, case), sampling)
 
 
 async def run_conversation(client: ReplySource, conversation: Conversation) -> CaseResult:
     """Request the reply to a conversation, and judge it."""
-    return await _run_case(client, conversation.case, partial(judge_conversation, conversation), SAMPLING)
+    return await run_case(client, conversation.case, partial(judge_conversation, conversation), SAMPLING)
 
 
-async def _run_case(
+async def run_case(
     client: ReplySource, case: Case, judge: Callable[[Reply], CaseVerdict], sampling: Sampling
 ) -> CaseResult:
+    """Request one reply, and judge it."""
     began = time.perf_counter()
     try:
         reply = await client.complete(case.messages, case.tools, **sampling)
