@@ -90,7 +90,7 @@ async def test_what_was_measured_for_the_model_counts_in_the_default_mode_alone(
     """The pages that identify the model are the same through the relay."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     props = {"default_generation_settings": {}, "model_path": "/models/m.gguf", "chat_template": "{{ messages }}"}
-    pages = {"/v1/models": LISTING, "/props": Script((json.dumps(props).encode(),))}
+    pages = {"/v1/models": LISTING, "/props?model=m": Script((json.dumps(props).encode(),))}
     async with scripted_upstream(respond=answer, pages=pages) as upstream:
         async with Upstream(upstream.url) as endpoint:
             identity = await identify(endpoint, "m")
