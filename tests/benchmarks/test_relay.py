@@ -37,6 +37,6 @@ async def test_calls_that_the_server_has_parsed_are_recorded():
 
 
 async def test_pages_about_the_model_are_no_attempts():
-    data, recorded, _ = await relayed(Script((b'{"prompt": "x"}',)), "/apply-template")
+    data, recorded, _ = await relayed(Script((b'{"tokens": [1]}',)), "/tokenize")
 
-    assert (b'{"prompt": "x"}', ()) == (data, recorded)
+    assert (b'{"tokens": [1]}', ()) == (data, recorded)
