@@ -145,3 +145,19 @@ def text_reply(*texts: str, reason: str = "stop") -> Script:
 def model_list(*names: str) -> Script:
     """Make the script of a list of models."""
     return Script((json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode(),))
+
+
+@contextlib.asynccontextmanager
+async def llama_server_with_tools(*replies: Script) -> AsyncIterator[ScriptedUpstream]:
+    """Serve the replies as a llama-server whose model `m` has a template that writes tools, in no known dialect."""
+    waiting = iter(replies)
+    pages = {
+        "/v1/models": Script((b'{"data":[{"id":"m","owned_by":"llamacpp"}]}',)),
+        "/props?model=m": Script((b'{"default_generation_settings":{},"chat_template":"{% if tools %}"}',)),
+    }
+
+    def respond(asked: ReceivedRequest) -> Script:
+        return Script((b"{}",)) if asked.path == "/apply-template" else next(waiting)
+
+    async with scripted_upstream(pages=pages, respond=respond) as upstream:
+        yield upstream

@@ -162,7 +162,9 @@ class Doctor:
         """Return the candidates; native tools if they work, or if the endpoint claims so and that was not probed."""
         tools = next((finding for finding in self._findings if finding.probe == "tools"), None)
         if tools is None:
-            native = await Capabilities(upstream).has_native_tools(endpoint.model)
+            capabilities = Capabilities(upstream)
+            evidence = await capabilities.models.evidence(endpoint.model, probe=False)
+            native = capabilities.claimed_tools(evidence).native
         else:
             native = tools.verdict == "yes" or tools.value == "required"
         model = endpoint.model if self._identity is None else real_name(self._identity)
