@@ -30,6 +30,8 @@ class Script:
     status: int = 200
 
 
+MODEL_QUESTIONS = frozenset({"/api/show", "/apply-template"})
+"""Paths to which fcshim posts a question about a model."""
 MISSING = Script((b"<html><body>404 page not found</body></html>",), 404)
 
 
@@ -52,9 +54,10 @@ async def scripted_upstream(
     pages: Mapping[str, Script] | None = None,
     respond: Callable[[ReceivedRequest], Script] | None = None,
 ) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET, not recorded.
+    """Serve the scripts in order, one per request, or what `respond` says; a request after the last script gets 404.
 
-    `pages` answer GETs by path, other paths get 404; only the paths are recorded.
+    `listing` answers every GET and question about a model, not recorded. `pages` answer GETs and questions about a
+    model by path, other paths get 404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
@@ -64,15 +67,15 @@ async def scripted_upstream(
         handlers.add(asyncio.current_task())
         try:
             while asked := await _read_request(reader):
-                if listing is not None and asked.method == "GET":
+                if listing is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
                     await _play(listing, reader, writer, upstream)
                     continue
-                if pages is not None and asked.method == "GET":
+                if pages is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
                     upstream.page_paths.append(asked.path)
                     await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
                 upstream.requests.append(asked)
-                await _play(respond(asked) if respond else next(waiting), reader, writer, upstream)
+                await _play(respond(asked) if respond else next(waiting, MISSING), reader, writer, upstream)
         finally:
             writer.close()
 
@@ -150,14 +153,10 @@ def model_list(*names: str) -> Script:
 @contextlib.asynccontextmanager
 async def llama_server_with_tools(*replies: Script) -> AsyncIterator[ScriptedUpstream]:
     """Serve the replies as a llama-server whose model `m` has a template that writes tools, in no known dialect."""
-    waiting = iter(replies)
     pages = {
         "/v1/models": Script((b'{"data":[{"id":"m","owned_by":"llamacpp"}]}',)),
         "/props?model=m": Script((b'{"default_generation_settings":{},"chat_template":"{% if tools %}"}',)),
     }
 
-    def respond(asked: ReceivedRequest) -> Script:
-        return Script((b"{}",)) if asked.path == "/apply-template" else next(waiting)
-
-    async with scripted_upstream(pages=pages, respond=respond) as upstream:
+    async with scripted_upstream(*replies, pages=pages) as upstream:
         yield upstream

@@ -20,7 +20,7 @@ async def run_models(*arguments):
 
 
 async def test_the_models_of_an_endpoint_are_listed_as_a_table():
-    async with scripted_upstream(model_list("gemma-2b", "qwen3")) as upstream:
+    async with scripted_upstream(pages={"/v1/models": model_list("gemma-2b", "qwen3")}) as upstream:
         outcome = await run_models("--upstream", upstream.url)
 
     head, gemma, qwen = [line.split() for line in outcome.out.splitlines()]
@@ -53,13 +53,15 @@ async def test_an_address_without_models_is_an_error(body):
 async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
     listed = Script((b'{"models":[{"model":"a"},{"model":"b"}]}',))
 
-    def show(asked):
+    def respond(asked):
+        if asked.method == "GET":
+            return listed
         capabilities = ["tools"] if asked.body == {"model": "a"} else ["completion"]
         return Script((json.dumps({"modelfile": "FROM x", "capabilities": capabilities}).encode(),))
 
     settings = tmp_path / "fcshim.toml"
     settings.write_text('[models."c"]\nupstream_model = "a"\ndialect = "hermes"\n[models."d*"]\nupstream_model = "a"\n')
-    async with scripted_upstream(pages={"/api/tags": listed}, respond=show) as upstream:
+    async with scripted_upstream(respond=respond) as upstream:
         options = ("--upstream", upstream.url, "--upstream-api", "ollama", "--config", settings)
         rows = json.loads((await run_models(*options, "--json")).out)
 
@@ -72,7 +74,7 @@ async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
 
 async def test_a_dialect_that_cannot_be_constrained_is_noted(tmp_path):
     folder = make_folder(tmp_path / "mine", SOUND["json_encoded_arguments"])
-    async with scripted_upstream(*[model_list("a", "b")] * 3) as upstream:
+    async with scripted_upstream(pages={"/v1/models": model_list("a", "b")}) as upstream:
         options = ("--upstream", upstream.url, "--dialect", str(folder))
         table = await run_models(*options)
         rows = json.loads((await run_models(*options, "--json")).out)

@@ -15,7 +15,7 @@ from fcshim.server.status_page import client_lines
 from fcshim.upstream import upstream_for
 from fcshim.upstream.capabilities import Capabilities, model_reports
 from tests.engine.process import free_port
-from tests.scripted import HANG, MISSING, Script, scripted_upstream
+from tests.scripted import HANG, Script, scripted_upstream
 from tests.server.proxy import http_client
 from tests.server.test_run import answers
 from tests.server.test_status_page import listing
@@ -41,8 +41,7 @@ def banner_of(monkeypatch, caplog):
 
 
 async def test_it_shows_the_server_how_each_model_is_asked_and_a_line_for_each_client(banner_of):
-    listed = listing("qwen3-8b", "gemma-2b")
-    async with scripted_upstream(listing=listed, respond=lambda _: MISSING) as upstream:
+    async with scripted_upstream(listing=listing("qwen3-8b", "gemma-2b")) as upstream:
         text, warned = await banner_of(upstream.url)
     head, *lines = text.splitlines()
 

@@ -114,7 +114,7 @@ async def test_by_default_tools_fall_back_to_the_prompt_when_the_upstream_refuse
 
     assert [200, 200] == [reply.status_code for reply in replies]
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert ["/v1/models", "/props?model=m"] == upstream.page_paths
+    assert ["/v1/models", "/props?model=m", "/apply-template"] == upstream.page_paths
     assert [True, False, False] == with_tools(upstream)
 
 

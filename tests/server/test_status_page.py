@@ -12,7 +12,7 @@ from fcshim.codecs.routes import CODECS
 from fcshim.config import Secret
 from fcshim.config.values import ModelOverrides
 from fcshim.server.status_page import CLIENTS, client_lines
-from tests.scripted import MISSING, Script, scripted_upstream
+from tests.scripted import Script, scripted_upstream
 from tests.server.proxy import http_client, running_proxy
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -27,7 +27,7 @@ def listing(*names, owner="vllm"):
 async def page(names=("qwen3-8b",), *, headers=BROWSER, method="GET", **settings):
     """Return the answer of a proxy in front of a server with these models."""
     async with (
-        scripted_upstream(listing=listing(*names), respond=lambda _: MISSING) as upstream,
+        scripted_upstream(listing=listing(*names)) as upstream,
         running_proxy(upstream.url, **settings) as url,
         http_client(url) as client,
     ):

@@ -12,7 +12,7 @@ from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities, model_reports
 from fcshim.upstream.measured import MeasuredModel, save_measured
 from fcshim.upstream.model_identity import identify
-from tests.scripted import MISSING, Script, scripted_upstream, text_reply
+from tests.scripted import Script, scripted_upstream, text_reply
 
 AUTO = Config().for_model("m")
 CLAIMS, CLAIMS_NOT = {"chat_template": "{% if tools %}"}, {"chat_template": "{{ messages }}"}
@@ -37,17 +37,14 @@ async def capabilities_of(
     *, kind="openai", props=None, owner="llamacpp", past_call="", trial=None, show=None, measured=None
 ):
     """Serve one model; `trial` is its reply when it is shown its template's dialect, `measured` its settings."""
-
-    def respond(asked):
-        answers = {"/apply-template": page({"prompt": past_call}), "/api/show": MISSING if show is None else page(show)}
-        return answers.get(asked.path) or trial
-
     listed = page({"data": [{"id": "m", "owned_by": owner}], "models": [{"name": "m", "model": "m"}]})
-    pages = {"/v1/models": listed, "/api/tags": listed}
+    pages = {"/v1/models": listed, "/api/tags": listed, "/apply-template": page({"prompt": past_call})}
+    if show is not None:
+        pages["/api/show"] = page(show)
     if props is not None:
         pages["/props?model=m"] = page({"default_generation_settings": {}, "model_path": "m.gguf", **props})
     async with (
-        scripted_upstream(pages=pages, respond=respond) as upstream,
+        scripted_upstream(*([] if trial is None else [trial]), pages=pages) as upstream,
         Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint,
     ):
         capabilities = Capabilities(endpoint)
@@ -210,7 +207,7 @@ async def test_the_report_names_the_choice_and_its_reason():
     listed = page({"data": [{"id": "m", "owned_by": "llamacpp"}]})
     props = page({"default_generation_settings": {}, **CLAIMS})
     async with (
-        scripted_upstream(pages={"/v1/models": listed, "/props?model=m": props}, respond=lambda _: MISSING) as upstream,
+        scripted_upstream(pages={"/v1/models": listed, "/props?model=m": props}) as upstream,
         Upstream(upstream.url) as endpoint,
     ):
         (report,) = await model_reports(Config(), Capabilities(endpoint))
