@@ -122,9 +122,9 @@ class Capabilities:
             return ToolsChoice(not failure, f"its replies: {failure or 'its server has read a call'}")
         if evidence is not None and evidence.refuted:
             return ToolsChoice(native=False, reason=f"a trial: it does not write its template's {evidence.refuted}")
-        return self.claimed_tools(evidence)
+        return self._claimed_tools(evidence)
 
-    def claimed_tools(self, evidence: ModelEvidence | None) -> ToolsChoice:
+    def _claimed_tools(self, evidence: ModelEvidence | None) -> ToolsChoice:
         """Choose by what the server says. One that says nothing might ignore tools silently, so it gets the prompt."""
         if self.upstream.kind.native_tools:
             return ToolsChoice(native=True, reason="its API")
