@@ -75,7 +75,9 @@ class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
     `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
-    the endpoint's `native` tools are used, or `auto`: native if the endpoint claims to support them, until it refuses.
+    the endpoint's `native` tools are used, or `auto`: what was measured or seen of the model decides, else what the
+    endpoint claims; the prompt, if a setting is given that only a prompt has (`dialect`, `prompt_style`, `tools_style`,
+    `arguments`, `max_tools`, `prompt_budget`).
     `model`: by default the first one that the endpoint lists. `dialect`: the format in which the model writes calls
     (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
     name by default. `prompt_style`: the words that offer the tools. `tools_style`: whether the prompt lists tools by
@@ -95,7 +97,7 @@ class Client:
         url: str,
         *,
         api: UpstreamApi = "openai",
-        tools: ToolsPolicy = "prompt",
+        tools: ToolsPolicy = "auto",
         model: str | None = None,
         dialect: str | Dialect | None = AUTO_SETTING,
         profile: str | Profile = AUTO_SETTING,
@@ -139,7 +141,7 @@ class Client:
             prompt_budget=prompt_budget,
             max_result=max_result,
             max_retries=max_retries,
-        )
+        ).with_tools_settled()
         # Raises for unknown names now instead of at the first request.
         chosen_dialect(self._settings.dialect, "")
         chosen_profile(profile, "")

@@ -30,7 +30,7 @@ from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedNative
+from fcshim.pipeline.native_check import CheckedExchange, CheckedNative
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
 from fcshim.pipeline.retry import shim_exchange
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
@@ -162,10 +162,11 @@ class ExchangeFactory:
         request, rules = self.request, self.capabilities.upstream.kind.name_rules
         media = chosen_profile(self.model.profile, self.model.real_name or request.model).media
         native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
-        if self.model.tools != "auto" or not request.tools:
+        if self.model.tools != "auto" or not request.tools or self.capabilities.upstream.kind.native_tools:
             return Exchange(request, upstream=upstream, transform=native)
-        checked = CheckedNative(native, self.capabilities.native_failure_handler(request.model))
-        return Exchange(request, upstream=upstream, transform=checked)
+        report = self.capabilities.native_tools_observer(request.model)
+        checked = CheckedNative(native, report, self.new_id, self.buffered)
+        return CheckedExchange(request, upstream=upstream, transform=checked)
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
@@ -233,6 +234,7 @@ class RequestAttempts:
         self._omissions = list(factory.capabilities.omissions(factory.request.model))
         self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
         self._tried_omissions = list(self._omissions)
+        self._replaced: AnyExchange | None = None  # the one with native tools whose reply was not good enough
         self._unexplained = ""  # the error after which the current exchange uses the prompt instead of native tools
         self._factory = factory
         self._request = factory.request
@@ -249,12 +251,14 @@ class RequestAttempts:
         Yields when the sink wants no more for now, and at the end of each attempt before its connection is closed.
         Raises `RequestError`, and `UpstreamError` if no attempt succeeds; `fail` then has the last events.
         """
-        self._native = await self._capabilities.uses_native_tools(self._request, self._factory.model.tools)
+        self._native = self._capabilities.uses_native_tools(self._request, self._factory.model)
         exchange = await self._make_first()
         if self._refused is not None:
             exchange = await self._without_refused_part(self._refused) or exchange
-        more, reason = True, ""
-        while more:
+        next_exchange: AnyExchange | None = exchange
+        reason = ""
+        while next_exchange is not None:
+            exchange = next_exchange
             self._begin_attempt(exchange, reason)
             try:
                 async with contextlib.aclosing(self._read_reply(exchange, sink)) as pauses:
@@ -264,10 +268,17 @@ class RequestAttempts:
                 reason = error.message
                 if self._observer is not None:
                     self._observer.fail_attempt(reason)
-                exchange = await self._fall_back(exchange, error, sink)
+                try:
+                    next_exchange = await self._fall_back(exchange, error, sink)
+                except UpstreamError:
+                    if self._replaced is None or sink.started:
+                        raise
+                    # A failing retry is not reported: the reply with native tools stands.
+                    exchange, next_exchange = self._replaced, None
+                    sink.restart()
             else:
                 self._confirm(exchange)
-                more = await self._prepare_retry(exchange)
+                next_exchange = await self._prepare_retry(exchange, sink)
                 reason = exchange.retry_reason
         if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
             self._close(exchange, sink)
@@ -390,7 +401,7 @@ class RequestAttempts:
         if not (self._native and self._factory.model.tools == "auto" and uses_tools(self._request)):
             return False
         if refuses_tools(error):
-            self._capabilities.native_failure_handler(self._request.model)(error.message)
+            self._capabilities.record_native_failure(self._request.model, error.message)
             return True
         status = 0 if self.refusal is None else self.refusal.status
         if status < 500 or status in _UNAVAILABLE:
@@ -430,15 +441,27 @@ class RequestAttempts:
             self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
 
-    async def _prepare_retry(self, exchange: AnyExchange) -> bool:
-        """Prepare the next attempt of `exchange`; return false if none is wanted, or it cannot be made."""
+    async def _prepare_retry(self, exchange: AnyExchange, sink: ReplySink) -> AnyExchange | None:
+        """Return the exchange of the next attempt; None if none is wanted, or it cannot be made."""
         if not exchange.wants_retry:
-            return False
+            return None
+        if isinstance(exchange, CheckedExchange):
+            return await self._replace_native(exchange, sink)
         backend = await self._capabilities.backend(self._request, for_retry=True)
         if not await self._make_retry(exchange, backend):
-            return False
+            return None
         if self._capabilities.is_refused(exchange.constraint_key):
             await self._make_retry(exchange, unconstrained(backend))
         constrained = ", with a constraint" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
-        return True
+        return exchange
+
+    async def _replace_native(self, exchange: CheckedExchange, sink: ReplySink) -> AnyExchange:
+        """Return the exchange with the tools in the prompt, in place of native tools that did not work."""
+        retry_logger.info("%s: sent again with tools in the prompt: %s", self._request.model, exchange.retry_reason)
+        self._native, self._replaced = False, exchange
+        if not sink.started:
+            sink.restart()
+        fallback = await self._make_first()
+        fallback.earlier_usage = exchange.usage
+        return fallback

@@ -54,11 +54,10 @@ async def scripted_upstream(
     pages: Mapping[str, Script] | None = None,
     respond: Callable[[ReceivedRequest], Script] | None = None,
 ) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET and question about a
-    model, not recorded.
+    """Serve the scripts in order, one per request, or what `respond` says; a request after the last script gets 404.
 
-    A request after the last script gets 404. `pages` answer GETs and questions about a model by path, other paths get
-    404; only the paths are recorded.
+    `listing` answers every GET and question about a model, not recorded. `pages` answer GETs and questions about a
+    model by path, other paths get 404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
@@ -149,3 +148,15 @@ def text_reply(*texts: str, reason: str = "stop") -> Script:
 def model_list(*names: str) -> Script:
     """Make the script of a list of models."""
     return Script((json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode(),))
+
+
+@contextlib.asynccontextmanager
+async def llama_server_with_tools(*replies: Script) -> AsyncIterator[ScriptedUpstream]:
+    """Serve the replies as a llama-server whose model `m` has a template that writes tools, in no known dialect."""
+    pages = {
+        "/v1/models": Script((b'{"data":[{"id":"m","owned_by":"llamacpp"}]}',)),
+        "/props?model=m": Script((b'{"default_generation_settings":{},"chat_template":"{% if tools %}"}',)),
+    }
+
+    async with scripted_upstream(*replies, pages=pages) as upstream:
+        yield upstream

@@ -12,7 +12,7 @@ from fcshim.config import Secret
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request
 from fcshim.upstream import api_url, key_header
-from tests.scripted import Script, model_list, scripted_upstream, text_reply
+from tests.scripted import Script, model_list, scripted_upstream
 from tests.server.test_api_pairs import IDENTITY, reply_script
 
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
@@ -58,7 +58,10 @@ async def test_the_loop_runs_on_native_tools(kind):
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
 async def test_with_tools_in_the_prompt_no_api_gets_tools(kind):
     script = reply_script(kind.codec, [Text(CALL), Usage(7, 5), Stop("complete")], 9)
-    async with scripted_upstream(script) as upstream, Client(upstream.url, api=kind.name, model="m") as client:
+    async with (
+        scripted_upstream(script) as upstream,
+        Client(upstream.url, api=kind.name, tools="prompt", model="m") as client,
+    ):
         reply = await client.complete("1 + 2?", TOOLS)
 
     assert [{"a": 1, "b": 2}] == [json.loads(call.tool_call_arguments_complete) for call in reply.tool_calls]
@@ -87,33 +90,6 @@ def thinking(codec, events):
     }[codec.name]
     encoder = codec.encoder(Request(model="m", messages=(), stream=True, client_options=options), IDENTITY)
     return encoder.encode(0, events) + encoder.close()
-
-
-async def test_auto_uses_native_tools_until_they_are_refused():
-    refusal = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
-    props = Script((b'{"chat_template":"{% if tools %}"}',))
-    async with (
-        scripted_upstream(props, refusal, text_reply(CALL), text_reply(CALL)) as upstream,
-        Client(upstream.url, tools="auto", model="m") as client,
-    ):
-        replies = [await client.complete("1 + 2?", TOOLS) for _ in range(2)]
-
-    assert [1, 1] == [len(reply.tool_calls) for reply in replies]
-    assert ["/props?model=m", *["/v1/chat/completions"] * 3] == [received.path for received in upstream.requests]
-    assert [False, True, False, False] == ["tools" in received.body for received in upstream.requests]
-
-
-async def test_auto_uses_the_prompt_if_the_template_has_no_tools():
-    props = Script((b'{"chat_template":"{{ messages }}"}',))
-    async with (
-        scripted_upstream(text_reply("Hello"), props, text_reply(CALL)) as upstream,
-        Client(upstream.url, api="llamacpp", tools="auto", model="m") as client,
-    ):
-        hello = await client.complete("Hi")
-        called = await client.complete("1 + 2?", TOOLS)
-
-    assert ("Hello", 1) == (hello.text, len(called.tool_calls))
-    assert not any("tools" in received.body for received in upstream.requests)
 
 
 async def test_auto_raises_other_errors_than_refused_tools():

@@ -295,7 +295,7 @@ async def _open_client(session: ChatSession, key: str | None) -> AsyncIterator[C
         client = Client(
             url,
             api=options.api or "openai",
-            tools=options.tools or "prompt",
+            tools=options.tools or "auto",
             dialect=options.dialect or "auto",
             api_key=key,
         )

@@ -60,7 +60,7 @@ def _add_model(model: "argparse._ArgumentGroup") -> None:
     model.add_argument(
         "--tools",
         choices=get_args(ToolsPolicy),
-        help="tool calling by the prompt, by the endpoint, or auto (default: prompt)",
+        help="tool calling by the prompt, by the endpoint, or by evidence about the model (default: auto)",
     )
     model.add_argument("--dialect", metavar="NAME", help="text format of the calls (default: auto)")
     model.add_argument("--key", metavar="KEY", help="API key of the endpoint [FCSHIM_UPSTREAM_KEY]")

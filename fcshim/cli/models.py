@@ -24,8 +24,8 @@ the dialect in which it would be asked to write calls, and the profile of its ch
 _EPILOG = """\
 examples:
   fcshim models                                     the model server that runs on this machine
-  fcshim models http://127.0.0.1:8080 --upstream-api llamacpp --tools auto
-  fcshim models http://127.0.0.1:11434 --upstream-api ollama --tools auto --json
+  fcshim models http://127.0.0.1:8080 --upstream-api llamacpp
+  fcshim models http://127.0.0.1:11434 --upstream-api ollama --json
   fcshim models --of http://127.0.0.1:8181      what a running proxy has learned
 """
 

@@ -25,7 +25,7 @@ examples:
   fcshim serve                                  the model server that runs on this machine
   fcshim serve http://127.0.0.1:11434           this one (its address or its /v1)
   fcshim serve https://gpu.example/v1 --host 0.0.0.0 --api-key "$KEY"
-  fcshim serve https://api.anthropic.com --upstream-api anthropic --tools native
+  fcshim serve https://api.anthropic.com --upstream-api anthropic
   fcshim serve http://127.0.0.1:8080 --mcp servers.json --allow 'files:write_*'
   FCSHIM_UPSTREAM=http://127.0.0.1:8080 fcshim serve
   fcshim serve --config fcshim.toml

@@ -18,10 +18,6 @@ from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 
-ToolSupportSource = Literal["always", "props", "show"]
-"""How to find out whether a model has native tools. `always`: every model of this API has them; `props`: from the
-chat template in llama-server's `/props`, and a server without that endpoint may be tried; `show`: from the list of
-capabilities in Ollama's `/api/show`."""
 UpstreamApi = Literal["openai", "responses", "anthropic", "gemini", "ollama", "llamacpp"]
 
 _HASH_CHARS = 8
@@ -67,7 +63,7 @@ class UpstreamKind:
     value; `headers` are sent with every request. `name_rules` apply to tool names. `full_openai_api`: the upstream also
     serves the other endpoints of OpenAI's API. `allows_verbatim`: replies may be relayed verbatim to clients of the
     same API; imitations of an API get indexes, ids and arguments wrong, so that their replies are decoded and encoded
-    again. `tool_support_source`: how to find out whether a model has native tools.
+    again. `native_tools`: every model of this API has native tools; else each server says which models have them.
     """
 
     name: UpstreamApi
@@ -78,14 +74,14 @@ class UpstreamKind:
     name_rules: NameRules = OPENAI_NAME_RULES
     full_openai_api: bool = False
     allows_verbatim: bool = False
-    tool_support_source: ToolSupportSource = "always"
+    native_tools: bool = True
 
 
 UPSTREAMS: dict[str, UpstreamKind] = {
     row.name: row
     for row in (
-        UpstreamKind("openai", OPENAI_CHAT, full_openai_api=True, tool_support_source="props"),
-        UpstreamKind("llamacpp", OPENAI_CHAT, full_openai_api=True, tool_support_source="props"),
+        UpstreamKind("openai", OPENAI_CHAT, full_openai_api=True, native_tools=False),
+        UpstreamKind("llamacpp", OPENAI_CHAT, full_openai_api=True, native_tools=False),
         UpstreamKind("responses", OPENAI_RESPONSES, full_openai_api=True, allows_verbatim=True),
         UpstreamKind(
             "anthropic",
@@ -108,7 +104,7 @@ UPSTREAMS: dict[str, UpstreamKind] = {
             OLLAMA,
             version="",
             name_rules=NameRules(forbidden_chars=r"[^\w.:/-]", first_char=r"[\w.:/-]", max_length=128),
-            tool_support_source="show",
+            native_tools=False,
         ),
     )
 }

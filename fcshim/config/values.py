@@ -64,7 +64,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     rescue: bool
     reasoning: ReasoningPolicy
     arguments: ArgumentsPolicy
-    tools: ToolsPolicy = "prompt"
+    tools: ToolsPolicy = "auto"
     prompt_style: str = "auto"
     tools_style: ToolsListing = "auto"
     in_reasoning: str = ""
@@ -76,7 +76,21 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     real_name: str | None = None
     dialect_reason: str | None = None
 
+    def with_tools_settled(self) -> "ModelConfig":
+        """Return the settings with `tools` as the other ones imply: a setting that only prompts have asks for one."""
+        asks_for_prompt = any(getattr(self, name) != value for name, value in _PROMPT_DEFAULTS.items())
+        return msgspec.structs.replace(self, tools="prompt") if self.tools == "auto" and asks_for_prompt else self
 
+
+_PROMPT_DEFAULTS = {
+    "dialect": "auto",
+    "prompt_style": "auto",
+    "tools_style": "auto",
+    "arguments": "stream",
+    "max_tools": 0,
+    "prompt_budget": 0,
+}
+"""The settings that native tools cannot have, with their defaults."""
 _PATTERN_CHARACTERS = frozenset("*?[")
 _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
@@ -122,9 +136,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ToolsPolicy,
         _setting_meta(
             "tool calls",
-            "tool calling: through the prompt, the endpoint's own (native), or auto, by what each model supports",
+            "tool calling: through the prompt, the endpoint's own (native), or auto, by evidence about each model",
         ),
-    ] = "prompt"
+    ] = "auto"
     dialect: Annotated[
         str,
         _setting_meta(
@@ -403,7 +417,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         fields = ModelConfig.__struct_fields__
         general = {field: getattr(self, field, None) for field in fields}
         special = {field: value for field in fields if (value := getattr(row, field, None)) is not None}
-        return ModelConfig(**{**general, **special})
+        return ModelConfig(**{**general, **special}).with_tools_settled()
 
     def upstreams_of(self, name: str) -> tuple[str, ...]:
         """Return the names of the upstreams that `models` gives to a model: of its own row, else of the first pattern.

@@ -27,7 +27,6 @@ from fcshim.model_defaults import defaults_for
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.endpoint import timeouts_of
 from fcshim.upstream.measured import MeasuredModel, load_measured, save_measured
 from fcshim.upstream.model_identity import ModelIdentity, identify
@@ -134,7 +133,7 @@ class Doctor:
             if any(finding.fatal for finding in self._findings):
                 self._ended = True
                 return
-            candidates = await self._select_candidates(upstream, self._endpoint)
+            candidates = self._select_candidates(self._endpoint)
         self._race = Race(
             candidates,
             self._cases,
@@ -158,11 +157,11 @@ class Doctor:
             or bool(defaults_for(endpoint.model).reasoning_tag)
         )
 
-    async def _select_candidates(self, upstream: Upstream, endpoint: EndpointInfo) -> Sequence[Candidate]:
-        """Return the candidates; native tools if they work, or if the endpoint claims so and that was not probed."""
+    def _select_candidates(self, endpoint: EndpointInfo) -> Sequence[Candidate]:
+        """Return the candidates; native tools if they work, or were not probed and the server does not deny them."""
         tools = next((finding for finding in self._findings if finding.probe == "tools"), None)
         if tools is None:
-            native = await Capabilities(upstream).has_native_tools(endpoint.model)
+            native = self._identity is None or self._identity.native_tools is not False
         else:
             native = tools.verdict == "yes" or tools.value == "required"
         model = endpoint.model if self._identity is None else real_name(self._identity)

@@ -60,11 +60,12 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         return load_cases(self.categories or DEFAULT_CATEGORIES, self.limit)
 
     def labels(self) -> tuple[str, ...]:
-        """Return the dialects as results name them: `auto` is replaced by the dialect that it selects."""
+        """Return the dialects as results name them: among `dialects`, `auto` is replaced by the one that it selects."""
         row = self._model_config()
         set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
         chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
-        detected = defaults_for(row.upstream_model or self.model).dialect if row.tools == "prompt" else AUTO
+        by_prompt = row.tools == "prompt" or self.dialects
+        detected = defaults_for(row.upstream_model or self.model).dialect if by_prompt else AUTO
         return tuple(dict.fromkeys(detected if dialect == AUTO else dialect for dialect in chosen))
 
     def client(self, dialect: str) -> Client:
@@ -73,6 +74,8 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         # The settings of a model have the names of the client's arguments, except these.
         others = ("dialect", "upstream_model", "real_name", "dialect_reason")
         settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
+        if self.dialects and row.tools == AUTO:
+            settings["tools"] = "prompt"  # dialects are compared, and native tools are one of them
         return Client(
             config.upstream,
             api=config.upstream_api,

@@ -56,7 +56,9 @@ class StreamParser:
     never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
     of strict tools are always validated; they stream if `held` says that a grammar constrains the model to valid calls.
-    A call without tags whose text stands in one of the `documents` of the conversation is text.
+    A call without tags whose text stands in one of the `documents` of the conversation is text. With `calls_last` this
+    holds for calls in tags, too, and any call counts only if nothing but calls follows it: for prompts in which nobody
+    has escaped the tags.
     `on_defect` receives every rejected or invalid call, before its events are returned, and `on_copy` results and
     instructions that the model copies from the prompt. `new_id` creates the ids of
     calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
@@ -78,6 +80,7 @@ class StreamParser:
         on_defect: ReportDefect | None = None,
         on_copy: ReportDefect | None = None,
         documents: Documents | None = None,
+        calls_last: bool = False,
     ) -> None:
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
@@ -95,7 +98,14 @@ class StreamParser:
         self._code = CodeStates(cursor, output, limits)
         openings = OpeningFinder(start_markers, sink, any_body=others and offered is not None)
         self._calls = CallStates(
-            cursor, output, limits, openings, primary=primary, schema_enforced=held, on_defect=on_defect
+            cursor,
+            output,
+            limits,
+            openings,
+            primary=primary,
+            schema_enforced=held,
+            calls_last=calls_last,
+            on_defect=on_defect,
         )
         self._pending_calls = PendingCallStates(
             cursor, output, limits, start_markers, openings, self._code, self._calls, fenced_calls=offered is not None

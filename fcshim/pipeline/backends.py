@@ -41,7 +41,8 @@ class Backend:
     when a call may begin, which takes llama-server's `/completion`, after its `/apply-template` has written the prompt.
     `rewrites_response_format`: a client's `response_format` may be replaced by one that also admits calls. `api`: of
     its APIs, the one that reports most about its models. `prefill`: how it continues a last assistant message.
-    `starts_servers`: it starts another server for each model, which decides what is accepted.
+    `starts_servers`: it starts another server for each model, which decides what is accepted. `native_tools`: it never
+    ignores tools: it refuses them, or leaves calls in the text, where it cannot read a model's calls.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Backend:
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
     starts_servers: bool = False
+    native_tools: bool = False
     fill_in_middle: FillInMiddle | None = None
     """How it takes a prompt with a suffix; None for servers that cannot, or that ignore the suffix."""
     demanded: bool = False
@@ -159,6 +161,7 @@ BACKENDS: dict[str, Backend] = {
                 Fingerprint("//api/v0/models", "data.0.compatibility_type"),
                 Fingerprint("//api/v1/models", "models.0.loaded_instances"),
             ),
+            native_tools=True,
         ),
         Backend(
             name="sglang",
@@ -170,6 +173,7 @@ BACKENDS: dict[str, Backend] = {
                 Fingerprint("//get_server_info", "tokenizer_path"),
             ),
             prefill="continue_final_message",
+            native_tools=True,
         ),
         Backend(
             name="ollama",
@@ -189,6 +193,7 @@ BACKENDS: dict[str, Backend] = {
             fingerprints=(Fingerprint("//version", "version"),),
             prefill="continue_final_message",
             fill_in_middle="suffix",
+            native_tools=True,
         ),
         Backend(
             name="mlx-lm",

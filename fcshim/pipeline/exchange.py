@@ -10,7 +10,7 @@ import msgspec
 
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
+from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage, total_usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
 from fcshim.pipeline.backends import Backend
 from fcshim.pipeline.call_outcome import ReplyReading
@@ -27,6 +27,9 @@ class AnyExchange(Protocol):
     Call `prepare`, then send `upstream_request`. Pass every read of the upstream's body to `feed`; call `close` at its
     end, or `fail` if it failed. If `wants_retry` is true then, call `prepare_retry` and do all of this again.
     """
+
+    earlier_usage: Usage | None
+    """The tokens of an exchange that this one replaces; they count as the reply's own."""
 
     @property
     def upstream_request(self) -> UpstreamRequest:
@@ -118,7 +121,7 @@ class Exchange:
     retry_reason = unmended = ""
     __slots__ = (
         *("_output_size", "_choices", "_codec", "_decoder", "_ended", "_text_feeders", "_request", "_transform"),
-        *("_usage", "_choice_count", "constraint_key", "error", "finished", "upstream_request"),
+        *("_usage", "_choice_count", "constraint_key", "earlier_usage", "error", "finished", "upstream_request"),
     )
 
     def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
@@ -129,6 +132,7 @@ class Exchange:
         self._choices: dict[int, _ChoiceState] = {}
         self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for the fast path of `feed`
         self._usage: Usage | None = None
+        self.earlier_usage: Usage | None = None
         self._output_size = 0
         self._ended = False
         self.constraint_key = "" if transform is None else transform.constraint_key
@@ -240,6 +244,7 @@ class Exchange:
         choices = self._choices or {0: self._new_choice()}
         events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
         usage = self._usage or estimate_usage(self._request, self._output_size)
+        usage = usage if self.earlier_usage is None else total_usage((self.earlier_usage, usage)) or usage
         return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
 
     def _end_with_error(self, error: Error) -> Batch:

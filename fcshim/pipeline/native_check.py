@@ -1,32 +1,59 @@
-"""Checks whether an upstream that claims native tools really has them, without changing its events.
+"""Reads the calls that an upstream with native tools left in the text, and finds out whether its native tools work.
 
-Rule: two failures are reported: a call in the text (the upstream did not parse what its model wrote), and no call
-although one was required (the upstream ignores tools). A call in the text stays text: this path escapes nothing in the
-prompt, so the model may only have quoted a call from it.
+Theory of operation. The text goes through a parser that reads every dialect; events other than text pass unchanged. As
+nothing is escaped in the prompt of this path, a call counts only at the end of the reply and if no document of the
+conversation holds it: the model may have quoted any other. Once the upstream has parsed a call itself, the text is only
+text, since it may repeat that call. Where the client gets nothing before the end of the reply anyway, or a call is
+demanded, the text waits for that end: if the reply should have a call and has none, `wants_retry` asks the caller for
+an exchange with the tools in the prompt.
+
+Rule: plain text is never delayed, unless a call is demanded.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fcshim.codecs.base import UpstreamCodec
-from fcshim.events import Event, Stop, Text, ToolCallEnd
-from fcshim.messages import Request
+from fcshim.errors import FcshimError
+from fcshim.events import Event, Reasoning, Stop, Text, ToolCallEnd, ToolCallStart, Usage
+from fcshim.messages import Request, document_texts
 from fcshim.parse.dialects import AUTO
+from fcshim.parse.documents import Documents
 from fcshim.parse.stream import StreamParser
+from fcshim.pipeline.exchange import Batch, Exchange
+from fcshim.pipeline.retry.attempt_filter import MAX_BUFFERED
+from fcshim.pipeline.shim import WHITE_SPACE_LIMIT
 from fcshim.pipeline.transform import Transform, TransformStream
 
-ReportFailure = Callable[[str], None]
-"""Receives the reason, as a phrase for the log, why the upstream's native tools do not work."""
+ReportNativeTools = Callable[[str], None]
+"""Receives why the upstream's native tools do not work, as a phrase for the log; empty if they have made a call."""
+_NO_CALL = "no call came although one was demanded"
+_IN_TEXT = "it leaves calls in the text"
+_BROKEN = "a call in its text cannot be read"
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What becomes of the reply: why it should be replaced (empty: it stands), and its events that wait for that."""
+
+    defect: str = ""
+    withheld: list[Event] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedNative:
-    """A transform that passes everything through another one and reports failures of native tools."""
+    """A transform that reads calls from the text that another one leaves, and reports whether native tools work.
+
+    `buffered`: the client gets the reply in one piece at its end.
+    """
 
     transform: Transform
-    report: ReportFailure
+    report: ReportNativeTools
+    new_id: Callable[[], str] | None = None
+    buffered: bool = False
     constraint_key: str = ""
     codec: UpstreamCodec | None = None
+    outcome: _Outcome = field(default_factory=_Outcome)
 
     @property
     def prepared(self) -> Request:
@@ -35,57 +62,181 @@ class CheckedNative:
 
     def stream(self) -> "CheckedNativeStream":
         """Make the event transform of one choice."""
-        parser = StreamParser(AUTO, self.prepared.tools)
-        call_required = self.prepared.tool_choice.mode == "required"
-        return CheckedNativeStream(self.transform.stream(), parser, self.report, call_required=call_required)
+        return CheckedNativeStream(self)
 
 
 class CheckedNativeStream:
-    """Pass the events of one choice through, and report a failure at most once."""
+    """Transform the events of one choice."""
 
-    def __init__(
-        self, stream: TransformStream, parser: StreamParser, report: ReportFailure, *, call_required: bool
-    ) -> None:
-        self._stream = stream
-        self._parser = parser
-        self._report = report
-        self._call_required = call_required
-        self._checking = True
-
-    @property
-    def finished(self) -> bool:
-        """Whether the reply ended before the upstream did."""
-        return self._stream.finished
+    def __init__(self, check: CheckedNative) -> None:
+        request = check.prepared
+        self.finished = False
+        self._report = check.report
+        self._outcome = check.outcome
+        self._stream: TransformStream = check.transform.stream()
+        self._call_required = request.tool_choice.mode == "required"
+        self._withholds = (self._call_required or check.buffered) and request.n <= 1
+        self._withheld: list[Event] = []
+        self._withheld_size = 0
+        self._white_space = ""  # at the start of the reply: dropped if a call in the text follows
+        self._in_text = False
+        self._defects: set[str] = set()
+        choice = request.tool_choice
+        tools = [tool for tool in request.tools if not choice.names or tool.name in choice.names]
+        self._parser: StreamParser | None = StreamParser(
+            AUTO,
+            tools if choice.mode != "none" else (),
+            arguments="checked",
+            new_id=check.new_id,
+            on_defect=lambda defect: self._defects.add(defect.kind),
+            documents=Documents(lambda: document_texts(request.messages), (tool.name for tool in tools)),
+            calls_last=True,
+        )
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; return the client's events."""
+        if self.finished:
+            return [event] if isinstance(event, Usage) else []
         match event:
             case Text():
                 return self.feed_text(event.text)
-            case ToolCallEnd():
-                self._checking = False
+            case ToolCallStart():
+                return [*self._end_text(), *self._pass(self._stream.feed(event))]
+            case ToolCallEnd() if event.error is None:
+                self._report("")
             case Stop():
-                self._check_end(event)
-        return self._stream.feed(event)
+                return self._end(event)
+        return self._pass(self._stream.feed(event))
 
     def feed_text(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text."""
-        if self._checking:
-            self._check(self._parser.feed(text))
-        return self._stream.feed_text(text)
+        if self._parser is None:
+            return self._pass(self._stream.feed_text(text))
+        events = self._parser.feed(text)
+        if self._in_text and not self._withholds and len(events) == 1:  # nearly always
+            event = events[0]
+            if type(event) is Text and event.text:  # an empty one is the place of a defect
+                return self._pass(self._stream.feed_text(event.text))
+        passed = self._read(events)
+        if self._parser.finished:  # the model goes on to invent a result
+            passed += self._end(Stop("complete"))
+            self.finished = True
+        return passed
 
     def close(self) -> list[Event]:
         """Handle the end of the upstream's reply; return the events that were held back."""
-        return self._stream.close()
+        return [*self._end_text(), *self._pass(self._stream.close())]
 
-    def _check(self, events: Iterable[Event]) -> None:
-        if any(isinstance(event, ToolCallEnd) and event.error is None for event in events):
-            self._checking = False
-            self._report("it leaves calls in the text")
+    def _end_text(self) -> list[Event]:
+        """Release the text, and read no more calls from it."""
+        passed: list[Event] = []
+        if self._parser is not None:
+            # After an end that is not natural, nothing that may be quoted is a call.
+            passed = self._read(self._parser.close("error")) + self._release_white_space()
+            self._parser = None
+        return passed + self._release()
 
-    def _check_end(self, stop: Stop) -> None:
-        if self._checking:
-            self._check(self._parser.close(stop.stop_reason))
-        if self._checking and self._call_required and stop.stop_reason == "complete":
-            self._checking = False
-            self._report("no call came although one was demanded")
+    def _end(self, stop: Stop) -> list[Event]:
+        parser, self._parser = self._parser, None
+        passed: list[Event] = []
+        if parser is not None:
+            events = parser.close(stop.stop_reason)
+            called = events[-1] == Stop("tool_use")
+            passed = self._read(events)
+            if not called:
+                passed += self._release_white_space()
+            self._judge(stop, called=called)
+            stop = Stop("tool_use") if called else stop
+        if self._outcome.defect:
+            self._outcome.withheld = [*self._release(), *self._stream.close()]
+            return [*passed, stop]
+        return [*passed, *self._release(), *self._pass(self._stream.feed(stop))]
+
+    def _judge(self, stop: Stop, *, called: bool) -> None:
+        """Report what the reply says about the native tools; decide whether it should be replaced."""
+        if stop.stop_reason not in {"complete", "tool_use"}:
+            return
+        missing = self._call_required and not called
+        if called or missing:
+            self._report(_IN_TEXT if called else _NO_CALL)
+        if self._withholds and (missing or "invalid" in self._defects or (self._defects and not called)):
+            self._outcome.defect = _NO_CALL if missing else _BROKEN
+
+    def _read(self, events: Iterable[Event]) -> list[Event]:
+        """Pass the parser's events on, without its `Stop`."""
+        passed: list[Event] = []
+        for event in events:
+            match event:
+                case Text():
+                    passed += self._emit_text(event.text)
+                case ToolCallStart():
+                    self._white_space = ""
+                    passed += self._pass(self._stream.feed(event))
+                case Stop():
+                    pass
+                case _:
+                    passed += self._pass(self._stream.feed(event))
+        return passed
+
+    def _emit_text(self, text: str) -> list[Event]:
+        if self._in_text:
+            return self._pass(self._stream.feed_text(text)) if text else []
+        self._white_space += text
+        if len(self._white_space) <= WHITE_SPACE_LIMIT and not self._white_space.strip():
+            return []
+        return self._release_white_space()
+
+    def _release_white_space(self) -> list[Event]:
+        text, self._white_space, self._in_text = self._white_space, "", True
+        return self._pass(self._stream.feed_text(text)) if text else []
+
+    def _pass(self, events: list[Event]) -> list[Event]:
+        """Return the events, or keep them until the end of the reply; reasoning before any text does not wait."""
+        self.finished = self.finished or self._stream.finished
+        if not self._withholds or (not self._withheld and all(isinstance(event, Reasoning) for event in events)):
+            return events
+        self._withheld += events
+        self._withheld_size += sum(len(event.text) for event in events if isinstance(event, Text))
+        return self._release() if self._withheld_size > MAX_BUFFERED else []
+
+    def _release(self) -> list[Event]:
+        self._withholds = False
+        events, self._withheld = self._withheld, []
+        return events
+
+
+class CheckedExchange(Exchange):
+    """An exchange with native tools; `wants_retry` if its reply should give way to one with the tools in the prompt."""
+
+    __slots__ = ("_outcome", "_rest", "retry_reason", "wants_retry")
+
+    def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: CheckedNative) -> None:
+        super().__init__(request, upstream=upstream, transform=transform)
+        self.wants_retry, self.retry_reason = False, ""
+        self._outcome = transform.outcome
+        self._rest: Batch = []
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the reply that has ended."""
+        return next((event for _, event in self._rest if isinstance(event, Usage)), None)
+
+    def close(self) -> Batch:
+        """Handle the end of the body. A second call ends the reply if it is not replaced after all."""
+        if self.wants_retry:
+            self.wants_retry = False
+            return self._rest
+        batch = super().close()
+        if not (self._outcome.defect and batch):
+            return batch
+        self._rest = self._with_withheld(batch)
+        self.wants_retry, self.retry_reason = True, self._outcome.defect
+        return []
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Handle a failure of the upstream. A reply that was already complete stays complete."""
+        return self.close() if self.wants_retry else self._with_withheld(super().fail(error))
+
+    def _with_withheld(self, batch: Batch) -> Batch:
+        withheld, self._outcome.withheld = self._outcome.withheld, []
+        return [*((0, event) for event in withheld), *batch]

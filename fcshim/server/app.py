@@ -263,7 +263,8 @@ class App:
 
     @property
     def _serves_metadata(self) -> bool:
-        return self.config.tools == "prompt" or self.config.mcp is not None or not self._upstream_kind.allows_verbatim
+        by_prompt = self.config.merged_with(None).tools == "prompt"
+        return by_prompt or self.config.mcp is not None or not self._upstream_kind.allows_verbatim
 
 
 async def run_lifespan(

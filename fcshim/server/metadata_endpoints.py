@@ -137,7 +137,8 @@ class MetadataEndpoints:
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         model = await self._capabilities.models.resolve(model, named.model, probe=False)
-        upstream_request = make_shim(named, model).prepared if uses_tools(named) and model.tools != "native" else named
+        by_prompt = uses_tools(named) and not self._capabilities.uses_native_tools(named, model)
+        upstream_request = make_shim(named, model).prepared if by_prompt else named
         tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
@@ -148,7 +149,7 @@ class MetadataEndpoints:
             own_form = route.api.catalogue is OPENAI_MODEL_LISTS.catalogue and self._upstream.kind.full_openai_api
             entries = catalogue.encode_models(names, now)
             aliases = {name: self._config.aliases[name] for name in names if name not in listed}
-            described = {name: found for name in names if (found := self._dialect_of(name))} if own_form else {}
+            described = {name: found for name in names if (found := self._settings_of(name))} if own_form else {}
             listed_here = extend_models(body, aliases, now, described) if own_form else entries
             await connection.respond(200, listed_here)
             return
@@ -157,14 +158,20 @@ class MetadataEndpoints:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
         await connection.respond(200, catalogue.encode_model(name, now))
 
-    def _dialect_of(self, name: str) -> dict[str, JSON]:
-        """Return a model's dialect and the reason for it, as far as they are known; nothing is asked for this."""
+    def _settings_of(self, name: str) -> dict[str, JSON]:
+        """Return how a model is asked for calls, and why, as far as it is known; nothing is asked for this."""
         model = self._config.for_model(name)
         evidence = self._capabilities.models.known(model.upstream_model or name) if self._lister is None else None
         if evidence is None:
             return {}
         model = apply_evidence(model, evidence)
-        return {"dialect": model.dialect, "reason": model.dialect_reason}
+        tools = self._capabilities.choose_tools(model.upstream_model or name, model)
+        return {
+            "tools": tools.name,
+            "tools_reason": tools.reason,
+            "dialect": model.dialect,
+            "reason": model.dialect_reason,
+        }
 
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes

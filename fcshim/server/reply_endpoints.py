@@ -284,9 +284,7 @@ class ReplyEndpoints:
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        return self._upstream_kind.allows_verbatim and await self._capabilities.uses_native_tools(
-            upstream_request, model.tools
-        )
+        return self._upstream_kind.allows_verbatim and self._capabilities.uses_native_tools(upstream_request, model)
 
     async def _is_document_constrained(self, request: Request) -> bool:
         """Return whether the proxy itself constrains the format of a reply without calls.
@@ -304,7 +302,7 @@ class ReplyEndpoints:
         """
         speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
         stands_alone = self._config.mcp is None and not self._config.upstreams
-        return speaks_api and self._config.tools != "prompt" and stands_alone
+        return speaks_api and self._config.merged_with(None).tools != "prompt" and stands_alone
 
     def _new_identity(self, request: Request, codec: Codec, memory: ClientMemory) -> ReplyIdentity:
         started_at = time.monotonic()

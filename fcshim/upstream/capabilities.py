@@ -10,16 +10,17 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import msgspec
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.config import Config, ModelConfig, ToolsPolicy
+from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import dialect_note
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, backend_of_owner, get_backend
 from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -27,7 +28,7 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
 from fcshim.upstream.detection import detect, loads_on_demand, matches
-from fcshim.upstream.model_resolution import BY_SETTING, ModelResolver
+from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
 from fcshim.upstream.pages import props_path
 
 logger = logging.getLogger("fcshim.upstream")
@@ -56,6 +57,18 @@ _MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja|\broles?\
 the role `tool`."""
 
 
+class ToolsChoice(msgspec.Struct, frozen=True):
+    """Whether requests for a model use native tools, and the reason, as a phrase."""
+
+    native: bool
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """`native` or `prompt`."""
+        return "native" if self.native else "prompt"
+
+
 class Capabilities:
     """The detected properties of one upstream.
 
@@ -65,7 +78,8 @@ class Capabilities:
     def __init__(self, upstream: Upstream, constrain: str = AUTO) -> None:
         self.upstream = upstream
         self._backend = _configured_backend(constrain, upstream)
-        self._native: dict[str, bool] = {}  # whether a model has native tools
+        self._without_tools: dict[str, str] = {}  # models for which the upstream refuses native tools, and its message
+        self._native_failures: dict[str, str] = {}  # by model: how native tools failed; empty: they have made a call
         self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
@@ -77,49 +91,75 @@ class Capabilities:
 
     def _forget_models(self) -> None:
         """Forget what was found out about models: the upstream lists others now."""
-        self._native.clear()
+        self._without_tools.clear()
+        self._native_failures.clear()
         self._native_suspects.clear()
         self._omissions.clear()
         self._servers.clear()
 
-    async def uses_native_tools(self, request: Request, tools: ToolsPolicy) -> bool:
+    def uses_native_tools(self, request: Request, model: ModelConfig) -> bool:
         """Return whether the request uses the upstream's native tools."""
-        if tools == "auto" and uses_tools(request):
-            return await self.has_native_tools(request.model)
-        return tools == "native"
+        if model.tools == "auto" and uses_tools(request):
+            return self.choose_tools(request.model, model).native
+        return model.tools == "native"
 
-    async def has_native_tools(self, model: str) -> bool:
-        """Return whether `model` has native tools, as its upstream claims.
+    def choose_tools(self, name: str, model: ModelConfig) -> ToolsChoice:
+        """Choose between native tools and the prompt for the model that the upstream gets as `name`.
 
-        False while the upstream cannot be reached; it is asked again next time.
+        `auto` follows the first evidence there is: a refusal, a measurement, the replies in this process, a trial of
+        the markers of its chat template, its server's claim. `models.resolve` gathers it; nothing is asked here.
         """
-        if model not in self._native:
-            try:
-                claimed = await self._query(model)
-            except UpstreamError:
-                return False
-            self.record_native_tools(model, works=claimed)
-        return self._native[model]
+        if model.tools != "auto":
+            return ToolsChoice(model.tools == "native", BY_SETTING)
+        listed = self.models.listed_name(name)
+        if listed in self._without_tools:
+            return ToolsChoice(native=False, reason=f"a refusal: {self._without_tools[listed]}")
+        evidence = self.models.known(name)
+        if evidence is not None and "tools" in evidence.settings:
+            return ToolsChoice(evidence.settings["tools"] == "native", "a measurement")
+        if listed in self._native_failures:
+            failure = self._native_failures[listed]
+            return ToolsChoice(not failure, f"its replies: {failure or 'its server has read a call'}")
+        if evidence is not None and evidence.refuted:
+            return ToolsChoice(native=False, reason=f"a trial: it does not write its template's {evidence.refuted}")
+        return self._claimed_tools(evidence)
 
-    def knows_native_tools(self, model: str) -> bool:
-        """Return whether `has_native_tools` answers without a request to the upstream."""
-        return model in self._native
+    def _claimed_tools(self, evidence: ModelEvidence | None) -> ToolsChoice:
+        """Choose by what the server says. One that says nothing might ignore tools silently, so it gets the prompt."""
+        if self.upstream.kind.native_tools:
+            return ToolsChoice(native=True, reason="its API")
+        if evidence is not None and evidence.native_tools is not None:
+            said = "its server supports" if evidence.native_tools else "its server does not support"
+            return ToolsChoice(evidence.native_tools, f"{said} tools for it")
+        backend = None if evidence is None else backend_of_owner(evidence.owner)
+        if backend is not None and backend.native_tools:
+            return ToolsChoice(native=True, reason=f"its server is {backend.name}")
+        if _is_on_internet(self.upstream.url):
+            return ToolsChoice(native=True, reason="its server is a service on the internet")
+        return ToolsChoice(native=False, reason="its server does not say that it supports tools")
 
-    def record_native_tools(self, model: str, *, works: bool) -> None:
-        """Record whether a model has native tools that work."""
-        if len(self._native) >= _MAX_MODELS:
-            self._native.clear()
-        self._native[model] = works
+    def record_native_failure(self, model: str, message: str) -> None:
+        """Record that the upstream refuses native tools for a model."""
+        logger.info("%s: tools are written into the prompt from now on: %s", model, message)
+        _remember(self._without_tools, self.models.listed_name(model), message)
         self._native_suspects.discard(model)
 
-    def native_failure_handler(self, model: str) -> Callable[[str], None]:
-        """Return a function that records that the model's native tools do not work; its argument is the reason."""
+    def native_tools_observer(self, model: str) -> Callable[[str], None]:
+        """Return a function that records what a reply says about native tools: how they failed, or (empty) a call.
 
-        def handle(reason: str) -> None:
-            logger.info("%s: tools are written into the prompt from now on: %s", model, reason)
-            self.record_native_tools(model, works=False)
+        Once the server has read a call, and if native tools were measured to be best, a failure is the model's own.
+        """
 
-        return handle
+        def observe(failure: str) -> None:
+            name, evidence = self.models.listed_name(model), self.models.known(model)
+            measured = evidence is not None and "tools" in evidence.settings
+            if measured or name in self._native_failures:
+                return
+            if failure:
+                logger.info("%s: tools are written into the prompt from now on: %s", model, failure)
+            _remember(self._native_failures, name, failure)
+
+        return observe
 
     def suspect_native_tools(self, model: str, reason: str) -> None:
         """Record that a request failed with native tools and succeeded without them, without a stated reason.
@@ -127,7 +167,7 @@ class Capabilities:
         The cause may have been temporary, so only the second time in a row counts as a failure.
         """
         if model in self._native_suspects:
-            self.native_failure_handler(model)(reason)
+            self.record_native_failure(model, reason)
             return
         if len(self._native_suspects) >= _MAX_MODELS:
             self._native_suspects.clear()
@@ -218,17 +258,6 @@ class Capabilities:
             self._servers[model] = _LLAMA_SERVER if is_llama else starter
         return self._servers[model]
 
-    async def _query(self, model: str) -> bool:
-        match self.upstream.kind.tool_support_source:
-            case "always":
-                return True
-            case "props":
-                return _template_has_tools(await self._fetch_json("GET", props_path(model)))
-            case "show":
-                body = msgspec.json.encode({"model": model})
-                capabilities = (await self._fetch_json("POST", "//api/show", body)).get("capabilities")
-                return isinstance(capabilities, list) and "tools" in capabilities
-
     async def _fetch_json(self, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
         """Fetch a JSON object; an empty one if the page is missing or is not a JSON object."""
         status, answer = await self.upstream.fetch(method, path, body)
@@ -242,8 +271,8 @@ class Capabilities:
 class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tool calling, dialect and profile that requests for one model get.
 
-    `tools`: `native` or `prompt`; `auto` if the server would have to load the model to answer. `note`: why its calls
-    cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
+    `tools`: `native` or `prompt`, and `tools_reason` says why; `auto` if the server would have to load the model to
+    answer. `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
     """
 
     model: str
@@ -257,6 +286,7 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     health: str = ""
     reason: str = ""
     """Why the model has its dialect."""
+    tools_reason: str = ""
 
 
 async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
@@ -279,14 +309,23 @@ async def _model_report(
     upstream_name = model.upstream_model or name
     model = await _resolve_in_time(model, upstream_name, capabilities, probe=probe)
     tools: str = model.tools
-    if tools == "auto" and (asks or capabilities.knows_native_tools(upstream_name)):
-        tools = "native" if await capabilities.has_native_tools(upstream_name) else "prompt"
+    tools_reason = ""
+    if asks or tools != "auto" or capabilities.models.known(upstream_name) is not None:
+        choice = capabilities.choose_tools(upstream_name, model)
+        tools, tools_reason = choice.name, choice.reason
     real_name = model.real_name or upstream_name
     profile, dialect = chosen_profile(model.profile, real_name), chosen_dialect(model.dialect, real_name)
     note = dialect_note(dialect) if constrains and tools != "native" else ""
     left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
     return ModelReport(
-        name, tools, dialect.name, profile.name, note, left_out, reason=model.dialect_reason or BY_SETTING
+        name,
+        tools,
+        dialect.name,
+        profile.name,
+        note,
+        left_out,
+        reason=model.dialect_reason or BY_SETTING,
+        tools_reason=tools_reason,
     )
 
 
@@ -300,12 +339,20 @@ async def _resolve_in_time(model: ModelConfig, name: str, capabilities: Capabili
 
 
 def report_table(reports: Sequence[ModelReport]) -> list[str]:
-    """Return the reports as lines of a table with a head, safe to show; with the upstreams, where there are several."""
+    """Return the reports as lines of a table with a head, safe to show; with the upstreams, where there are several.
+
+    The reason is that for the dialect, or for native tools.
+    """
+    reports = [msgspec.structs.replace(row, reason=_reason(row)) for row in reports]
     upstream = ["upstream"] if any(row.upstream for row in reports) else []
     columns = ["model", "tools", "dialect", "profile", *upstream, "reason"]
     table = [columns, *([sanitize_line(getattr(row, column)) for column in columns] for row in reports)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _reason(report: ModelReport) -> str:
+    return report.tools_reason if report.tools == "native" else report.reason
 
 
 def refuses_tools(error: FcshimError) -> bool:
@@ -341,14 +388,15 @@ def _depends_on_backend(request: Request) -> bool:
     )
 
 
-def _template_has_tools(props: dict[str, JSON]) -> bool:
-    """Read llama-server's /props.
+def _is_on_internet(url: str) -> bool:
+    """Return whether an address is that of a public service: such services have tool calling, or refuse tools."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    is_name = "." in host and host.rpartition(".")[2].isalpha()
+    return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))
 
-    Without a template in it the answer is true: an upstream without tools refuses them with an error, and that is
-    handled (`refuses_tools`).
-    """
-    caps = props.get("chat_template_caps")
-    if isinstance(caps, dict) and isinstance(caps.get("supports_tools"), bool):
-        return bool(caps["supports_tools"])
-    template = props.get("chat_template")
-    return "tools" in template if isinstance(template, str) else True
+
+def _remember(table: dict[str, str], model: str, reason: str) -> None:
+    if len(table) >= _MAX_MODELS:
+        table.clear()
+    table[model] = reason

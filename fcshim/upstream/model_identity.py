@@ -61,7 +61,8 @@ class ModelIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """What identifies a model; empty and 0 for what its server does not report.
 
     `names` are its real names, the best first: its file, its general name, its repository, Ollama's tag. `endpoint` is
-    the server's address, only where nothing but a name identifies the model.
+    the server's address, only where nothing but a name identifies the model. `native_tools`: what its server claims,
+    None if it says nothing; no part of the identity.
     """
 
     names: tuple[str, ...]
@@ -72,6 +73,7 @@ class ModelIdentity(msgspec.Struct, frozen=True, kw_only=True):
     parameter_count: int = 0
     template: str = ""
     endpoint: str = ""
+    native_tools: bool | None = None
 
     @property
     def name(self) -> str:
@@ -103,7 +105,7 @@ async def identify(upstream: Upstream, model: str) -> ModelIdentity | None:
 
 async def list_served(upstream: Upstream) -> ServedModels:
     """Return the chat models that the upstream lists. Raises `UpstreamError`."""
-    if upstream.kind.tool_support_source == "always":  # hosted providers: their names are evidence enough
+    if upstream.kind.native_tools:  # hosted providers: their names are evidence enough
         return ServedModels(())
     try:
         async with asyncio.timeout(PAGE_TIMEOUT):
@@ -148,13 +150,21 @@ def _with_props(identity: ModelIdentity, props: dict[str, JSON]) -> ModelIdentit
     file = _text(props, "model_path").replace("\\", "/").rpartition("/")[2]
     names = _names(file.removesuffix(".gguf"), _text(props, "model_alias"), *identity.names)
     template = _text(props, "chat_template")
-    return msgspec.structs.replace(identity, names=names, server="llama-server", file=file, template=template)
+    return msgspec.structs.replace(
+        identity,
+        names=names,
+        server="llama-server",
+        file=file,
+        template=template,
+        native_tools=_template_has_tools(props),
+    )
 
 
 def _with_show(identity: ModelIdentity, model: ListedModel, shown: dict[str, JSON]) -> ModelIdentity:
     """Add Ollama's page. The digest is that of the weights, which all tags of a model share."""
     found = shown.get("model_info"), shown.get("details")
     info, details = (each if isinstance(each, dict) else {} for each in found)
+    capabilities = shown.get("capabilities")
     blob = _BLOB.search(_text(shown, "modelfile"))
     general = (_text(info, "general.name"), _text(info, "general.basename"), _text(details, "parent_model"))
     return msgspec.structs.replace(
@@ -165,7 +175,17 @@ def _with_show(identity: ModelIdentity, model: ListedModel, shown: dict[str, JSO
         size=0,
         parameter_count=read_count(info, "general.parameter_count"),
         template=_text(shown, "template"),
+        native_tools="tools" in capabilities if isinstance(capabilities, list) else None,
     )
+
+
+def _template_has_tools(props: dict[str, JSON]) -> bool | None:
+    """Return whether the chat template writes tools; None if llama-server does not show it."""
+    caps = props.get("chat_template_caps")
+    if isinstance(caps, dict) and isinstance(caps.get("supports_tools"), bool):
+        return bool(caps["supports_tools"])
+    template = props.get("chat_template")
+    return "tools" in template if isinstance(template, str) else None
 
 
 def _listed_model(entry: dict[str, JSON]) -> ListedModel:

@@ -53,7 +53,9 @@ BY_SETTING = "the settings"
 class ModelEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one model: its real name, the dialect that follows, the reason, and the measured settings.
 
-    `tried`: false if its template names a dialect that still has to be tried.
+    `tried`: false if its template names a dialect that still has to be tried. `refuted`: the start marker of its
+    template that it does not write. `native_tools`: what its server claims, None for nothing. `owner`: what the list of
+    models says about it.
     """
 
     name: str
@@ -61,6 +63,9 @@ class ModelEvidence(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     settings: dict[str, str | bool | int] = {}
     tried: bool = True
+    refuted: str = ""
+    native_tools: bool | None = None
+    owner: str = ""
 
 
 class ModelResolver:
@@ -104,7 +109,12 @@ class ModelResolver:
             async with self._locks.setdefault(listed.name, asyncio.Lock()):
                 known = self._known.get(listed.name)
                 if known is None or (probe and not known.tried):
-                    known = await self._gather(listed, probe=probe)
+                    identity = await identify_listed(self._upstream, listed)
+                    known = msgspec.structs.replace(
+                        await self._gather(listed, identity, probe=probe),
+                        native_tools=identity.native_tools,
+                        owner=listed.owner,
+                    )
                     self._remember(listed, known)
         return known
 
@@ -112,6 +122,11 @@ class ModelResolver:
         """Return what is known of a model already, without asking anything."""
         listed = self._served.find(name)
         return None if listed is None else self._known.get(listed.name)
+
+    def listed_name(self, name: str) -> str:
+        """Return the name by which the upstream lists the model that is meant by `name`; `name` if it does not."""
+        listed = self._served.find(name)
+        return name if listed is None else listed.name
 
     def expire(self) -> None:
         """Ask for the list of models before the next request: the connection was lost, so the server may be another."""
@@ -159,7 +174,7 @@ class ModelResolver:
 
     def take_list(self, body: bytes) -> None:
         """Use a list of models that was fetched for another purpose."""
-        if self._upstream.kind.tool_support_source != "always":
+        if not self._upstream.kind.native_tools:
             self._update(read_served(body))
 
     def _update(self, served: ServedModels) -> None:
@@ -170,8 +185,7 @@ class ModelResolver:
             self._on_change()
         self._served, self._fresh_until = served, self._clock() + _FRESH
 
-    async def _gather(self, listed: ListedModel, *, probe: bool) -> ModelEvidence:
-        identity = await identify_listed(self._upstream, listed)
+    async def _gather(self, listed: ListedModel, identity: ModelIdentity, *, probe: bool) -> ModelEvidence:
         measured = load_measured(identity.key)
         settings = {} if measured is None else _usable_settings(measured)
         name = real_name(identity)
@@ -219,11 +233,14 @@ def by_name(config: ModelConfig, name: str) -> ModelConfig:
 
 
 def apply_evidence(config: ModelConfig, evidence: ModelEvidence) -> ModelConfig:
-    """Return the settings with those that were measured, and the dialect; the operator's own settings stay."""
+    """Return the settings with those that were measured, and the dialect; the operator's own settings stay.
+
+    `tools` stays `auto`: what was measured is one of several kinds of evidence for it (`capabilities`).
+    """
     measured = {
         field: value
         for field, value in evidence.settings.items()
-        if getattr(config, field) == getattr(_defaults(), field)
+        if field != "tools" and getattr(config, field) == getattr(_defaults(), field)
     }
     decided = {"dialect": evidence.dialect, "dialect_reason": evidence.reason}
     if config.dialect != AUTO:
@@ -258,7 +275,7 @@ def _evidence_of_probe(
         chosen = FUNCTION_CALL.name if refuted else named.dialect
         reason = "default" if refuted else named.reason
         reason = f"{reason}; a trial: it does not write its template's {marker}"
-        return ModelEvidence(name=name, dialect=chosen, reason=reason, settings=settings)
+        return ModelEvidence(name=name, dialect=chosen, reason=reason, settings=settings, refuted=marker)
     note = f"; its template's {marker} was not tried yet" if result is None else ""
     return msgspec.structs.replace(named, reason=named.reason + note, tried=tried)
 

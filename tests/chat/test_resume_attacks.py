@@ -101,7 +101,10 @@ async def test_at_a_terminal_the_user_is_asked_about_the_address(tmp_path, answe
 
 @pytest.mark.engine
 async def test_the_address_of_the_command_line_takes_precedence(tmp_path):
-    async with scripted_upstream(text_reply("mine")) as attacker, scripted_upstream(text_reply("yours"), pages={}) as own:
+    async with (
+        scripted_upstream(text_reply("mine")) as attacker,
+        scripted_upstream(text_reply("yours"), pages={}) as own,
+    ):
         file = crafted(tmp_path, url=attacker.url, model="m")
         code, out, _ = await chat(tmp_path, own.url, "--resume", str(file), "-p", "hello")
 

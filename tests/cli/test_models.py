@@ -7,11 +7,10 @@ import pytest
 
 from tests.cli.command import fcshim
 from tests.prompt.custom_dialects import SOUND, make_folder
-from tests.scripted import Script, model_list, scripted_upstream, text_reply
+from tests.scripted import Script, llama_server_with_tools, model_list, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 from tests.server.raw_upstream import fixed_reply, raw_upstream
 
-PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
 
 
@@ -50,22 +49,26 @@ async def test_an_address_without_models_is_an_error(body):
     assert (1, "", message) == (outcome.code, outcome.out, outcome.err)
 
 
+@pytest.mark.model_pages
 async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
     listed = Script((b'{"models":[{"model":"a"},{"model":"b"}]}',))
-    able, unable = (Script((json.dumps({"capabilities": each}).encode(),)) for each in (["tools"], ["completion"]))
-    settings = tmp_path / "fcshim.toml"
-    settings.write_text('[models."c"]\nupstream_model = "a"\ndialect = "hermes"\n[models."d*"]\nupstream_model = "a"\n')
 
     def respond(asked):
         if asked.method == "GET":
             return listed
-        return able if asked.body["model"] == "a" else unable
+        capabilities = ["tools"] if asked.body == {"model": "a"} else ["completion"]
+        return Script((json.dumps({"modelfile": "FROM x", "capabilities": capabilities}).encode(),))
 
+    settings = tmp_path / "fcshim.toml"
+    settings.write_text('[models."c"]\nupstream_model = "a"\ndialect = "hermes"\n[models."d*"]\nupstream_model = "a"\n')
     async with scripted_upstream(respond=respond) as upstream:
-        options = ("--upstream", upstream.url, "--upstream-api", "ollama", "--tools", "auto", "--config", settings)
+        options = ("--upstream", upstream.url, "--upstream-api", "ollama", "--config", settings)
         rows = json.loads((await run_models(*options, "--json")).out)
 
-    assert {"a": "native", "b": "prompt", "c": "native"} == {row["model"]: row["tools"] for row in rows}
+    assert {"a": "native", "b": "prompt", "c": "prompt"} == {row["model"]: row["tools"] for row in rows}
+    assert ["its server supports tools for it", "its server does not support tools for it", "the settings"] == [
+        row["tools_reason"] for row in rows
+    ]
     assert "hermes" == rows[2]["dialect"]
 
 
@@ -78,14 +81,17 @@ async def test_a_dialect_that_cannot_be_constrained_is_noted(tmp_path):
         unconstrained = json.loads((await run_models(*options, "--json", "--constrain", "off")).out)
 
     assert table.out.splitlines()[-1].startswith("note: calls in the dialect 'mine' cannot be constrained")
-    assert {"model", "tools", "dialect", "profile", "note", "reason"} == set(rows[0])
-    assert {"model", "tools", "dialect", "profile", "reason"} == set(unconstrained[0])
+    known = {"model", "tools", "tools_reason", "dialect", "reason", "profile"}
+
+    assert {*known, "note"} == set(rows[0])
+    assert known == set(unconstrained[0])
 
 
+@pytest.mark.model_pages
 async def test_a_running_proxy_reports_what_it_has_learned():
     async with (
-        scripted_upstream(PROPS, REFUSAL, text_reply(CALL), model_list("m")) as upstream,
-        running_proxy(upstream.url, tools="auto") as url,
+        llama_server_with_tools(REFUSAL, text_reply(CALL)) as upstream,
+        running_proxy(upstream.url) as url,
     ):
         async with http_client(url) as client:
             await client.post(CHAT, json=chat_body())

@@ -51,7 +51,7 @@ def test_an_upstream_sees_the_general_settings_and_its_own(tmp_path):
 
     assert ("http://127.0.0.1:8080", "openai", None) == (local.upstream, local.upstream_api, local.upstream_key)
     assert (900, 50) == (local.first_chunk_timeout, local.chunk_timeout)
-    assert ("native", "prompt") == (claude.for_model("x").tools, local.for_model("x").tools)
+    assert ("native", "auto") == (claude.for_model("x").tools, local.for_model("x").tools)
     assert ("qwen3", "hermes") == (local.for_model("fast").upstream_model, local.for_model("fast").dialect)
     assert "qwen" == local.for_model("local/qwen").upstream_model
     assert None is local.for_model("other/qwen").upstream_model

@@ -52,7 +52,7 @@ def test_the_settings_of_the_model_apply():
 
     assert ("hermes",) == EvalPlan(config=special, model="qwen3").labels()
     assert "signature" == EvalPlan(config=special, model="qwen3").terms()["tools_style"]
-    assert ("function_call",) == EvalPlan(config=special, model="other").labels()
+    assert ("auto",) == EvalPlan(config=special, model="other").labels()
 
 
 def test_dialects_keep_their_order_without_duplicates():
@@ -64,7 +64,8 @@ def test_auto_is_replaced_by_the_dialect_that_it_selects():
     assert ("hermes", "native") == EvalPlan(
         config=SETTINGS, model="qwen3", dialects=("auto", "hermes", "native")
     ).labels()
-    assert ("auto",) == EvalPlan(config=Config(tools="auto"), model="qwen3").labels()
+    assert ("auto",) == EvalPlan(config=Config(), model="qwen3").labels()
+    assert ("hermes",) == EvalPlan(config=Config(tools="prompt"), model="qwen3").labels()
 
 
 @pytest.mark.parametrize("dialect", ["auto", "native", "hermes"])

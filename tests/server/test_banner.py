@@ -48,7 +48,7 @@ async def test_it_shows_the_server_how_each_model_is_asked_and_a_line_for_each_c
     assert re.fullmatch(rf"fcshim \S+ in front of vllm at {upstream.url}/v1", head)
     assert [
         ["model", "tools", "dialect", "profile", "reason"],
-        ["qwen3-8b", "prompt", "hermes", "default", "its name, qwen3-8b"],
+        ["qwen3-8b", "native", "hermes", "default", "its server is vllm"],
     ] == [re.split(" {2,}", line.strip()) for line in lines[:2]]
     assert "no-system" == lines[2].split()[3]
     assert [line for _, line in client_lines(URL, "none")] == [re.split(" {2,}", line)[-1] for line in lines[4:]]

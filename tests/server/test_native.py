@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import ModelOverrides, Secret
 from fcshim.events import Stop, Text, Usage
-from tests.scripted import Script, scripted_upstream, text_reply
+from tests.scripted import Script, llama_server_with_tools, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 from tests.server.test_api_pairs import native_events, reply_script
 from tests.test_client_apis import native_call
@@ -15,7 +15,6 @@ from tests.test_client_apis import native_call
 ADD = {"name": "add", "input_schema": {"type": "object"}}
 MESSAGES = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
-PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 
 
 async def test_an_upstream_that_allows_verbatim_is_relayed_to_clients_of_its_own_api():
@@ -68,7 +67,7 @@ async def test_metadata_requests_are_relayed_as_well():
 async def test_tokens_are_counted_by_the_proxy_if_tools_are_in_the_prompt():
     async with (
         scripted_upstream() as upstream,
-        running_proxy(upstream.url, upstream_api="anthropic") as url,
+        running_proxy(upstream.url, upstream_api="anthropic", tools="prompt") as url,
         http_client(url) as client,
     ):
         response = await client.post("/v1/messages/count_tokens", json={**MESSAGES, "tools": [ADD]})
@@ -99,54 +98,96 @@ async def test_openai_clients_can_list_the_models_of_other_upstreams(kind):
     assert "a/b" == answers[1].json()["id"]
 
 
-async def test_auto_falls_back_to_the_prompt_when_the_upstream_refuses_tools():
+def with_tools(upstream):
+    """Return whether each chat request had native tools."""
+    return ["tools" in asked.body for asked in upstream.requests if asked.path == CHAT]
+
+
+@pytest.mark.model_pages
+async def test_by_default_tools_fall_back_to_the_prompt_when_the_upstream_refuses_them():
     async with (
-        scripted_upstream(PROPS, REFUSAL, text_reply(CALL), text_reply(CALL)) as upstream,
-        running_proxy(upstream.url, tools="auto") as url,
+        llama_server_with_tools(REFUSAL, text_reply(CALL), text_reply(CALL)) as upstream,
+        running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
         replies = [(await client.post(CHAT, json=chat_body(stream=stream))) for stream in (True, False)]
 
     assert [200, 200] == [reply.status_code for reply in replies]
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert ["/props?model=m", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
-    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
+    assert ["/v1/models", "/props?model=m", "/apply-template"] == upstream.page_paths
+    assert [True, False, False] == with_tools(upstream)
 
 
-async def test_auto_stays_native_if_tools_work():
+@pytest.mark.model_pages
+async def test_by_default_tools_stay_native_if_they_work_and_the_list_of_models_says_why():
     script = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
     async with (
-        scripted_upstream(PROPS, script, script) as upstream,
-        running_proxy(upstream.url, tools="auto") as url,
+        llama_server_with_tools(script, script) as upstream,
+        running_proxy(upstream.url, models={"alias": ModelOverrides(upstream_model="m")}) as url,
         http_client(url) as client,
     ):
         replies = [(await client.post(CHAT, json=chat_body())) for _ in range(2)]
+        listed = (await client.get("/v1/models")).json()["data"]
 
     assert all('"finish_reason":"tool_calls"' in reply.text for reply in replies)
-    assert [False, True, True] == ["tools" in asked.body for asked in upstream.requests]
+    assert [True, True] == with_tools(upstream)
+    assert [("native", "its replies: its server has read a call")] * 2 == [
+        (each["fcshim"]["tools"], each["fcshim"]["tools_reason"]) for each in listed
+    ]
 
 
-@pytest.mark.parametrize("tool_choice", ["auto", "required"])
-async def test_auto_uses_the_prompt_from_the_next_request_on_if_tools_are_mangled_or_ignored(tool_choice):
-    first = text_reply(CALL if tool_choice == "auto" else "I have no tools.")
+@pytest.mark.model_pages
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_call_that_the_upstream_left_in_the_text_reaches_the_client(stream):
     async with (
-        scripted_upstream(PROPS, first, text_reply(CALL)) as upstream,
-        running_proxy(upstream.url, tools="auto", constrain="off") as url,
+        llama_server_with_tools(text_reply("Well. ", CALL), text_reply(CALL)) as upstream,
+        running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
-        replies = [(await client.post(CHAT, json=chat_body(stream=False, tool_choice=tool_choice))) for _ in range(2)]
-        before, after = [reply.json()["choices"][0]["message"] for reply in replies]
+        replies = [(await client.post(CHAT, json=chat_body(stream=stream))) for _ in range(2)]
 
-    assert (CALL if tool_choice == "auto" else "I have no tools.") == before["content"]
-    assert "tool_calls" not in before
-    assert "add" == after["tool_calls"][0]["function"]["name"]
+    assert [1, 1] == [reply.text.count('"name":"add"') for reply in replies]
+    assert "Well. " in replies[0].text
+    assert all('"finish_reason":"tool_calls"' in reply.text for reply in replies)
+    assert [True, False] == with_tools(upstream)
 
 
+@pytest.mark.model_pages
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_reply_without_the_demanded_call_gives_way_to_one_with_the_prompt(stream):
+    async with (
+        llama_server_with_tools(text_reply("I have no tools."), text_reply(CALL)) as upstream,
+        running_proxy(upstream.url, constrain="off") as url,
+        http_client(url) as client,
+    ):
+        reply = await client.post(CHAT, json=chat_body(stream=stream, tool_choice="required"))
+
+    assert 1 == reply.text.count('"name":"add"')
+    assert "I have no tools." not in reply.text
+    assert '"total_tokens":30' in reply.text or stream
+    assert [True, False] == with_tools(upstream)
+
+
+@pytest.mark.model_pages
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_reply_without_the_demanded_call_stands_if_the_prompt_fails(stream):
+    async with (
+        llama_server_with_tools(text_reply("I have no tools."), Script((b"{}",), status=429)) as upstream,
+        running_proxy(upstream.url, constrain="off", inspect=True) as url,
+        http_client(url) as client,
+    ):
+        reply = await client.post(CHAT, json=chat_body(stream=stream, tool_choice="required"))
+
+    assert (200, 1) == (reply.status_code, reply.text.count("I have no tools."))
+    assert '"finish_reason":"stop"' in reply.text
+
+
+@pytest.mark.model_pages
 async def test_auto_reports_other_errors():
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
     async with (
-        scripted_upstream(PROPS, busy) as upstream,
-        running_proxy(upstream.url, tools="auto") as url,
+        llama_server_with_tools(busy) as upstream,
+        running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
         assert 429 == (await client.post(CHAT, json=chat_body())).status_code

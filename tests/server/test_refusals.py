@@ -5,10 +5,10 @@ import json
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
-from tests.scripted import Script, event, scripted_upstream, text_reply
+from tests.scripted import Script, event, llama_server_with_tools, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 from tests.server.test_api_pairs import reply_script
-from tests.server.test_native import PROPS
+from tests.server.test_native import with_tools
 from tests.test_client_apis import native_call
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -171,10 +171,10 @@ async def test_fcshim_models_says_what_is_left_out():
 FAILED = refusal("structure_info not used with HarmonyParser", 500)
 
 
+@pytest.mark.model_pages
 async def test_auto_asks_by_prompt_if_native_tools_end_with_a_server_error():
     native = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
     scripts = (
-        PROPS,
         FAILED,
         text_reply(CALL),
         native,
@@ -184,23 +184,23 @@ async def test_auto_asks_by_prompt_if_native_tools_end_with_a_server_error():
         text_reply(CALL),
         text_reply(CALL),
     )
-    async with scripted_upstream(*scripts) as upstream:
-        replies = await answers(upstream, *[chat_body()] * 5, tools="auto")
+    async with llama_server_with_tools(*scripts) as upstream:
+        replies = await answers(upstream, *[chat_body()] * 5)
 
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert [True, False, True, True, False, True, False, False] == [
-        "tools" in each.body for each in upstream.requests[1:]
-    ]
+    assert [True, False, True, True, False, True, False, False] == with_tools(upstream)
 
 
+@pytest.mark.model_pages
 @pytest.mark.parametrize("status", [503, 504])
 async def test_auto_does_not_ask_a_busy_server_again(status):
-    async with scripted_upstream(PROPS, refusal("Loading model", status)) as upstream:
-        (reply,) = await answers(upstream, chat_body(), tools="auto")
+    async with llama_server_with_tools(refusal("Loading model", status)) as upstream:
+        (reply,) = await answers(upstream, chat_body())
 
     assert status == reply.status_code
 
 
+@pytest.mark.model_pages
 async def test_auto_asks_by_prompt_if_the_role_of_results_is_refused():
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     history = [
@@ -208,10 +208,9 @@ async def test_auto_asks_by_prompt_if_the_role_of_results_is_refused():
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "3"},
     ]
-    async with scripted_upstream(
-        PROPS, refusal("Only user and assistant roles are supported!"), text_reply("3")
-    ) as upstream:
-        (reply,) = await answers(upstream, chat_body(messages=history, tools=False), tools="auto")
+    refused = refusal("Only user and assistant roles are supported!")
+    async with llama_server_with_tools(refused, text_reply("3")) as upstream:
+        (reply,) = await answers(upstream, chat_body(messages=history, tools=False))
 
     assert 200 == reply.status_code
     assert ["user", "assistant", "user"] == [each["role"] for each in upstream.requests[-1].body["messages"]][-3:]

@@ -40,7 +40,7 @@ async def test_it_shows_the_server_how_models_are_asked_and_one_line_for_each_cl
 
     assert (200, "text/html; charset=utf-8") == (response.status_code, response.headers["content-type"])
     assert "In front of vllm" in text
-    assert re.search(r"qwen3-8b</code></td><td>prompt</td><td>hermes</td>", text)
+    assert re.search(r"qwen3-8b</code></td><td>native \(its server is vllm\)</td><td>hermes</td>", text)
     assert "gpt-9" in text
     assert all(f"<pre>{line}</pre>" in text for _, line in client_lines(url, "none"))
 

@@ -22,56 +22,6 @@ def required(model):
     return Request(model=model, messages=(hello,), tools=(Tool("add"),), tool_choice=ToolChoice("required"))
 
 
-async def claimed(kind, *scripts):
-    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint:
-        capabilities = Capabilities(endpoint)
-        found = await capabilities.has_native_tools("m")
-
-        assert found == await capabilities.has_native_tools("m")  # without another request
-        return found, [(each.method, each.path, each.body) for each in upstream.requests]
-
-
-@pytest.mark.parametrize("kind", ["responses", "anthropic", "gemini"])
-async def test_providers_are_assumed_to_have_native_tools(kind):
-    assert (True, []) == await claimed(kind)
-
-
-@pytest.mark.parametrize(
-    ("props", "status", "expected"),
-    [
-        ({"chat_template": "{% for message in messages %}"}, 200, False),
-        ({"chat_template": "{% if tools %}"}, 200, True),
-        ({"chat_template": "{% if tools %}", "chat_template_caps": {"supports_tools": False}}, 200, False),
-        ({}, 200, True),
-        ([], 200, True),
-        ({"error": "File Not Found"}, 404, True),
-    ],
-)
-async def test_llama_server_has_native_tools_if_its_template_has_or_is_unknown(props, status, expected):
-    assert (expected, [("GET", "/props?model=m", {})]) == await claimed("llamacpp", page(props, status))
-
-
-@pytest.mark.parametrize(
-    ("show", "expected"),
-    [({"capabilities": ["completion", "tools"]}, True), ({"capabilities": ["completion"]}, False), ({}, False)],
-)
-async def test_ollama_lists_capabilities(show, expected):
-    assert (expected, [("POST", "/api/show", {"model": "m"})]) == await claimed("ollama", page(show))
-
-
-async def test_an_unreachable_upstream_has_no_native_tools():
-    async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["ollama"]) as away:
-        assert not await Capabilities(away).has_native_tools("m")
-
-
-async def test_a_recorded_answer_overrides_the_claim():
-    async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as endpoint:
-        capabilities = Capabilities(endpoint)
-        capabilities.record_native_tools("m", works=False)
-
-        assert (False, True) == (await capabilities.has_native_tools("m"), await capabilities.has_native_tools("n"))
-
-
 async def test_each_model_of_llama_swap_has_the_backend_of_its_own_server():
     listed = page({"data": [{"id": "a/b", "owned_by": "llama-swap"}, {"id": "c", "owned_by": "llama-swap"}]})
     props = page({"default_generation_settings": {"n_ctx": 8192}, "total_slots": 1})

@@ -70,7 +70,8 @@ class _CallSection:
 class CallStates:
     """Reads the body of one call after the other; `body` is the reader of the current one.
 
-    `schema_enforced`: a grammar constrains the calls of the `primary` dialect.
+    `schema_enforced`: a grammar constrains the calls of the `primary` dialect. `calls_last`: a call counts only if
+    nothing but calls follows it.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class CallStates:
         *,
         primary: Dialect | None,
         schema_enforced: bool,
+        calls_last: bool,
         on_defect: ReportDefect | None,
     ) -> None:
         self.body: BodyReader | None = None
@@ -95,6 +97,7 @@ class CallStates:
         self._openings = openings
         self._primary = primary
         self._schema_enforced = schema_enforced
+        self._calls_last = calls_last
         self._on_defect = on_defect
         self._may_be_doubled = False
         """True at the start of a body: the start marker may follow itself."""
@@ -132,14 +135,14 @@ class CallStates:
     def begin(self, opening: Opening, marker: str, start: int) -> int:
         """Open the call or section at `start` in text, pending if it may be quoted or must come last in the reply."""
         line = self._output.line
-        closing_quote = line.closing_quote()
+        closing_quote, must_be_last = line.closing_quote(), opening.must_be_last or self._calls_last
         if closing_quote or line.open_backticks:
-            if opening.must_be_last or opening.end_markers:
+            if must_be_last or opening.end_markers:
                 self._output.emit_text(marker)
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
-        elif opening.must_be_last or self.may_be_example():
+        elif must_be_last or self.may_be_example():
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers

@@ -74,7 +74,7 @@ class RetryingExchange:
             "_reply_ended",
         ),
         *("_passthrough", "_resumption", "_filters", "_shim", "_last_text", "_upstream", "_usages", "_buffered"),
-        *("wants_retry", "finished", "is_retry", "unmended"),
+        *("wants_retry", "earlier_usage", "finished", "is_retry", "unmended"),
     )
 
     def __init__(
@@ -94,6 +94,7 @@ class RetryingExchange:
         self._buffered = buffered
         self._calls = ReplyCalls()
         self._usages: list[Usage | None] = []
+        self.earlier_usage: Usage | None = None
         self._messages: tuple[Message, ...] = shim.unconstrained.messages
         self._failed_attempt = _FailedAttempt(self._messages, "", (), "")
         self._last_text = Text("")
@@ -367,7 +368,7 @@ class RetryingExchange:
         events, stop_reason = self._best_events(stop)
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"
-        usage = total_usage(self._usages)
+        usage = total_usage((self.earlier_usage, *self._usages))
         usage_events: list[Event] = [] if usage is None else [usage]
         return [(0, event) for event in [*events, *usage_events, Stop(stop_reason)]]
 
