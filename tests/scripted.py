@@ -68,7 +68,7 @@ async def scripted_upstream(
         try:
             while asked := await _read_request(reader):
                 if listing is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
-                    await _play(listing, reader, writer, upstream)
+                    await _play(listing if asked.method == "GET" else MISSING, reader, writer, upstream)
                     continue
                 if pages is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
                     upstream.page_paths.append(asked.path)

@@ -53,7 +53,9 @@ async def test_the_best_settings_are_recommended_and_kept():
 
 async def test_an_earlier_result_changes_nothing_in_the_race():
     """Native tools were once found to be best, and are used by one candidate only."""
-    async with scripted_upstream(respond=write_calls("bare_json"), listing=model_list("m")) as upstream:
+    props = b'{"default_generation_settings": {}, "chat_template": "{% if tools %}"}'
+    pages = {"/v1/models": model_list("m"), "/props": Script((props,)), "/props?model=m": Script((props,))}
+    async with scripted_upstream(respond=write_calls("bare_json"), pages=pages) as upstream:
         key = await key_of(upstream)
         earlier = MeasuredModel(model="m", settings={"tools": "native"}, reason="", date=DATE, complete=True)
         save_measured(key, earlier)

@@ -127,9 +127,9 @@ async def test_the_properties_of_a_server_with_several_models_are_not_used():
 
 async def test_the_context_length_of_an_ollama_is_in_its_own_page():
     shown = page({"model_info": {"qwen3.context_length": 40960}, "capabilities": ["completion", "vision"]})
-    pages = {"/api/tags": page({"models": [{"name": "m:latest"}]})}
+    tags = page({"models": [{"name": "m:latest"}]})
     async with (
-        scripted_upstream(shown, pages=pages) as upstream,
+        scripted_upstream(respond=lambda asked: tags if asked.method == "GET" else shown) as upstream,
         running_proxy(upstream.url, upstream_api="ollama") as url,
         http_client(url) as client,
     ):
@@ -137,7 +137,7 @@ async def test_the_context_length_of_an_ollama_is_in_its_own_page():
 
     assert 40960 == response.json()["model_info"]["llama.context_length"]
     assert ["completion", "tools", "vision"] == response.json()["capabilities"]
-    assert {"model": "m:latest"} == upstream.requests[0].body
+    assert {"model": "m:latest"} == upstream.requests[-1].body
 
 
 async def test_lm_studios_list_says_that_models_call_tools():
