@@ -319,7 +319,8 @@ async def test_an_upstream_that_remembers_by_itself_is_told_what_the_client_refe
 
 
 async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
-    async with talking(spoken("One."), spoken(CALL), spoken("Three."), upstream_api="responses", tools="prompt") as (sdk, upstream):
+    replies = spoken("One."), spoken(CALL), spoken("Three.")
+    async with talking(*replies, upstream_api="responses", tools="prompt") as (sdk, upstream):
         first = await create(sdk, stream=True)
         second = await create(sdk, stream=True, previous_response_id=first.id, tools=[ADD], input="Add.")
         output = {"type": "function_call_output", "call_id": second.output[0].call_id, "output": "3"}

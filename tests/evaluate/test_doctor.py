@@ -51,6 +51,7 @@ async def test_the_best_settings_are_recommended_and_kept():
     assert diagnosis.requests == sum(asked.path == "/v1/chat/completions" for asked in upstream.requests)
 
 
+@pytest.mark.model_pages
 async def test_an_earlier_result_changes_nothing_in_the_race():
     """Native tools were once found to be best, and are used by one candidate only."""
     props = b'{"default_generation_settings": {}, "chat_template": "{% if tools %}"}'
