@@ -23,6 +23,8 @@ from tests.server.test_run import serving
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+pytestmark = pytest.mark.model_pages
+
 BLOCKS = list(
     dict.fromkeys(
         block

@@ -100,7 +100,7 @@ async def test_failed_cases_are_listed_with_misses():
     async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
         outcome = await run_eval(upstream, "--misses", *ONE_CASE)
 
-    assert "simple-001 in function_call: missing call" in outcome.out
+    assert "simple-001 in auto: missing call" in outcome.out
     assert outcome.out.endswith("  said      I do not know that.\n")
 
 

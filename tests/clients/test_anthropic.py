@@ -382,6 +382,7 @@ async def late_refusal(peer):
 
 
 @pytest.mark.engine
+@pytest.mark.model_pages
 async def test_a_real_model_is_called_and_answered():
     tool = {"name": "add_numbers", "input_schema": {"type": "object", "properties": {"first": {}, "second": {}}}}
     asked = {"role": "user", "content": "call add_numbers with first=19, second=23"}

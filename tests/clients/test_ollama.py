@@ -357,6 +357,7 @@ def add_numbers(first: int, second: int) -> int:
 
 
 @pytest.mark.engine
+@pytest.mark.model_pages
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_real_model_is_called_and_answered(stream):
     asked = {"role": "user", "content": "call add_numbers with first=19, second=23"}

@@ -27,7 +27,9 @@ async def ask(url, codec, *messages):
 @pytest.mark.parametrize("upstream_api", ["llamacpp", "responses", "anthropic"])
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 async def test_a_call_and_its_result(trained_server, codec, upstream_api):
-    async with running_proxy(trained_server.url, upstream_api=upstream_api, tools="prompt") as url:
+    # Through an API that says nothing about models, only the settings know the words on which this one was trained.
+    style = {"tools": "prompt", "prompt_style": "own"}
+    async with running_proxy(trained_server.url, upstream_api=upstream_api, **style) as url:
         (call,) = (await ask(url, codec, ASKED)).tool_calls
         arguments = call.tool_call_arguments_complete
         said = AssistantMessage((), (ToolCall(call.tool_call_id, call.tool_call_name, arguments),))
