@@ -7,8 +7,12 @@ commit point on. The `handler` reacts to each value before its text reaches `tar
 Rule: the size of the buffer is limited.
 """
 
-from fcshim.parse.arguments.repair import CommitPoint
+from typing import Literal
+
 from fcshim.parse.limits import Limits
+
+CommitPoint = Literal["start", "opened", "after", "string"]
+"""The last commit point: before the body, in a container just opened, after a value, in a string."""
 
 
 class NotStrictError(Exception):

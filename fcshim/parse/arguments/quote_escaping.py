@@ -222,7 +222,7 @@ class QuoteEscaper(QuotedContentChecks):
         start = pos + len(quote)
         end = self._read_string(quote, start)
         if scope is not None:
-            scope.members.take_string(scope.key, self._text[start : end - len(quote)])
+            scope.members = scope.members.after(scope.key, self._text[start : end - len(quote)])
             scope.expects_value = False
         return end
 

@@ -25,8 +25,9 @@ class Members:
         """Return what may stand in an element."""
         return self
 
-    def take_string(self, key: str, text: str) -> None:
-        """Take the text of a string member."""
+    def after(self, _key: str, _text: str) -> "Members":
+        """Return what may stand in the container after a member; `text` is its value if that is a string."""
+        return self
 
 
 ANYTHING = Members()

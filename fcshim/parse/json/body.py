@@ -75,7 +75,7 @@ class JsonBody(BodyReader):
         self._end_markers = compiled_closers(dialect)
         self._reader = StrictJsonReader(self._end_markers, limits)
         self._buffer = self._reader.buffer
-        self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
+        self._calls = JsonCalls(self._reader, sink, limits)
         self._arguments = self._calls.arguments
         self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
-from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers, Scope
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
@@ -19,14 +18,16 @@ from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.readings.json import read_json
+from fcshim.parse.readings.search import NoReadingError
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY
 
 
 class JsonCalls:
-    """Sends one call after the other, or nothing while `discarding`; `grammar` repairs encoded arguments."""
+    """Sends one call after the other, or nothing while `discarding`."""
 
-    def __init__(self, reader: StrictJsonReader, sink: CallSink, grammar: str, limits: Limits) -> None:
+    def __init__(self, reader: StrictJsonReader, sink: CallSink, limits: Limits) -> None:
         self.status = READING
         """What the body reports next."""
         self._refused = False
@@ -39,7 +40,6 @@ class JsonCalls:
         self._reader = reader
         self._buffer = reader.buffer
         self._sink = sink
-        self._grammar = grammar
         self._limits = limits
         self._role_parts: list[str] = []
         """The role of the message around the calls."""
@@ -358,7 +358,7 @@ class JsonCalls:
         assert self.name is not None
         if self._sink.takes_text(self.name):
             return self._sink.text_arguments(self.name, json.loads(encoded))
-        return decode_object(encoded, self._grammar, self._limits)
+        return decode_object(encoded, self._limits)
 
     def refuse(self) -> None:
         """Treat this call and all later calls as text."""
@@ -403,17 +403,17 @@ class JsonCalls:
         self._early_arguments.clear()
 
 
-def decode_object(encoded: str, grammar: str, limits: Limits) -> str | None:
+def decode_object(encoded: str, limits: Limits) -> str | None:
     """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
     inner: str = json.loads(encoded).strip() or "{}"
     strict = _read_object(inner, limits)
     if strict is not None or len(inner) > limits.mend:
         return strict
     try:
-        repaired = repair(grammar, (), "start", inner, ())
-    except RepairError:
+        reading = read_json((), "start", inner)
+    except NoReadingError:
         return None
-    return _read_object(repaired.text, limits) if repaired.complete else None
+    return _read_object(reading.text, limits) if reading.complete else None
 
 
 def _read_object(text: str, limits: Limits) -> str | None:
@@ -494,17 +494,20 @@ class CallMembers(Members):
 
     holds_calls = True
 
-    def __init__(self, keys: JsonKeys, calls: JsonCalls) -> None:
+    def __init__(self, keys: JsonKeys, calls: JsonCalls, name: str | None, *, has_arguments: bool) -> None:
         self._keys = keys
         self._calls = calls
-        self._name = calls.name
+        self._name = name
+        self._has_arguments = has_arguments
 
     def lists_member(self, key: str) -> bool | None:
         """Return whether a key is one of the envelope's or of the tool's, whose members may stand beside the name."""
         if self._keys.name_is_key:
             return None
         return key in self._keys.known_keys or (
-            self._name is not None and self._calls.arguments_of(self._name).lists_member(key) is True
+            self._name is not None
+            and not self._has_arguments
+            and self._calls.arguments_of(self._name).lists_member(key) is True
         )
 
     def member(self, key: str) -> Members:
@@ -519,10 +522,11 @@ class CallMembers(Members):
             return self._calls.arguments_of(key)
         return self._calls.arguments_of(self._name).member(key)
 
-    def take_string(self, key: str, text: str) -> None:
-        """Take the name of the tool."""
-        if key in self._keys.name_keys:
-            self._name = text
+    def after(self, key: str, text: str) -> Members:
+        """Return what may stand after a member, which may be the name of the tool or its arguments."""
+        name = text if key in self._keys.name_keys else self._name
+        has_arguments = self._has_arguments or key in self._keys.argument_keys
+        return CallMembers(self._keys, self._calls, name, has_arguments=has_arguments)
 
 
 class JsonEnvelope(ValueHandler):
@@ -556,7 +560,10 @@ class JsonEnvelope(ValueHandler):
 
     def root(self) -> Members:
         """Return what may stand in the body."""
-        return self._calls.arguments_of(self._calls.name) if self.has_header else CallMembers(self._keys, self._calls)
+        calls = self._calls
+        if self.has_header:
+            return calls.arguments_of(calls.name)
+        return CallMembers(self._keys, calls, calls.name, has_arguments=calls.has_arguments and calls.name is not None)
 
     def scopes(self) -> list[Scope]:
         """Return the open containers, with what may stand in them."""

@@ -11,12 +11,13 @@ import functools
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.entities import escape_marker, is_escaped_body
-from fcshim.parse.arguments.repair import UNESCAPED_AT, RepairedJson, RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, end_of_turn, marker_set
+from fcshim.parse.readings.json import UNESCAPED_AT, JsonReading, read_json
+from fcshim.parse.readings.search import NoReadingError
 
 _OPENING_CHARS = frozenset("{[｛［")
 _CLOSING_CHARS = frozenset("}]｝］`")
@@ -95,7 +96,7 @@ class JsonRepair:
         self._was_tried = True
         try:
             return self._repaired(closed=False).complete
-        except RepairError:
+        except NoReadingError:
             return False
 
     @property
@@ -113,15 +114,15 @@ class JsonRepair:
     def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
         try:
             self._repair(closed=True)
-        except RepairError as error:
+        except NoReadingError as error:
             # The marker may be content of a string that closes later: collect on, up to the next end marker.
-            if error.where == "string" and self._repair_count < _MAX_REPAIRS:
+            if error.unclosed and self._repair_count < _MAX_REPAIRS:
                 if self._end_marker_at < 0:
                     self._end_marker_at, self._end_marker = self._size, end_marker
                 self._add(end_marker)
                 return end
             self._fail(str(error))
-            if self._end_marker_at >= 0 and error.where == "syntax":
+            if self._end_marker_at >= 0 and not (error.unclosed or error.whole):
                 self._end_at_marker()
                 return start
         self.ended = True
@@ -136,21 +137,21 @@ class JsonRepair:
         """Try to repair the collected text as a body without an end marker."""
         try:
             self._repair(closed=False)
-        except RepairError:
+        except NoReadingError:
             return False
         return True
 
     def _repair(self, *, closed: bool) -> None:
-        """Repair the collected text and read the result. Raises `RepairError`."""
+        """Repair the collected text and read the result. Raises `NoReadingError`."""
         self._repair_count += 1
         try:
             repaired = self._repaired(closed=closed)
-        except RepairError:
+        except NoReadingError:
             if "".join(self._parts).lstrip()[:1] == "}":
                 self._calls.reject_surplus_brace()
             raise
         if not closed and not repaired.complete:
-            raise RepairError("the body is not complete", "syntax")
+            raise NoReadingError("the body is not complete")
         self._calls.repairing = True
         written = sum(part.count("}") + part.count("｝") for part in self._parts)
         braces = repaired.text.count("}")
@@ -165,11 +166,10 @@ class JsonRepair:
         except NotStrictError:
             self._fail("not JSON")
 
-    def _repaired(self, *, closed: bool) -> RepairedJson:
-        """Repair the collected text. Raises `RepairError`."""
+    def _repaired(self, *, closed: bool) -> JsonReading:
+        """Repair the collected text. Raises `NoReadingError`."""
         dialect, buffer = self._dialect, self._reader.buffer
-        return repair(
-            dialect.body.grammar,
+        return read_json(
             self._envelope.scopes(),
             buffer.commit_point,
             "".join(self._parts),
