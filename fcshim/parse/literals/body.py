@@ -22,7 +22,6 @@ from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
 from fcshim.parse.body import (
     NATURAL_STOPS,
     READING,
@@ -38,6 +37,7 @@ from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.readings.search import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
@@ -191,7 +191,7 @@ class LiteralBody(BodyReader):
         """Take the text that was kept, with its inner quotes escaped. Raises `LiteralError`."""
         try:
             self._escaped_text = self._values.escape_quotes(self._held.take())
-        except AmbiguousQuotesError as error:
+        except NoReadingError as error:
             raise LiteralError(str(error), pos) from None
         self._values.mark_escaped()
         self._state = None

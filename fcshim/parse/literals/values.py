@@ -24,7 +24,17 @@ from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
+from fcshim.parse.literals.brackets import (
+    ARGUMENTS,
+    ARRAY,
+    BRACE,
+    DICT,
+    PAREN,
+    SPREAD,
+    BracketKind,
+    OpenBracket,
+    open_frames,
+)
 from fcshim.parse.literals.call import (
     BEGIN,
     CLOSE,
@@ -38,10 +48,12 @@ from fcshim.parse.literals.call import (
     LiteralCall,
     tokens_to_key,
 )
-from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
 from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
+from fcshim.parse.readings.json import open_string_content
+from fcshim.parse.readings.literals import Follows, LiteralSearch
+from fcshim.parse.readings.search import LITERAL_COMMA, Frame, NoReadingError
 
 
 class LiteralError(Exception):
@@ -218,21 +230,18 @@ class LiteralValues(ABC):
     def escape_quotes(self, text: str) -> str:
         """Return the remainder of the body, which begins at a doubtful quote, with inner quotes escaped.
 
-        Raises `AmbiguousQuotesError`.
+        Raises `NoReadingError`.
         """
         string = self.string
         assert isinstance(string, PythonString)
-        syntax = string.syntax
-        escaper = self._make_escaper(text)
-        sent = self._call.sent_arguments()
-        escaped = escaper.escape_from_string(
-            syntax.quote,
-            is_raw=syntax.is_raw,
-            at_string_start=string.at_start,
-            multiline=string.multiline,
-            before=sent,
-        )
-        escaper.check_whole(sent + escaped)
+        sent, quote = self._call.sent_arguments(), string.syntax.quote
+        before = "" if string.at_start else open_string_content(sent)
+        if quote == "'":
+            before = before.replace("'", "\\'")
+        search = self._make_search(before + text)
+        escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
+        if LITERAL_COMMA.search(sent) and escaped != text:
+            raise NoReadingError("a comma between two strings, or in one that is not escaped")
         return escaped
 
     def mark_escaped(self) -> None:
@@ -243,11 +252,16 @@ class LiteralValues(ABC):
         self._clear_contexts()
         self.read_next = self._in_string
 
-    def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
-        members = self._call.arguments_members()
-        containers = self._call.open_containers()
-        scopes = open_scopes(self.brackets, members, self._seen_names, containers, seen_keyword=self._seen_keyword)
-        return LiteralQuoteEscaper(text, scopes, self._call.arguments_of, self._dialect.quote)
+    def _frame(self) -> Frame:
+        """Return the innermost open bracket."""
+        members, containers = self._call.arguments_members(), self._call.open_containers()
+        return open_frames(self.brackets, members, self._seen_names, containers, seen_keyword=self._seen_keyword)
+
+    def _make_search(self, text: str) -> LiteralSearch:
+        return LiteralSearch(text, self._call.arguments_of, self._dialect.quote)
+
+    def _what_follows(self, text: str) -> Follows:
+        return self._make_search(text).what_follows(self._frame(), 0)
 
     def _string_context(self, bracket: OpenBracket) -> StringContext:
         """Return where a string in this bracket stands; strings of a call in brackets of one kind share it."""
@@ -258,7 +272,7 @@ class LiteralValues(ABC):
                 fast_end_in(bracket),
                 self._names,
                 self._seen_names,
-                self._make_escaper,
+                self._what_follows,
                 may_be_key=bracket.expects_key,
                 escaped=self.quotes_escaped,
                 outer=self._outer_brackets,

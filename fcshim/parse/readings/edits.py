@@ -31,10 +31,11 @@ UNKNOWN_KEY = Edit("a key is none of the tool's", 2, is_certain=True, is_style=T
 COMMA_MISSING = Edit("a comma is missing", 1, is_certain=True, is_style=True)
 FULL_STOP = Edit("a full stop stands for a comma", 1, is_certain=True)
 COLON_MISSING = Edit("a colon is missing", 1, is_certain=True)
-END_MISSING = Edit("closing brackets are missing at the end", 1, is_certain=True)
+END_MISSING = Edit("closing brackets are missing at the end", 1, is_certain=True, is_style=True)
 BRACE_MISSING = Edit("an object is not closed before another bracket or object", 1, is_certain=True)
 BRACKET_MISSING = Edit("an array is not closed before another bracket", 1, is_certain=True)
 END_DOUBLED = Edit("closing brackets are left over at the end", 1, is_certain=True)
+JOINED = Edit("a string goes on in another line, after its quote", 0, is_certain=True)
 
 LONE_QUOTE = Edit("a quote in a string has no counterpart", 1, is_certain=False)
 MIXED_ESCAPES = Edit("some of a string's quotes are escaped", 1, is_certain=False)

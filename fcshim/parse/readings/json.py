@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.buffering import CommitPoint
@@ -49,14 +50,13 @@ from fcshim.parse.readings.search import (
     Step,
     Token,
     done,
-    has_edit,
+    edits_of,
     tokens_of,
 )
 
 UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 """Where a body that is escaped as a whole deviates from strict JSON: at its first key."""
-_QUOTES = "\"'"
-_CLOSERS = {"{": "}", "[": "]"}
+_QUOTES, _OPENERS = "\"'", "{["
 _ASCII = str.maketrans("，：｛｝［］＝", ",:{}[]=")
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
 _SPACE = re.compile(r"(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*+")
@@ -79,7 +79,8 @@ _ATOM = re.compile(
 """Numbers, also +1, .5, 5. and 1_000, and the words that stand for values; those that JSON lacks are rejected later."""
 _WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]\n]|\Z)")
 """A string that has no quotes; a call is none."""
-_SECOND_START = r"(?=[\d{\[tfnTFN-]|[\"'](?:\w|\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))))"
+_CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
+_SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"
 _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}")
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
@@ -130,7 +131,7 @@ def read_json(
     """
     if commit_point in UNESCAPED_AT:
         text = rewrite_options(unescape_entities(text), scopes[-1].members if scopes else root)
-    before = "" if at_string_start or commit_point != "string" else _after_last_quote(sent)[-_MAX_BEFORE:]
+    before = open_string_content(sent) if commit_point == "string" and not at_string_start else ""
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
     last = search.find(search.first_step(_frames(scopes), commit_point))
@@ -151,6 +152,9 @@ def _frames(scopes: Sequence[Scope]) -> Frame | None:
 class JsonSearch(ReadingSearch):
     """The states of JSON."""
 
+    closers: ClassVar[dict[str, str]] = {"{": "}", "[": "]"}
+    space: ClassVar[re.Pattern[str]] = _SPACE
+
     def __init__(self, text: str, call_markers: Sequence[str], root: Members, *, has_end_marker: bool) -> None:
         super().__init__(text, call_markers)
         self._root = root
@@ -170,7 +174,7 @@ class JsonSearch(ReadingSearch):
 
     def _skip(self, pos: int) -> tuple[int, str]:
         """Return the position after white space and comments, and the character there; an empty string at the end."""
-        found = _SPACE.match(self.text, pos)
+        found = self.space.match(self.text, pos)
         assert found is not None
         end = found.end()
         char = self.text[end : end + 1]
@@ -192,7 +196,7 @@ class JsonSearch(ReadingSearch):
         pos, char = self._skip(step.pos)
         frame, text = step.frame, self.text
         atom = _ATOM.match(text, pos)
-        if char in _CLOSERS and char:
+        if char in self.closers and char:
             self._open(step, char, pos + 1)
         elif char and char in "\"'“”":
             self._add_string(step, char, pos)
@@ -221,7 +225,7 @@ class JsonSearch(ReadingSearch):
         if found[0] not in "\"'{}[],:":
             self.open_string(step, '"', found.end(), WRONG_QUOTE)
         self._add_surplus(step, self._value, found)
-        for bracket in _CLOSERS:
+        for bracket in self.closers:
             if bracket != char:
                 self._open(step, bracket, found.end(), WRONG_BRACKET)
 
@@ -235,7 +239,7 @@ class JsonSearch(ReadingSearch):
 
     def _open(self, step: Step, bracket: str, end: int, *edits: Edit) -> None:
         members = self._root if step.frame is None else step.frame.inner()
-        frame = Frame(_CLOSERS[bracket], members, step.frame, keyed=bracket == "{")
+        frame = Frame(self.closers[bracket], members, step.frame, keyed=bracket == "{")
         self.add(step, self._key if bracket == "{" else self._value, end, frame, *edits, token=(bracket, 0, 0))
 
     def _close(self, step: Step, frame: Frame, end: int, *edits: Edit) -> None:
@@ -319,7 +323,7 @@ class JsonSearch(ReadingSearch):
         self._add_surplus(step, self._after, found)
         if char not in ",\"'":
             self._next(step, frame, found.end(), WRONG_COMMA)
-        if char != frame.closer:
+        if char not in {frame.closer, ","}:
             self._close(step, frame, found.end(), WRONG_BRACKET)
 
     def _add_second_value(self, step: Step, frame: Frame) -> None:
@@ -330,6 +334,11 @@ class JsonSearch(ReadingSearch):
             again = frame.changed(slot=frame.slot)
             again.repeats = True
             self.add(step, self._value, found.end(), again, *(() if frame.repeats else (SECOND_VALUE,)))
+
+    def key_at(self, pos: int) -> str | None:
+        """Return the key that begins at `pos`, if a colon follows it."""
+        found = _KEY.match(self.text, pos)
+        return None if found is None or found["alone"] is not None else found[_key_group(found)]
 
     def _begins_item(self, frame: Frame, pos: int) -> bool:
         """Return whether the next key, or the next item of an array, begins here."""
@@ -384,11 +393,10 @@ class JsonSearch(ReadingSearch):
             return outer is None and not found["comma"]
         if outer is None or not found["comma"]:
             return False
-        key = _KEY.match(self.text, found.end()) if outer.keyed else None
-        if key is None or key["alone"] is not None:
+        key = self.key_at(found.end()) if outer.keyed else None
+        if key is None:
             return not outer.keyed and _VALUE_START.match(self.text, found.end()) is not None
-        written = key[_key_group(key)]
-        return outer.members.lists_member(written) is not False and written not in outer.keys
+        return outer.members.lists_member(key) is not False and key not in outer.keys
 
 
 def _key_group(found: re.Match[str]) -> str:
@@ -417,7 +425,7 @@ class _Writer:
         for token in tokens:
             out += self._spell(token)
         return JsonReading(
-            "".join(out), not (has_edit(last, END_MISSING) or has_edit(last, BRACKET_MISSING)), frozenset(self._words)
+            "".join(out), not {END_MISSING, BRACKET_MISSING}.intersection(edits_of(last)), frozenset(self._words)
         )
 
     def _spell(self, token: Token) -> tuple[str, ...]:
@@ -429,7 +437,7 @@ class _Writer:
         if self._has_members:
             self._has_members[-1] = True
         self._after_key = kind == "key"
-        if kind in _CLOSERS:
+        if kind in _OPENERS:
             self._has_members.append(False)
             return separator, kind
         return separator, self._spell_text(kind, self._text[start:end], self._text[start - 1 : start])
@@ -474,9 +482,9 @@ def _join_surrogates(found: re.Match[str]) -> str:
     return surrogates.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _after_last_quote(text: str) -> str:
-    """Return what follows the last quote of JSON that is not escaped: the content of the open string."""
+def open_string_content(text: str) -> str:
+    """Return the content of the open string at the end of JSON, or the end of it."""
     end = len(text)
     while (at := text.rfind('"', 0, end)) >= 0 and _ODD_BACKSLASHES.search(text, max(0, at - _MAX_ESCAPES), at):
         end = at
-    return text[at + 1 :]
+    return text[at + 1 :][-_MAX_BEFORE:]

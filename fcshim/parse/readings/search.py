@@ -32,6 +32,7 @@ from fcshim.parse.readings.edits import (
     MIXED_ESCAPES,
     NOT_ESCAPED,
     QUOTE_MISSING,
+    SECOND_VALUE,
     SKIPPED_END,
     SWAPPED_QUOTE,
     WRONG_QUOTE,
@@ -57,7 +58,7 @@ class NoReadingError(Exception):
 class Frame:
     """One open bracket, or the arguments of a call. It never changes, so that readings can share it."""
 
-    __slots__ = ("closer", "is_call", "keyed", "keys", "members", "parent", "repeats", "slot")
+    __slots__ = ("closer", "has_keyword", "is_call", "keyed", "keys", "members", "parent", "repeats", "slot")
 
     def __init__(self, closer: str, members: Members, parent: "Frame | None", *, keyed: bool) -> None:
         self.closer = closer
@@ -70,8 +71,8 @@ class Frame:
         """The key of the current value, or its index."""
         self.repeats = False
         """True after a second value of one member."""
-        self.is_call = False
-        """True for the arguments of a call in Python's syntax."""
+        self.is_call = self.has_keyword = False
+        """True for the arguments of a call, and after one with a name."""
 
     def inner(self) -> Members:
         """Return what may stand in the current value."""
@@ -80,7 +81,8 @@ class Frame:
     def changed(self, *, slot: str | int, members: Members | None = None) -> "Frame":
         """Return this bracket at another value; after the value of a key, `members` may have changed."""
         frame = Frame(self.closer, members or self.members, self.parent, keyed=self.keyed)
-        frame.keys, frame.slot, frame.is_call, frame.repeats = self.keys, slot, self.is_call, self.repeats
+        frame.keys, frame.slot, frame.repeats = self.keys, slot, self.repeats
+        frame.is_call, frame.has_keyword = self.is_call, self.has_keyword
         return frame
 
     def with_key(self, key: str, *, is_known: bool) -> "Frame":
@@ -208,7 +210,7 @@ class ReadingSearch(ABC):
         """Return the error for a text with no reading, with one that is uncertain, or with two."""
         readings = [step for step in found if step is not None]
         is_unclosed = self._unclosed_cost < min((step.cost for step in readings), default=MAX_COST + 1)
-        messages = [edit.message for step in reversed(readings) for edit in _edits_of(step)]
+        messages = [edit.message for step in reversed(readings) for edit in edits_of(step)]
         return NoReadingError(f"no certain reading: {', or '.join(messages[:2])}", unclosed=is_unclosed)
 
     def _is_known(self, step: Step) -> bool:
@@ -285,7 +287,8 @@ class ReadingSearch(ABC):
         if has_escape and not string.has_escape:
             string = replace(string, has_escape=True)
         self._add_end(step, string, at, at + len(string.quote))
-        if string.quote in _INSIDE_QUOTE and at < self._content_limit(string.start):
+        is_expression = step.uncertain is SECOND_VALUE  # its strings are escaped
+        if string.quote in _INSIDE_QUOTE and not is_expression and at < self._content_limit(string.start):
             self._add_content(step, string, at)
 
     def _begin_string(self, step: Step) -> None:
@@ -403,7 +406,8 @@ class ReadingSearch(ABC):
         """After a value, before a sign and the quote that belongs before it."""
 
 
-def _edits_of(step: Step | None) -> list[Edit]:
+def edits_of(step: Step | None) -> list[Edit]:
+    """Return the edits of the reading that ends with a step, the last one first."""
     edits: list[Edit] = []
     while step is not None:
         edits += step.edits
@@ -419,8 +423,3 @@ def tokens_of(step: Step | None) -> list[Token]:
             tokens.append(step.token)
         step = step.previous
     return tokens[::-1]
-
-
-def has_edit(step: Step, edit: Edit) -> bool:
-    """Return whether the reading that ends with a step has this edit."""
-    return edit in _edits_of(step)
