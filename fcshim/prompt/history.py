@@ -36,7 +36,7 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.readings.json import read_json
-from fcshim.parse.readings.search import NoReadingError
+from fcshim.parse.readings.steps import NoReadingError
 from fcshim.prompt.content import (
     Escaper,
     cached_content,
@@ -225,7 +225,7 @@ class PastArguments:
             return None
         self._repair_left -= len(text)
         try:
-            repaired = read_json((), "start", text).text
+            repaired = read_json(None, "start", text).text
             value = json.loads(repaired, strict=False)  # raw control characters stay in strings
         except (NoReadingError, ValueError, RecursionError):
             return None

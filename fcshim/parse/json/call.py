@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
-from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers, Scope
+from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.backslashes import mixes_escapes
@@ -19,7 +19,7 @@ from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.readings.json import read_json
-from fcshim.parse.readings.search import NoReadingError
+from fcshim.parse.readings.steps import Frame, NoReadingError
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY
 
@@ -410,7 +410,7 @@ def decode_object(encoded: str, limits: Limits) -> str | None:
     if strict is not None or len(inner) > limits.mend:
         return strict
     try:
-        reading = read_json((), "start", inner)
+        reading = read_json(None, "start", inner)
     except NoReadingError:
         return None
     return _read_object(reading.text, limits) if reading.complete else None
@@ -565,20 +565,19 @@ class JsonEnvelope(ValueHandler):
             return calls.arguments_of(calls.name)
         return CallMembers(self._keys, calls, calls.name, has_arguments=calls.has_arguments and calls.name is not None)
 
-    def scopes(self) -> list[Scope]:
-        """Return the open containers, with what may stand in them."""
+    def frame(self) -> Frame | None:
+        """Return the innermost open container, with what may stand in it and in those around it."""
         keys = iter(self._buffer.keys)
-        root, depth = self.root(), self._calls.arguments.depth
-        return [
-            Scope(
-                "}" if container == "{" else "]",
-                self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else self._members_at(at, root),
-                keyed=container == "{",
-                keys=set(next(keys)) if container == "{" else set(),
-                key=self._calls.arguments.key_at(at - depth) if 0 <= depth <= at else "",
-            )
-            for at, container in enumerate(self._containers)
-        ]
+        arguments, root = self._calls.arguments, self.root()
+        frame: Frame | None = None
+        for at, container in enumerate(self._containers):
+            depth = at - arguments.depth if 0 <= arguments.depth <= at else -1
+            members = self._members_at(at, root) if depth < 0 else arguments.members_at(depth)
+            frame = Frame("}" if container == "{" else "]", members, frame, keyed=container == "{")
+            if container == "{":
+                frame.keys = frozenset(next(keys))
+                frame.slot = "" if depth < 0 else arguments.key_at(depth)
+        return frame
 
     def _members_at(self, at: int, root: Members) -> Members:
         """Return what may stand in a container around the arguments, or in a member beside them."""

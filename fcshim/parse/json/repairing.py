@@ -16,8 +16,9 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls, JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, end_of_turn, marker_set
-from fcshim.parse.readings.json import UNESCAPED_AT, JsonReading, read_json
-from fcshim.parse.readings.search import NoReadingError
+from fcshim.parse.readings.json import UNESCAPED_AT, read_json
+from fcshim.parse.readings.json_writer import JsonReading
+from fcshim.parse.readings.steps import NoReadingError
 
 _OPENING_CHARS = frozenset("{[｛［")
 _CLOSING_CHARS = frozenset("}]｝］`")
@@ -170,7 +171,7 @@ class JsonRepair:
         """Repair the collected text. Raises `NoReadingError`."""
         dialect, buffer = self._dialect, self._reader.buffer
         return read_json(
-            self._envelope.scopes(),
+            self._envelope.frame(),
             buffer.commit_point,
             "".join(self._parts),
             dialect.call_markers(),

@@ -37,7 +37,7 @@ from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
-from fcshim.parse.readings.search import NoReadingError
+from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fcshim.parse.arguments.scopes import ANYTHING, Members
 from fcshim.parse.arguments.tokens import OpenContainer
 from fcshim.parse.readings.literals import CALL_LIST
-from fcshim.parse.readings.search import Frame
+from fcshim.parse.readings.steps import Frame
 
 
 class BracketKind(enum.IntEnum):

@@ -51,9 +51,10 @@ from fcshim.parse.literals.call import (
 from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
-from fcshim.parse.readings.json import open_string_content
+from fcshim.parse.readings.json_writer import open_string_content
 from fcshim.parse.readings.literals import Follows, LiteralSearch
-from fcshim.parse.readings.search import LITERAL_COMMA, Frame, NoReadingError
+from fcshim.parse.readings.search import LITERAL_COMMA
+from fcshim.parse.readings.steps import Frame, NoReadingError
 
 
 class LiteralError(Exception):

@@ -4,18 +4,15 @@ Theory of operation. The search begins at the last commit point of the strict re
 value, or inside a string. Its result has a token for each bracket, key and value; commas and colons are added.
 """
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
-from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.buffering import CommitPoint
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.option_members import rewrite_options
-from fcshim.parse.arguments.scopes import ANYTHING, Members, Scope
+from fcshim.parse.arguments.scopes import ANYTHING, Members
 from fcshim.parse.readings.edits import (
     BRACE_MISSING,
     BRACKET_MISSING,
@@ -39,24 +36,13 @@ from fcshim.parse.readings.edits import (
     WRONG_QUOTE,
     Edit,
 )
-from fcshim.parse.readings.search import (
-    LITERAL_COMMA,
-    OTHER_QUOTES,
-    Frame,
-    NoReadingError,
-    OpenString,
-    ReadingSearch,
-    State,
-    Step,
-    Token,
-    done,
-    edits_of,
-    tokens_of,
-)
+from fcshim.parse.readings.json_writer import JsonReading, JsonWriter, open_string_content
+from fcshim.parse.readings.search import LITERAL_COMMA, OTHER_QUOTES, ReadingSearch
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, done
 
 UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 """Where a body that is escaped as a whole deviates from strict JSON: at its first key."""
-_QUOTES, _OPENERS = "\"'", "{["
+_QUOTES = "\"'"
 _ASCII = str.maketrans("，：｛｝［］＝", ",:{}[]=")
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
 _SPACE = re.compile(r"(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*+")
@@ -91,30 +77,11 @@ _FULL_STOP = re.compile(r"\.(?=\s+[\"'])")
 _VALUE_START = re.compile(r"[\"'“”{\[｛［\d+-]|(?:true|false|null|True|False|None)\b")
 _CALL_LINE = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
 """A line in a string, written as JSON, which begins like a call without markers."""
-_ENDS = re.compile(r"\s*(?P<closers>(?:[}\]｝］]\s*)*)(?P<comma>[,，]\s*)?")
-_ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
-_CONTROLS = re.compile(r"[\x00-\x1f]")
-_SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
-_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?>(?:\\\\)*)\\\Z")
-_MAX_ESCAPES = 200
-_MAX_BEFORE = 4_000
-"""Characters of an open string that are read again: an end of it may be damaged, and was sent as content."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonReading:
-    """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing at the end.
-
-    `words` are its strings that stood without quotes, and its numbers in another spelling.
-    """
-
-    text: str
-    complete: bool
-    words: frozenset[str] = frozenset()
+_ENDS = re.compile(r"\s{0,64}(?P<closers>(?:[}\]｝］]\s{0,64}){0,65})(?P<comma>[,，]\s*)?")
 
 
 def read_json(
-    scopes: Sequence[Scope],
+    frame: Frame | None,
     commit_point: CommitPoint,
     text: str,
     call_markers: Sequence[str] = (),
@@ -124,29 +91,21 @@ def read_json(
     at_string_start: bool = False,
     has_end_marker: bool = True,
 ) -> JsonReading:
-    """Return the only reading of `text` as strict JSON, which continues at `commit_point` in `scopes`, outermost first.
+    """Return the only reading of `text` as strict JSON, which continues at `commit_point` in the innermost bracket.
 
-    `root` is what may stand in the outermost value; `sent` is the JSON before `text`, `at_string_start` if `text`
-    begins right after a string's quote, `has_end_marker` if the body's end marker follows it. Raises `NoReadingError`.
+    `frame` is that bracket, `root` what may stand in the outermost value. `sent` is the JSON before `text`,
+    `at_string_start` if `text` begins right after a string's quote, `has_end_marker` if the body's end marker follows
+    it. Raises `NoReadingError`.
     """
     if commit_point in UNESCAPED_AT:
-        text = rewrite_options(unescape_entities(text), scopes[-1].members if scopes else root)
+        text = rewrite_options(unescape_entities(text), root if frame is None else frame.members)
     before = open_string_content(sent) if commit_point == "string" and not at_string_start else ""
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
-    last = search.find(search.first_step(_frames(scopes), commit_point))
+    last = search.find(search.first_step(frame, commit_point))
     if NOT_ESCAPED in last.styles and LITERAL_COMMA.search(sent):
         raise NoReadingError("a comma between two strings, or in one that is not escaped")
-    return _Writer(text, len(before), len(scopes)).write(last, commit_point)
-
-
-def _frames(scopes: Sequence[Scope]) -> Frame | None:
-    frame: Frame | None = None
-    for scope in scopes:
-        frame = Frame(scope.closer, scope.members, frame, keyed=scope.keyed)
-        frame.keys = frozenset(scope.keys)
-        frame.slot = scope.key if scope.keyed else scope.index
-    return frame
+    return JsonWriter(text, len(before), frame).write(last, commit_point)
 
 
 class JsonSearch(ReadingSearch):
@@ -207,7 +166,8 @@ class JsonSearch(ReadingSearch):
         elif (word := _WORD.match(text, pos)) and not is_damaged_word(word[0].strip()):
             end = pos + len(word[0].rstrip())
             self.add(step, self._after, end, frame, WORD, token=("word", pos, end))
-        if char and frame is not None and not atom:
+        can_err = self.may_err(step) or step.uncertain is WRONG_QUOTE or step.uncertain is QUOTE_MISSING
+        if can_err and char and frame is not None and not atom:
             self._add_damaged_value(step, pos, char)
 
     def _add_string(self, step: Step, char: str, pos: int) -> None:
@@ -256,7 +216,7 @@ class JsonSearch(ReadingSearch):
             self._close(step, frame, pos + 1)
         elif found := _KEY.match(self.text, pos):
             self._add_key(step, frame, found, *(() if found["alone"] is None else (COLON_MISSING,)))
-        if step.uncertain is None and char:
+        if char and self.may_err(step):
             self._add_damaged_key(step, frame, pos)
 
     def _add_key(self, step: Step, frame: Frame, found: re.Match[str], *edits: Edit) -> None:
@@ -288,9 +248,9 @@ class JsonSearch(ReadingSearch):
             self._end(step, frame)
         else:
             self._add_next(step, frame, pos, char)
-            if step.uncertain is None:
+            if self.may_err(step):
                 self._add_damaged_end(step, frame, pos, char)
-        if frame is not None and frame.keyed and (step.uncertain is None or frame.repeats):
+        if frame is not None and frame.keyed and (frame.repeats or self.may_err(step)):
             self._add_second_value(step, frame)
 
     def _add_next(self, step: Step, frame: Frame, pos: int, char: str) -> None:
@@ -401,90 +361,3 @@ class JsonSearch(ReadingSearch):
 
 def _key_group(found: re.Match[str]) -> str:
     return next(group for group in ("double", "single", "curly", "word") if found.groupdict().get(group) is not None)
-
-
-class _Writer:
-    """Writes the tokens of a reading as strict JSON, without what was `sent` of the text and the brackets around it."""
-
-    def __init__(self, text: str, sent: int, depth: int) -> None:
-        self._text = text
-        self._sent = sent
-        self._has_members = [True] * depth
-        """Whether the open brackets hold something, outermost first."""
-        self._after_key = False
-        self._words: set[str] = set()
-
-    def write(self, last: Step, commit_point: CommitPoint) -> JsonReading:
-        out: list[str] = []
-        tokens = tokens_of(last)
-        if commit_point == "string":
-            _, start, end = tokens.pop(0)
-            out.append(_strict_content(self._text[max(start, self._sent) : end], '"') + '"')
-        elif commit_point == "opened":
-            self._has_members[-1] = False
-        for token in tokens:
-            out += self._spell(token)
-        return JsonReading(
-            "".join(out), not {END_MISSING, BRACKET_MISSING}.intersection(edits_of(last)), frozenset(self._words)
-        )
-
-    def _spell(self, token: Token) -> tuple[str, ...]:
-        kind, start, end = token
-        if kind in "}]":
-            self._has_members.pop()
-            return (kind,)
-        separator = ", " if self._has_members and self._has_members[-1] and not self._after_key else ""
-        if self._has_members:
-            self._has_members[-1] = True
-        self._after_key = kind == "key"
-        if kind in _OPENERS:
-            self._has_members.append(False)
-            return separator, kind
-        return separator, self._spell_text(kind, self._text[start:end], self._text[start - 1 : start])
-
-    def _spell_text(self, kind: str, text: str, quote: str) -> str:
-        if kind == "word":
-            self._words.add(text)
-            return json.dumps(text, ensure_ascii=False)
-        if kind == "atom":
-            return self._spell_atom(text)
-        content = _strict_content(text, quote)
-        if kind == "key":
-            content = _CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], content)
-            return f'"{_SURROGATE_ESCAPES.sub(_join_surrogates, content)}": '
-        return f'"{content}"'
-
-    def _spell_atom(self, text: str) -> str:
-        if text == "undefined":
-            return "null"
-        atom = atom_to_json(text)
-        if atom is None:
-            raise NoReadingError(f"{text[:20]} is no JSON", whole=True)
-        if atom != text and not text[0].isalpha():
-            self._words.add(atom)
-        return atom
-
-
-def _strict_content(raw: str, quote: str) -> str:
-    r"""Escape inner double quotes; `\'` becomes `'`. The strict reader fixes other escapes and control characters."""
-
-    def spell(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return '\\"'
-        return "'" if found[1] == "'" and quote == "'" else found[0]
-
-    return _ESCAPE_OR_QUOTE.sub(spell, raw)
-
-
-def _join_surrogates(found: re.Match[str]) -> str:
-    """Decode a run of surrogate escapes; a lone surrogate becomes U+FFFD."""
-    surrogates: str = json.loads(f'"{found[0]}"')
-    return surrogates.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def open_string_content(text: str) -> str:
-    """Return the content of the open string at the end of JSON, or the end of it."""
-    end = len(text)
-    while (at := text.rfind('"', 0, end)) >= 0 and _ODD_BACKSLASHES.search(text, max(0, at - _MAX_ESCAPES), at):
-        end = at
-    return text[at + 1 :][-_MAX_BEFORE:]

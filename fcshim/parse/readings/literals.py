@@ -10,17 +10,9 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from fcshim.parse.arguments.scopes import ANYTHING, Members
-from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, NOT_ESCAPED, SECOND_VALUE
+from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, JOINED_IN_LINE, NOT_ESCAPED, SECOND_VALUE
 from fcshim.parse.readings.json import JsonSearch
-from fcshim.parse.readings.search import (
-    Frame,
-    NoReadingError,
-    OpenString,
-    Step,
-    done,
-    edits_of,
-    tokens_of,
-)
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, edits_of, tokens_of
 
 Follows = Literal["", "next", "end", "end missing"]
 """What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
@@ -74,7 +66,10 @@ class LiteralSearch(JsonSearch):
         if is_raw:
             self._raw_starts.add(0)
         last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)))
-        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or {NOT_ESCAPED, JOINED} <= set(edits_of(last)):
+        edits = set(edits_of(last))
+        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or (
+            NOT_ESCAPED in edits and edits & {JOINED, JOINED_IN_LINE}
+        ):
             raise NoReadingError("more than the quotes of a string are damaged")
         out: list[str] = []
         copied = before
@@ -130,8 +125,11 @@ class LiteralSearch(JsonSearch):
         pos, char = self._skip(step.pos)
         frame = step.frame
         assert frame is not None
+        string = _STRING.match(self.text, pos)
         if self._token and self.text.startswith(self._token, pos):
-            self._add_token_key(step, frame, pos)
+            self._add_quoted_key(step, frame, pos, self._token)
+        elif string is not None and len(string["quote"]) > 1:
+            self._add_quoted_key(step, frame, string.start("quote"), string["quote"])
         elif not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
             super()._key(step)
         elif found := _ARGUMENT.match(self.text, pos):
@@ -144,9 +142,10 @@ class LiteralSearch(JsonSearch):
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
 
-    def _add_token_key(self, step: Step, frame: Frame, pos: int) -> None:
-        end = self.text.find(self._token, pos + len(self._token))
-        after, char = self._skip(end + len(self._token))
+    def _add_quoted_key(self, step: Step, frame: Frame, pos: int, quote: str) -> None:
+        """Add a key between two tokens, or in triple quotes."""
+        end = self.text.find(quote, pos + len(quote))
+        after, char = self._skip(end + len(quote))
         if end >= 0 and char == ":":
             self.add(step, self._value, after + 1, frame, token=("key", pos, end))
 
@@ -159,14 +158,14 @@ class LiteralSearch(JsonSearch):
             return
         string = self._continuation(frame, step.pos)
         if string is not None:
-            self.open_string(step, string["quote"], string.end(), JOINED)
+            in_other_line = "\n" in self.text[step.pos : string.start()]
+            if in_other_line or not string["prefix"]:
+                self.open_string(step, string["quote"], string.end(), JOINED if in_other_line else JOINED_IN_LINE)
         super()._after(step)
 
     def _continuation(self, frame: Frame, pos: int) -> re.Match[str] | None:
-        """Return the start of a string in another line, which continues the one that ends before `pos`."""
-        end, _ = self._skip(pos)
-        can_join = (frame.keyed or frame.closer == ")") and "\n" in self.text[pos:end]
-        return _STRING.match(self.text, end) if can_join else None
+        """Return the start of a string which continues the one that ends before `pos`, as in Python."""
+        return _STRING.match(self.text, self._skip(pos)[0]) if frame.keyed or frame.closer == ")" else None
 
     def _end(self, step: Step, frame: Frame) -> None:
         """Close the brackets of a call at the end of the text."""
@@ -221,7 +220,8 @@ class LiteralSearch(JsonSearch):
 
     def follows(self, frame: Frame, pos: int) -> bool:
         """Return whether what follows a string that ends before `pos` is what follows a value in these brackets."""
-        return bool(self.what_follows(frame, pos)) or self._continuation(frame, pos) is not None
+        string = self._continuation(frame, pos)
+        return bool(self.what_follows(frame, pos)) or (string is not None and "\n" in self.text[pos : string.start()])
 
     def what_follows(self, frame: Frame | None, pos: int) -> Follows:
         """Return what follows a string that ends before `pos`."""

@@ -20,10 +20,8 @@ that is at most `MARGIN` higher. The number of steps is limited.
 import heapq
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
-from fcshim.parse.arguments.scopes import Members
 from fcshim.parse.readings.edits import (
     DOUBLED_QUOTES,
     LONE_QUOTE,
@@ -35,113 +33,14 @@ from fcshim.parse.readings.edits import (
     SECOND_VALUE,
     SKIPPED_END,
     SWAPPED_QUOTE,
+    UNCERTAIN_COST,
     WRONG_QUOTE,
     Edit,
 )
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, Token, done, edits_of
 
-_MAX_STEPS = 8_000
-"""Steps of one search: about 0.05 s. A text of 16 KB with two quotes in each line takes a quarter."""
-
-
-class NoReadingError(Exception):
-    """The text has no reading, or several.
-
-    `unclosed` if a string in it has no end, `whole` if it has one reading, with a value that JSON lacks.
-    """
-
-    def __init__(self, message: str, *, unclosed: bool = False, whole: bool = False) -> None:
-        super().__init__(message)
-        self.unclosed = unclosed
-        self.whole = whole
-
-
-class Frame:
-    """One open bracket, or the arguments of a call. It never changes, so that readings can share it."""
-
-    __slots__ = ("closer", "has_keyword", "is_call", "keyed", "keys", "members", "parent", "repeats", "slot")
-
-    def __init__(self, closer: str, members: Members, parent: "Frame | None", *, keyed: bool) -> None:
-        self.closer = closer
-        self.members = members
-        self.parent = parent
-        self.keyed = keyed
-        self.keys: frozenset[str] = frozenset()
-        """The known keys that were read."""
-        self.slot: str | int = "" if keyed else 0
-        """The key of the current value, or its index."""
-        self.repeats = False
-        """True after a second value of one member."""
-        self.is_call = self.has_keyword = False
-        """True for the arguments of a call, and after one with a name."""
-
-    def inner(self) -> Members:
-        """Return what may stand in the current value."""
-        return self.members.item(self.slot) if isinstance(self.slot, int) else self.members.member(self.slot)
-
-    def changed(self, *, slot: str | int, members: Members | None = None) -> "Frame":
-        """Return this bracket at another value; after the value of a key, `members` may have changed."""
-        frame = Frame(self.closer, members or self.members, self.parent, keyed=self.keyed)
-        frame.keys, frame.slot, frame.repeats = self.keys, slot, self.repeats
-        frame.is_call, frame.has_keyword = self.is_call, self.has_keyword
-        return frame
-
-    def with_key(self, key: str, *, is_known: bool) -> "Frame":
-        """Return this bracket after a key."""
-        frame = self.changed(slot=key)
-        if is_known:
-            frame.keys = self.keys | {key}
-        return frame
-
-
-@dataclass(frozen=True, slots=True)
-class OpenString:
-    """The string that is read: its quotes, where it starts, and what was read of it."""
-
-    quote: str
-    start: int
-    is_quoting: bool = False
-    """True inside a quotation, whose quotes are not escaped."""
-    has_quotes: bool = False
-    """True after a quote that is content."""
-    has_escape: bool = False
-    """True after an escaped quote."""
-    lacks_quote: bool = False
-    """True if its opening quote is missing."""
-
-
-Token = tuple[str, int, int]
-"""What a step has read: its kind, and its position in the text. Kinds are brackets, `key`, `string`, `word`, `atom`."""
-
-
-class Step:
-    """One step of a reading: the state that it leads to, what it cost so far, and the step before it."""
-
-    __slots__ = (
-        "cost", "digest", "edits", "frame", "pos", "previous", "state", "string", "styles", "token", "uncertain",
-    )  # fmt: skip
-
-    def __init__(self, state: "State", pos: int, frame: Frame | None, string: OpenString | None = None) -> None:
-        self.state = state
-        self.pos = pos
-        self.frame = frame
-        self.string = string
-        self.cost = 0
-        self.uncertain: Edit | None = None
-        self.styles: frozenset[Edit] = frozenset()
-        """The edits that cost nothing from here on."""
-        self.token: Token | None = None
-        self.edits: Sequence[Edit] = ()
-        self.digest = 0
-        """Stands for the tokens of the reading."""
-        self.previous: Step | None = None
-
-
-State = Callable[[Step], None]
-
-
-def done(_step: Step) -> None:
-    """At the end of the text: no step follows."""
-
+_MAX_STEPS = 2_400
+"""Steps of one search that go back in the text: about 0.04 s. A text of 16 KB with two quotes a line takes some."""
 
 _OPENS_QUOTATION = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2}|[^\x00-\u2e7f])\Z")
 """What precedes a quotation in text, or a literal in code; Chinese and Japanese have no blanks."""
@@ -185,25 +84,40 @@ class ReadingSearch(ABC):
 
     def find(self, first: Step) -> Step:
         """Return the last step of the only reading. Raises `NoReadingError`."""
+        # Most texts have a cheap reading; then the steps that cost more are not even added.
+        best = self._find_within(first, MARGIN)
+        if best is None:
+            best = self._find_within(first, MAX_COST)
+        elif best.cost:
+            best = self._find_within(first, best.cost + MARGIN)
+        if best is None or best.uncertain is not None:
+            raise self._no_reading(best)
+        return best
+
+    def _find_within(self, first: Step, limit: int) -> Step | None:
+        """Return the last step of the cheapest reading, if it costs at most `limit`."""
         best: Step | None = None
-        self._heap.append((0, 0, 0, first))
+        self._limit, self._heap = limit, [(0, 0, 0, first)]
+        self._seen.clear()
+        reached = -1
         while self._heap:
             step = heapq.heappop(self._heap)[-1]
-            if step.cost > (self._limit if best is None or best.uncertain is None else best.cost):
+            if step.cost > self._limit:
                 break
             if self._is_known(step):
                 continue
-            if step.state is not done:
+            if step.pos > reached:
+                reached = step.pos
+            else:
                 self._count += 1
                 if self._count > _MAX_STEPS:
                     raise NoReadingError("too many readings")
+            if step.state is not done:
                 step.state(step)
             elif best is not None and step.digest != best.digest:
                 raise self._no_reading(best, step)
             elif best is None or step.uncertain is None:
-                best, self._limit = step, step.cost + MARGIN
-        if best is None or best.uncertain is not None:
-            raise self._no_reading(best)
+                best, self._limit = step, min(limit, step.cost + MARGIN)
         return best
 
     def _no_reading(self, *found: Step | None) -> NoReadingError:
@@ -240,7 +154,7 @@ class ReadingSearch(ABC):
             if edit.is_style:
                 styles |= {edit}
             if not edit.is_certain:
-                if uncertain is not None and not (uncertain is edit and edit.repeats):
+                if uncertain is not None:
                     return None
                 uncertain = edit
         if cost > self._limit:
@@ -256,6 +170,10 @@ class ReadingSearch(ABC):
         heapq.heappush(self._heap, (cost, -pos, self._added, step))
         self._added += 1
         return step
+
+    def may_err(self, step: Step) -> bool:
+        """Return whether an uncertain edit is possible after a step."""
+        return step.uncertain is None and step.cost + UNCERTAIN_COST <= self._limit
 
     # Strings.
 
@@ -278,14 +196,14 @@ class ReadingSearch(ABC):
             self._begin_string(step)
         at, has_escape = self._next_quote(string, step.pos)
         end = len(self.text) if at < 0 else at
-        if step.uncertain is None or step.uncertain.repeats:
+        if self.may_err(step) or (step.uncertain is not None and step.uncertain.is_style):
             self._add_damaged_ends(step, string, end)
         if at < 0:
             if step.uncertain is None:
                 self._unclosed_cost = min(self._unclosed_cost, step.cost)
             return
         if has_escape and not string.has_escape:
-            string = replace(string, has_escape=True)
+            string = string._replace(has_escape=True)
         self._add_end(step, string, at, at + len(string.quote))
         is_expression = step.uncertain is SECOND_VALUE  # its strings are escaped
         if string.quote in _INSIDE_QUOTE and not is_expression and at < self._content_limit(string.start):
@@ -334,6 +252,8 @@ class ReadingSearch(ABC):
 
     def _add_end(self, step: Step, string: OpenString, at: int, end: int, *edits: Edit) -> None:
         """Add the end of the string at `at`; its quote ends at `end`."""
+        if string.has_quotes and not self.text[string.start : at].strip(string.quote):
+            return  # nothing but quotes: empty strings, or signs for one
         if string.is_quoting:
             edits = (*edits, LONE_QUOTE)
         if string.has_quotes and string.has_escape:
@@ -367,7 +287,8 @@ class ReadingSearch(ABC):
         return [SKIPPED_END] if may_end and not LITERAL_COMMA.match(self.text, at) else []
 
     def _go_on(self, step: Step, string: OpenString, pos: int, *, is_quoting: bool, edits: Sequence[Edit]) -> None:
-        opened = replace(string, is_quoting=is_quoting, has_quotes=True)
+        quote, start, _, _, has_escape, lacks_quote = string
+        opened = OpenString(quote, start, is_quoting, True, has_escape, lacks_quote)  # noqa: FBT003  `_replace` is slow
         self.add(step, self._string, pos, step.frame, *edits, string=opened)
 
     def _opens_quotation(self, start: int, at: int) -> bool:
@@ -404,22 +325,3 @@ class ReadingSearch(ABC):
     @abstractmethod
     def _swapped(self, step: Step) -> None:
         """After a value, before a sign and the quote that belongs before it."""
-
-
-def edits_of(step: Step | None) -> list[Edit]:
-    """Return the edits of the reading that ends with a step, the last one first."""
-    edits: list[Edit] = []
-    while step is not None:
-        edits += step.edits
-        step = step.previous
-    return edits
-
-
-def tokens_of(step: Step | None) -> list[Token]:
-    """Return the tokens of the reading that ends with a step."""
-    tokens: list[Token] = []
-    while step is not None:
-        if step.token is not None:
-            tokens.append(step.token)
-        step = step.previous
-    return tokens[::-1]

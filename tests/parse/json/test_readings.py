@@ -34,7 +34,7 @@ def read(written: str, source: random.Random) -> ToolCallEnd:
 def test_the_search_and_the_reader_agree(arguments: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source)
-    mended = read_json((), "start", written)
+    mended = read_json(None, "start", written)
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert mended.complete
@@ -47,7 +47,7 @@ def test_the_search_and_the_reader_agree_on_lenient_json(arguments: dict[str, An
     """A trailing comma sends the remainder of the body through the search, whatever the last commit point is."""
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source).rstrip()[:-1] + ",}"
-    mended = read_json((), "start", written)
+    mended = read_json(None, "start", written)
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert call.error is None

@@ -7,7 +7,7 @@ from fcshim.parse.arguments.scopes import ANYTHING
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.readings.literals import CALL_LIST, Follows, LiteralSearch
-from fcshim.parse.readings.search import Frame
+from fcshim.parse.readings.steps import Frame
 from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
