@@ -23,8 +23,10 @@ from fcshim.events import StopReason
 from fcshim.parse.arguments.buffering import NO_HANDLER, LimitError, NotStrictError
 from fcshim.parse.arguments.strict import State, StrictJsonReader
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
+from fcshim.parse.call_keys import JsonKeys
 from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closers
-from fcshim.parse.json.call import JsonCalls, JsonEnvelope, JsonKeys
+from fcshim.parse.json.call import JsonCalls
+from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.json.repairing import JsonRepair
 from fcshim.parse.json.surroundings import (
     JsonTrailer,

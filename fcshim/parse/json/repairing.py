@@ -13,7 +13,8 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.entities import escape_marker, is_escaped_body
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.call import JsonCalls, JsonEnvelope
+from fcshim.parse.json.call import JsonCalls
+from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, end_of_turn, marker_set
 from fcshim.parse.readings.json import UNESCAPED_AT, read_json
