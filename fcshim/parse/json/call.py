@@ -46,8 +46,6 @@ class JsonCalls:
         self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
-        self.ends_with_opener = False
-        """True where the body ends with an opening bracket, in which more may have been to follow."""
         self.has_surplus_brace = False
         """True if a closing brace too many stands in the body."""
         self.words: frozenset[str] = frozenset()
@@ -340,12 +338,7 @@ class JsonCalls:
         self._send_whole(arguments)
 
     def _may_lack_inner_bracket(self) -> bool:
-        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members.
-
-        The same holds for more than the bracket: text without quotes at the end may have been longer.
-        """
-        if self.ends_with_opener or (self.words and self.ends_with_string()):
-            return True
+        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members."""
         arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
         own = any(key in OWN_KEYS and not expected.lists_member(key) for key in arguments)
         return own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected)

@@ -21,7 +21,6 @@ from fcshim.parse.readings.json import UNESCAPED_AT, read_json
 from fcshim.parse.readings.json_writer import JsonReading
 from fcshim.parse.readings.steps import NoReadingError
 
-_OPENING_CHARS = frozenset("{[｛［")
 _CLOSING_CHARS = frozenset("}]｝］`")
 _MAX_REPAIRS = 2
 """Attempts to repair one body: the cost stays under 10 us a character."""
@@ -162,7 +161,6 @@ class JsonRepair:
             self._calls.reject_surplus_brace()
         self._calls.has_surplus_brace = braces < written
         self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
-        self._calls.ends_with_opener = self._ends_with_opener()
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
@@ -181,10 +179,6 @@ class JsonRepair:
             at_string_start=buffer.at_string_start,
             has_end_marker=closed,
         )
-
-    def _ends_with_opener(self) -> bool:
-        last = "".join(self._parts).rstrip()[-1:]
-        return last in _OPENING_CHARS if last else self._reader.buffer.commit_point == "opened"
 
     def _fail(self, message: str) -> None:
         self._calls.abandon("malformed", message, "".join(self._parts))

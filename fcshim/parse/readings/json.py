@@ -49,8 +49,8 @@ _SPACE = re.compile(r"(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*
 _END = re.compile(r"(?:[\s\ufeff]++|`{3,8}[a-z0-9]*+)*+\Z")
 _SURPLUS_BRACKETS = re.compile(r"[\s}\]｝］]*+")
 _KEY = re.compile(
-    r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'"\\]|\\[\s\S]){0,128})'"""
-    r"""|[“”](?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))(?>\s{0,64})"""
+    r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,1024})"|'(?P<single>(?:[^'"\\]|\\[\s\S]){0,1024})'"""
+    r"""|[“”](?P<curly>[^“”]{0,1024})”|(?P<word>[\w$][\w$.-]{0,127}))(?>\s{0,64})"""
     r"""(?:[:：]|[=＝](?!=)>?|(?<=["'”]\s)(?P<alone>)(?=["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
 )
 _SYMBOL = r"(?:&(?:quot|apos|lt|gt|amp|#\d{2,3}|#x\d\d);|\ufffd{1,3}|=>|[^\s\w$+.-]|[+.-](?!\d))"
@@ -63,8 +63,8 @@ _ATOM = re.compile(
     r"|(?:true|false|null|True|False|None|TRUE|FALSE|NULL|undefined|[+-]?(?:NaN|nan|Infinity|Inf|inf)))(?!\w|\.(?!\s+[\"']))"
 )
 """Numbers, also +1, .5, 5. and 1_000, and the words that stand for values; those that JSON lacks are rejected later."""
-_WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]\n]|\Z)")
-"""A string that has no quotes; a call is none."""
+_WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]]|\n\s*\S)")
+"""A string that has no quotes; a call is none, and at the end of the text it may be a part."""
 _CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
 _SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"

@@ -125,11 +125,9 @@ class LiteralSearch(JsonSearch):
         pos, char = self._skip(step.pos)
         frame = step.frame
         assert frame is not None
-        string = _STRING.match(self.text, pos)
-        if self._token and self.text.startswith(self._token, pos):
-            self._add_quoted_key(step, frame, pos, self._token)
-        elif string is not None and len(string["quote"]) > 1:
-            self._add_quoted_key(step, frame, string.start("quote"), string["quote"])
+        if quoted := self._quoted_key(pos):
+            start, end, after = quoted
+            self.add(step, self._value, after, frame, token=("key", start, end))
         elif not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
             super()._key(step)
         elif found := _ARGUMENT.match(self.text, pos):
@@ -142,12 +140,23 @@ class LiteralSearch(JsonSearch):
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
 
-    def _add_quoted_key(self, step: Step, frame: Frame, pos: int, quote: str) -> None:
-        """Add a key between two tokens, or in triple quotes."""
-        end = self.text.find(quote, pos + len(quote))
+    def _quoted_key(self, pos: int) -> tuple[int, int, int] | None:
+        """Return where a key between two tokens, in triple quotes or with a prefix starts and ends, and its value."""
+        string = _STRING.match(self.text, pos)
+        if self._token and self.text.startswith(self._token, pos):
+            quote, start = self._token, pos + len(self._token)
+        elif string is not None and (string["prefix"] or len(string["quote"]) > 1):
+            quote, start = string["quote"], string.end()
+        else:
+            return None
+        end = self.text.find(quote, start)
         after, char = self._skip(end + len(quote))
-        if end >= 0 and char == ":":
-            self.add(step, self._value, after + 1, frame, token=("key", pos, end))
+        return (start, end, after + 1) if end >= 0 and char == ":" else None
+
+    def key_at(self, pos: int) -> str | None:
+        """Return the key that begins at `pos`, if a colon follows it."""
+        quoted = self._quoted_key(pos)
+        return self.text[quoted[0] : quoted[1]] if quoted else super().key_at(pos)
 
     # What follows a value.
 
@@ -158,9 +167,8 @@ class LiteralSearch(JsonSearch):
             return
         string = self._continuation(frame, step.pos)
         if string is not None:
-            in_other_line = "\n" in self.text[step.pos : string.start()]
-            if in_other_line or not string["prefix"]:
-                self.open_string(step, string["quote"], string.end(), JOINED if in_other_line else JOINED_IN_LINE)
+            in_line = "\n" not in self.text[step.pos : string.start()]
+            self.open_string(step, string["quote"], string.end(), JOINED_IN_LINE if in_line else JOINED)
         super()._after(step)
 
     def _continuation(self, frame: Frame, pos: int) -> re.Match[str] | None:
