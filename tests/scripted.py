@@ -30,6 +30,8 @@ class Script:
     status: int = 200
 
 
+MODEL_QUESTIONS = frozenset({"/api/show", "/apply-template"})
+"""Paths to which fcshim posts a question about a model."""
 MISSING = Script((b"<html><body>404 page not found</body></html>",), 404)
 
 
@@ -54,7 +56,8 @@ async def scripted_upstream(
 ) -> AsyncIterator[ScriptedUpstream]:
     """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET, not recorded.
 
-    `pages` answer GETs by path, other paths get 404; only the paths are recorded.
+    A request after the last script gets 404. `pages` answer GETs and questions about a model by path, other paths get
+    404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
@@ -67,12 +70,12 @@ async def scripted_upstream(
                 if listing is not None and asked.method == "GET":
                     await _play(listing, reader, writer, upstream)
                     continue
-                if pages is not None and asked.method == "GET":
+                if pages is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
                     upstream.page_paths.append(asked.path)
                     await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
                 upstream.requests.append(asked)
-                await _play(respond(asked) if respond else next(waiting), reader, writer, upstream)
+                await _play(respond(asked) if respond else next(waiting, MISSING), reader, writer, upstream)
         finally:
             writer.close()
 

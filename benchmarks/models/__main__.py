@@ -1,24 +1,33 @@
 """Measures tool calling with models that really run.
 
     python -m benchmarks.models run --bfcl DIR --upstream http://127.0.0.1:8080 --name qwen-0.5b [--mode MODE ...]
+    python -m benchmarks.models loops --upstream http://127.0.0.1:8080 --name qwen-0.5b [--mode MODE ...]
     python -m benchmarks.models table           # what the kept results say
     python -m benchmarks.models check --bfcl DIR   # wrong and lost calls in the kept results
-    python -m benchmarks.models page            # the table and the plot of docs/models.md
+    python -m benchmarks.models page            # the tables and the plot of docs/models.md
+    python -m benchmarks.models demanded --bfcl DIR --upstream http://127.0.0.1:8080   # calls by `tool_choice`
 
-`run` can be interrupted and goes on where it was. DIR is the folder `data` of the package bfcl-eval.
+`run` has cases of one turn, `loops` conversations and tasks with tools that really run. Both can be interrupted and go
+on where they were. DIR is the folder `data` of the package bfcl-eval.
 """
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from benchmarks.models.cases import select_cases
-from benchmarks.models.check import check
+from benchmarks.models.check import Findings, check, check_loops
+from benchmarks.models.conversations import load_conversations
+from benchmarks.models.demanded import CATEGORIES, DemandedCall, demanded_line, run_demanded
+from benchmarks.models.loop_table import load_loop_figures, loop_markdown_table, loop_text_table
+from benchmarks.models.loops import load_tasks, run_task
 from benchmarks.models.modes import MODES
-from benchmarks.models.results import Results
-from benchmarks.models.run import ModelRun
+from benchmarks.models.results import case_results, conversation_results, loop_results
+from benchmarks.models.run import SAMPLING, run_bfcl_case, run_conversation, run_tasks
 from benchmarks.models.table import draw, load_figures, markdown_table, text_table
 from fcshim.evaluate.bfcl import BFCL_CATEGORIES, load_bfcl
 
@@ -26,6 +35,7 @@ RESULTS = Path(__file__).with_name("results")
 _DOCS = Path(__file__).parents[2] / "docs"
 PAGE, PLOT = _DOCS / "models.md", _DOCS / "images" / "models.svg"
 BEGIN, END = "<!-- table: python -m benchmarks.models page -->", "<!-- end of the table -->"
+BEGIN_LOOPS, END_LOOPS = "<!-- loops: python -m benchmarks.models page -->", "<!-- end of the loops -->"
 
 
 def main() -> int:
@@ -33,64 +43,112 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=tuple(_COMMANDS))
     parser.add_argument("--bfcl", type=Path, metavar="DIR")
-    parser.add_argument("--upstream", metavar="URL", help="run: a llama-server with --jinja")
-    parser.add_argument("--name", metavar="MODEL", help="run: its name in the results")
-    parser.add_argument("--mode", action="append", default=[], choices=tuple(MODES), help="run: default: all")
+    parser.add_argument("--upstream", metavar="URL", help="run, loops, demanded: a llama-server with --jinja")
+    parser.add_argument("--name", metavar="MODEL", help="run, loops: its name in the results")
+    parser.add_argument("--mode", action="append", choices=tuple(MODES), help="run, loops: default: all")
     parser.add_argument("--split", choices=("test", "tuning"), default="test")
-    parser.add_argument("--cases", type=int, default=152, help="run: evenly from the categories (default: 152)")
-    parser.add_argument("--seconds", type=float, default=1e9, help="run: start no case after so many seconds")
+    parser.add_argument("--cases", type=int, help="run, demanded: evenly from the categories (default: 152, 20)")
+    parser.add_argument("--seconds", type=float, default=1e9, help="run, loops: start no task after so many seconds")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     options = parser.parse_args()
-    if options.command in ("run", "check") and options.bfcl is None:
-        parser.error(f"{options.command}: expected --bfcl DIR")
-    if options.command == "run" and not (options.upstream and options.name):
-        parser.error("run: expected --upstream URL and --name MODEL")
+    needed = _NEEDED.get(options.command, ())
+    if missing := [f"--{name}" for name in needed if getattr(options, name) is None]:
+        parser.error(f"{options.command}: expected {', '.join(missing)}")
     return _COMMANDS[options.command](options, options.results / options.split)
 
 
 def _run(options: argparse.Namespace, folder: Path) -> int:
-    modes = {mode: settings for mode, settings in MODES.items() if not options.mode or mode in options.mode}
-    cases = select_cases(options.bfcl, options.split, options.cases)
-
-    async def run() -> None:
-        async with ModelRun(options.upstream.rstrip("/")) as model:
-            await model.run(cases, modes, folder / options.name, options.seconds)
-
-    asyncio.run(run())
+    files = {mode: case_results(folder / options.name, mode) for mode in options.mode or MODES}
+    cases = select_cases(options.bfcl, options.split, options.cases or 152)
+    tasks = {case.id: partial(run_bfcl_case, case=case) for case in cases}
+    asyncio.run(run_tasks(options.upstream, tasks, files, time.monotonic() + options.seconds))
     return 0
+
+
+def _loops(options: argparse.Namespace, folder: Path) -> int:
+    modes, deadline = options.mode or MODES, time.monotonic() + options.seconds
+    talks = {each.case.id: partial(run_conversation, conversation=each) for each in load_conversations(options.split)}
+    files = {mode: conversation_results(folder / options.name, mode) for mode in modes}
+    asyncio.run(run_tasks(options.upstream, talks, files, deadline))
+    loops = {task.id: partial(run_task, task=task, sampling=SAMPLING) for task in load_tasks(options.split)}
+    loop_files = {mode: loop_results(folder / options.name, mode) for mode in modes}
+    asyncio.run(run_tasks(options.upstream, loops, loop_files, deadline))
+    return 0
+
+
+def _demanded(options: argparse.Namespace, _: Path) -> int:
+    """Print the figures of demanded calls, and the raw replies that were no valid call or went on; 1 for any."""
+    cases = select_cases(options.bfcl, "tuning", options.cases or 20, CATEGORIES)
+
+    async def run() -> list[DemandedCall]:
+        return [result async for result in run_demanded(options.upstream, cases)]
+
+    results = asyncio.run(run())
+    bad = [result for result in results if not result.valid or result.beyond]
+    for result in bad:
+        print(result)
+    print(demanded_line(results))
+    return int(bool(bad))
 
 
 def _table(_: argparse.Namespace, folder: Path) -> int:
     print(text_table(load_figures(folder)))
+    print(loop_text_table(load_loop_figures(folder)))
     return 0
 
 
 def _check(options: argparse.Namespace, folder: Path) -> int:
-    """Print the cases with wrong calls, with lost calls, and those whose reading depends on the split; 1 for any."""
-    cases = [case for category in BFCL_CATEGORIES for case in load_bfcl(options.bfcl, category)]
+    """Print the tasks with wrong calls, with lost calls, and those whose reading depends on the split; 1 for any."""
     found = False
-    for path in sorted(folder.glob("*/*.jsonl")):
-        findings = check(cases, list(Results(path).by_case.values()))
+    for path, findings in _findings(options.bfcl, folder):
         print(f"{path.parent.name} {path.stem}: {findings}")
         found = found or bool(findings.wrong or findings.split)
     return int(found)
 
 
+def _findings(bfcl: Path, folder: Path) -> Iterator[tuple[Path, Findings]]:
+    cases = [case for category in BFCL_CATEGORIES for case in load_bfcl(bfcl, category)]
+    talks, loops = [each.case for each in load_conversations()], load_tasks()
+    for model in sorted(folder.iterdir()):
+        for mode in MODES:
+            if (file := case_results(model, mode)).by_id:
+                yield file.path, check(cases, file.by_id.values())
+            if (file := conversation_results(model, mode)).by_id:
+                yield file.path, check(talks, file.by_id.values())
+            if (loop_file := loop_results(model, mode)).by_id:
+                yield loop_file.path, check_loops(loops, loop_file.by_id.values())
+
+
 def _page(_: argparse.Namespace, folder: Path) -> int:
     rows = load_figures(folder)
     draw(rows, PLOT)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{markdown_table(rows)}\n\n{END}{after}", encoding="utf-8")
+    text = _with_table(PAGE.read_text(encoding="utf-8"), BEGIN, markdown_table(rows), END)
+    text = _with_table(text, BEGIN_LOOPS, loop_markdown_table(load_loop_figures(folder)), END_LOOPS)
+    PAGE.write_text(text, encoding="utf-8")
     return 0
+
+
+def _with_table(page: str, begin: str, table: str, end: str) -> str:
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Path], int]] = {
     "run": _run,
+    "loops": _loops,
+    "demanded": _demanded,
     "table": _table,
     "check": _check,
     "page": _page,
 }
+_NEEDED = {
+    "run": ("bfcl", "upstream", "name"),
+    "loops": ("upstream", "name"),
+    "demanded": ("bfcl", "upstream"),
+    "check": ("bfcl",),
+}
+"""The options that a command cannot do without."""
 
 
 if __name__ == "__main__":

@@ -2,18 +2,21 @@
 
 A wrong call is one whose tool's name, or one of whose values, stands nowhere in the model's own text, spellings aside.
 A lost call is a case without enough valid calls whose expected calls all stand in the text.
+A call that the server has parsed itself was written as the server reported it.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.models.loops import LoopResult, LoopTask
+from benchmarks.models.relay import RawReply
 from benchmarks.models.results import CaseResult
-from fcshim.evaluate.bfcl import BfclCase
-from fcshim.evaluate.case import ExpectedCall
+from fcshim.evaluate.case import Case, ExpectedCall
 from fcshim.evaluate.result import ActualCall
 from fcshim.events import JSON
+from fcshim.messages import Tool
 from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
@@ -31,26 +34,42 @@ class Findings:
     split: list[str] = field(default_factory=list)
 
 
-def check(cases: Sequence[BfclCase], results: Sequence[CaseResult]) -> Findings:
+def check(cases: Iterable[Case], results: Iterable[CaseResult]) -> Findings:
     """Check the results of one model in one mode."""
     findings = Findings()
     by_id = {case.id: case for case in cases}
     for result in results:
         case, texts = by_id[result.id], [raw.text for raw in result.raw]
-        if not all(_is_written(call, texts) for call in result.calls if not call.error):
+        if not all(_is_written(call, result.raw) for call in result.calls if not call.error):
             findings.wrong.append(result.id)
-        (expected,) = case.expected
-        if expected and result.verdict in _LOST_VERDICTS and any(_stand_in(expected, text) for text in texts):
+        if (
+            result.verdict in _LOST_VERDICTS
+            and all(case.expected)
+            and any(_stand_in(expected, text) for expected in case.expected for text in texts)
+        ):
             findings.lost.append(result.id)
-        if any(_depends_on_split(case, text) for text in texts):
+        if any(_depends_on_split(case.tools, text) for text in texts):
             findings.split.append(result.id)
     return findings
 
 
-def _is_written(call: ActualCall, texts: Sequence[str]) -> bool:
+def check_loops(tasks: Iterable[LoopTask], results: Iterable[LoopResult]) -> Findings:
+    """Check the loops of one model in one mode. What a lost call would have led to is unknown, so none is found."""
+    findings = Findings()
+    by_id = {task.id: task for task in tasks}
+    for result in results:
+        calls = [ActualCall(call.name, json.loads(call.arguments)) for call in result.calls if not call.invalid]
+        if not all(_is_written(call, result.raw) for call in calls):
+            findings.wrong.append(result.id)
+        if any(_depends_on_split(by_id[result.id].definitions, raw.text) for raw in result.raw):
+            findings.split.append(result.id)
+    return findings
+
+
+def _is_written(call: ActualCall, replies: Sequence[RawReply]) -> bool:
     return any(
         _plain(call.name) in _plain(text) and all(_stands_in(leaf, text) for leaf in _leaves(_values(call.arguments)))
-        for text in texts
+        for text in (f"{reply.text}\n{reply.calls}" for reply in replies)
     )
 
 
@@ -103,9 +122,9 @@ def _stand_in(expected: Sequence[ExpectedCall], text: str) -> bool:
     )
 
 
-def _depends_on_split(case: BfclCase, text: str) -> bool:
-    whole = fold(parse(text, "auto", case.tools))
-    parser = StreamParser("auto", case.tools)
+def _depends_on_split(tools: Sequence[Tool], text: str) -> bool:
+    whole = fold(parse(text, "auto", tools))
+    parser = StreamParser("auto", tools)
     pieces = fold([*(event for character in text for event in parser.feed(character)), *parser.close()])
     return (whole.text, _calls(whole)) != (pieces.text, _calls(pieces))
 

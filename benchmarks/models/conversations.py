@@ -4,21 +4,16 @@ Rule: past results are what the tools of the sandbox return.
 """
 
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import msgspec
 
 from benchmarks.models.answer_text import Fact, markup_in, missing_facts
 from benchmarks.models.loops import Split
+from benchmarks.models.results import CaseVerdict
 from benchmarks.models.sandbox import tool_definitions
 from fcshim.evaluate.case import Case, CaseLine, expand
-from fcshim.evaluate.result import Verdict
 from fcshim.evaluate.scoring import judge
 from fcshim.reply import Reply
-
-ConversationVerdict: TypeAlias = Verdict | Literal["missing_fact", "markup"]
-"""`missing_fact`: rightly no call, but the text lacks a fact; `markup`: all is right, but the text has markup of calls
-or results."""
 
 
 class ConversationLine(CaseLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +42,7 @@ def load_conversations(split: Split | None = None) -> list[Conversation]:
     return [each for each in found if split in (None, each.split)]
 
 
-def judge_conversation(conversation: Conversation, reply: Reply) -> ConversationVerdict:
+def judge_conversation(conversation: Conversation, reply: Reply) -> CaseVerdict:
     """Return the verdict for a reply: that of its calls, then of its facts, then of markup in its text."""
     verdict = judge(conversation.case, reply)
     if verdict != "right":

@@ -7,19 +7,21 @@ API, so that every mode gets the same one.
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, Unpack
 
 import msgspec
 
 from benchmarks.models.answer_text import Fact, markup_in, missing_facts
+from benchmarks.models.relay import RawReply
 from benchmarks.models.sandbox import Sandbox, tool_definitions
 from fcshim.agent.loop import executable_calls
 from fcshim.errors import FcshimError
 from fcshim.events import JSON, Usage
 from fcshim.messages import Tool
 from fcshim.reply import Reply
+from fcshim.sampling import Sampling
 from fcshim.tools import Executor, ToolResult
 
 MAX_TURNS = 5
@@ -70,6 +72,8 @@ class ExecutedCall(msgspec.Struct, frozen=True):
     arguments: str
     result: str
     failed: bool = False
+    invalid: bool = False
+    """Whether it was not run, because it could not be read or its arguments are not those of the tool."""
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
@@ -89,6 +93,8 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     outcomes: tuple[TurnOutcome, ...] = ()
     texts: tuple[str, ...] = ()
+    raw: tuple[RawReply, ...] = ()
+    """What the model wrote in each attempt."""
     markup: str = ""
     """The first marker of a call or a result in a text that the client got."""
     input_tokens: int = 0
@@ -109,7 +115,9 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
 class ReplySource(Protocol):
     """What a task needs of a client: `fcshim.Client` has it."""
 
-    async def complete(self, messages: Sequence[dict[str, JSON]], tools: Sequence[Tool], **sampling: JSON) -> Reply:
+    async def complete(
+        self, messages: Sequence[dict[str, JSON]], tools: Sequence[Tool], **sampling: Unpack[Sampling]
+    ) -> Reply:
         """Return the reply to a conversation in the form of the Chat API."""
 
 
@@ -121,7 +129,7 @@ def load_tasks(split: Split | None = None) -> list[LoopTask]:
 
 
 async def run_task(
-    client: ReplySource, task: LoopTask, *, sampling: Mapping[str, JSON], max_turns: int = MAX_TURNS
+    client: ReplySource, task: LoopTask, *, sampling: Sampling, max_turns: int = MAX_TURNS
 ) -> LoopResult:
     """Hold the conversation of a task, with tools that run, and judge it. A failure of the endpoint is a verdict."""
     run = _LoopRun(client, task, sampling, max_turns)
@@ -151,7 +159,7 @@ async def run_task(
 class _LoopRun:
     """The state of one conversation."""
 
-    def __init__(self, client: ReplySource, task: LoopTask, sampling: Mapping[str, JSON], max_turns: int) -> None:
+    def __init__(self, client: ReplySource, task: LoopTask, sampling: Sampling, max_turns: int) -> None:
         self.replies: list[Reply] = []
         self.outcomes: list[TurnOutcome] = []
         self._client = client
@@ -184,7 +192,8 @@ class _LoopRun:
             for call in calls:
                 result = await self._executor.call(call)
                 arguments = call.tool_call_arguments_complete
-                executed.append(ExecutedCall(call.tool_call_name, arguments, result.text, result.is_error))
+                invalid = call.error is not None
+                executed.append(ExecutedCall(call.tool_call_name, arguments, result.text, result.is_error, invalid))
                 # An endpoint refuses past arguments that are not JSON.
                 function = {"name": call.tool_call_name, "arguments": "{}" if call.error else arguments}
                 past_calls.append({"id": call.tool_call_id, "type": "function", "function": function})

@@ -1,8 +1,11 @@
 """The modes of the benchmark: the ways in which a client can get calls from the same model."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
+from benchmarks.models.loops import ReplySource
+from fcshim import Client
 from fcshim.events import JSON
 
 NAIVE: Final = "naive"
@@ -20,5 +23,25 @@ MODES: Mapping[str, Mapping[str, JSON]] = {
     "refusal": {"dialect": "function_call", "prompt_style": "refusal"},
     "lazy_grammar": {"dialect": "function_call", "prompt_style": "own", "constrain": "llama-server-lazy"},
     "auto": {"tools": "auto"},
+    "default": {},
 }
-"""The arguments of `Client` in each mode; all others have their defaults."""
+"""The arguments of `Client` in each mode; all others have their defaults.
+
+`default` is what `fcshim serve` does: with what `fcshim doctor` has measured for the model on this machine, if it has.
+"""
+
+_MEASURED = ("auto", "default")
+"""Modes that what was measured for the model may change; the others state their settings."""
+
+
+@asynccontextmanager
+async def client_of(mode: str, url: str) -> AsyncIterator[ReplySource]:
+    """Yield the client of a mode for the endpoint at `url`."""
+    if mode == NAIVE:
+        from benchmarks.models.naive import NaiveClient  # noqa: PLC0415 - json_repair is in the group `bench`
+
+        async with NaiveClient(url) as naive:
+            yield naive
+    else:
+        async with Client(url, measured=mode in _MEASURED, **MODES[mode]) as client:
+            yield client

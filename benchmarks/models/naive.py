@@ -2,44 +2,64 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Self, Unpack
 
 import httpx
 import json_repair
 
+from benchmarks.models.relay import TIMEOUT
+from fcshim.errors import UpstreamError
 from fcshim.events import JSON, ToolCallEnd, Usage
 from fcshim.messages import Tool
 from fcshim.reply import Reply
+from fcshim.sampling import Sampling
 
 _PROMPT = Path(__file__).with_name("naive_prompt.txt").read_text(encoding="utf-8")
 _CALL = re.compile(r"<tool_call>(.*?)(</tool_call>|$)", re.DOTALL)
 
 
-async def complete(
-    client: httpx.AsyncClient,
-    url: str,
-    messages: Sequence[Mapping[str, JSON]],
-    tools: Sequence[Tool],
-    sampling: Mapping[str, JSON],
-) -> Reply:
-    """Request a reply with the hand-written prompt, and return it with the calls that the regular expression finds."""
-    system = _PROMPT.replace("{tools}", "\n".join(map(_definition, tools)))
-    earlier = [message["content"] for message in messages if message["role"] == "system"]
-    turns = [message for message in messages if message["role"] != "system"]
-    body = {
-        **sampling,
-        "stream": True,
-        "messages": [{"role": "system", "content": "\n\n".join([*earlier, system])}, *turns],
-    }
-    text = ""
-    async with client.stream("POST", f"{url}/v1/chat/completions", json=body) as response:
-        response.raise_for_status()
-        async for line in response.aiter_lines():
-            if line.startswith("data: {"):
-                for choice in json.loads(line[6:])["choices"]:
-                    text += choice["delta"].get("content") or ""
-    return Reply(text=_CALL.sub("", text), tool_calls=tuple(_calls(text)), usage=Usage())
+class NaiveClient:
+    """Requests replies with the hand-written prompt. Use it as a context manager."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._http = httpx.AsyncClient(timeout=TIMEOUT, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._http.aclose()
+
+    async def complete(
+        self, messages: Sequence[dict[str, JSON]], tools: Sequence[Tool], **sampling: Unpack[Sampling]
+    ) -> Reply:
+        """Return a reply with the calls that the regular expression finds. Raises `UpstreamError`."""
+        system = _PROMPT.replace("{tools}", "\n".join(map(_definition, tools)))
+        earlier = [message["content"] for message in messages if message["role"] == "system"]
+        turns = [message for message in messages if message["role"] != "system"]
+        body = {
+            **sampling,
+            "stream": True,
+            "messages": [{"role": "system", "content": "\n\n".join([*earlier, system])}, *turns],
+        }
+        try:
+            text = await self._text(body)
+        except httpx.HTTPError as error:
+            raise UpstreamError(str(error)) from error
+        return Reply(text=_CALL.sub("", text), tool_calls=tuple(_calls(text)), usage=Usage())
+
+    async def _text(self, body: dict[str, JSON]) -> str:
+        text = ""
+        async with self._http.stream("POST", f"{self._url}/v1/chat/completions", json=body) as response:
+            response.raise_for_status()
+            async for line in response.aiter_lines():
+                if line.startswith("data: {"):
+                    for choice in json.loads(line[6:])["choices"]:
+                        text += choice["delta"].get("content") or ""
+        return text
 
 
 def _definition(tool: Tool) -> str:
@@ -47,7 +67,7 @@ def _definition(tool: Tool) -> str:
 
 
 def _calls(text: str) -> list[ToolCallEnd]:
-    calls = []
+    calls: list[ToolCallEnd] = []
     for match in _CALL.finditer(text):
         try:
             call = json.loads(match[1])

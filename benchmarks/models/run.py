@@ -1,108 +1,99 @@
-"""Runs the cases of one model in several modes, in turns, and keeps every result at once."""
+"""Runs the tasks of one model in several modes, in turns, and keeps every result at once."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
+from functools import partial
+from typing import TypeAlias
 
-import httpx
+import msgspec
 
-from benchmarks.models import naive
-from benchmarks.models.modes import NAIVE
-from benchmarks.models.relay import Attempt, Relay
-from benchmarks.models.results import CaseResult, RawReply, Results
-from fcshim import Client
-from fcshim.demo.serving import serve_app
+from benchmarks.models.conversations import Conversation, judge_conversation
+from benchmarks.models.loops import LoopResult, ReplySource
+from benchmarks.models.modes import client_of
+from benchmarks.models.relay import serve_relay
+from benchmarks.models.results import CaseResult, CaseVerdict, Results, ResultT
 from fcshim.errors import FcshimError
 from fcshim.evaluate.bfcl import BfclCase, judge_bfcl
+from fcshim.evaluate.case import Case
 from fcshim.evaluate.scoring import calls_of
-from fcshim.events import JSON
 from fcshim.reply import Reply
+from fcshim.sampling import Sampling
 
-SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
+SAMPLING: Sampling = {"temperature": 0, "seed": 1, "max_tokens": 400}
 """Greedy decoding; the limit ends a model that repeats itself."""
 NO_CALL_TOKENS = 160
-"""The limit where no call is expected: an answer in prose is not read to its end."""
-TIMEOUT = 600.0
+"""The limit where BFCL expects no call: an answer in prose is not read to its end."""
+
+Task: TypeAlias = Callable[[ReplySource], Awaitable[ResultT]]
+"""Has a client do one task, and judges it. A failure of the endpoint is a verdict."""
 
 
-class ModelRun:
-    """Runs cases on the model at `upstream`; use it as a context manager."""
+async def run_tasks(
+    upstream: str, tasks: Mapping[str, Task[ResultT]], files: Mapping[str, Results[ResultT]], deadline: float
+) -> None:
+    """Run each task in the mode of each file, unless the file has its result, until the deadline of the clock.
 
-    def __init__(self, upstream: str) -> None:
-        self._upstream = upstream
-        self._stack = AsyncExitStack()
+    Raises `FcshimError` if the endpoint does not answer at the start.
+    """
+    pending = {mode: file for mode, file in files.items() if not tasks.keys() <= file.by_id.keys()}
+    if not pending:
+        return
+    async with AsyncExitStack() as stack:
+        relay, url = await stack.enter_async_context(serve_relay(upstream))
+        clients = {mode: await stack.enter_async_context(client_of(mode, url)) for mode in pending}
+        for client in clients.values():
+            # Before its first reply, fcshim may try a dialect; that attempt belongs to no task.
+            await client.complete([{"role": "user", "content": "Hello"}], (), max_tokens=1)
+        for position, (name, task) in enumerate(tasks.items(), 1):
+            for mode, file in pending.items():
+                if name in file.by_id:
+                    continue
+                if time.monotonic() > deadline:
+                    return
+                relay.take()
+                result = await task(clients[mode])
+                file.add(msgspec.structs.replace(result, raw=relay.take()))
+            done = ", ".join(f"{mode} {_share(file)}" for mode, file in pending.items())
+            print(f"{position}/{len(tasks)} {name}: {done}", flush=True)
 
-    async def __aenter__(self) -> "ModelRun":
-        # llama-server closes idle connections, so none is kept.
-        limits = httpx.Limits(max_keepalive_connections=0)
-        http = httpx.AsyncClient(timeout=TIMEOUT, trust_env=False, limits=limits)
-        self._http = await self._stack.enter_async_context(http)
-        self._relay = Relay(self._http, self._upstream)
-        self._url = await self._stack.enter_async_context(serve_app(self._relay))
-        return self
 
-    async def __aexit__(self, *exception: object) -> None:
-        await self._stack.aclose()
+async def run_bfcl_case(client: ReplySource, case: BfclCase) -> CaseResult:
+    """Request the reply to a case of BFCL, and judge it."""
+    sampling: Sampling = SAMPLING if any(case.expected) else {**SAMPLING, "max_tokens": NO_CALL_TOKENS}
+    return await run_case(client, case, partial(judge_bfcl, case), sampling)
 
-    async def run(
-        self, cases: Sequence[BfclCase], modes: Mapping[str, Mapping[str, JSON]], folder: Path, seconds: float
-    ) -> None:
-        """Run each case in each mode, unless its file has the result, until so many seconds are over."""
-        files = {mode: Results(folder / f"{mode}.jsonl") for mode in modes}
-        async with AsyncExitStack() as stack:
-            clients = {
-                mode: await stack.enter_async_context(Client(self._url, **settings))
-                for mode, settings in modes.items()
-                if mode != NAIVE
-            }
-            started = time.monotonic()
-            for position, case in enumerate(cases, 1):
-                for mode, file in files.items():
-                    if case.id in file.by_case:
-                        continue
-                    if time.monotonic() > started + seconds:
-                        return
-                    file.add(await self._result(case, clients.get(mode)))
-                done = ", ".join(f"{mode} {_share(file)}" for mode, file in files.items())
-                print(f"{position}/{len(cases)} {case.id}: {done}", flush=True)
 
-    async def _result(self, case: BfclCase, client: Client | None) -> CaseResult:
-        began = time.perf_counter()
-        self._relay.take()
-        try:
-            reply = await self._reply(case, client)
-        except (FcshimError, httpx.HTTPError) as error:
-            attempts = self._relay.take()
-            return CaseResult(
-                id=case.id,
-                category=case.category,
-                verdict="error",
-                raw=tuple(map(_raw, attempts)),
-                problem=str(error),
-                seconds=round(time.perf_counter() - began, 2),
-            )
+async def run_conversation(client: ReplySource, conversation: Conversation) -> CaseResult:
+    """Request the reply to a conversation, and judge it."""
+    return await run_case(client, conversation.case, partial(judge_conversation, conversation), SAMPLING)
+
+
+async def run_case(
+    client: ReplySource, case: Case, judge: Callable[[Reply], CaseVerdict], sampling: Sampling
+) -> CaseResult:
+    """Request one reply, and judge it."""
+    began = time.perf_counter()
+    try:
+        reply = await client.complete(case.messages, case.tools, **sampling)
+    except FcshimError as error:
         return CaseResult(
-            id=case.id,
-            category=case.category,
-            verdict=judge_bfcl(case, reply),
-            calls=calls_of(reply),
-            text=reply.text,
-            raw=tuple(map(_raw, self._relay.take())),
-            seconds=round(time.perf_counter() - began, 2),
+            id=case.id, category=case.category, verdict="error", problem=str(error), seconds=_seconds_since(began)
         )
-
-    async def _reply(self, case: BfclCase, client: Client | None) -> Reply:
-        sampling = SAMPLING if any(case.expected) else {**SAMPLING, "max_tokens": NO_CALL_TOKENS}
-        if client is None:
-            return await naive.complete(self._http, self._url, case.messages, case.tools, sampling)
-        return await client.complete(case.messages, case.tools, **sampling)
-
-
-def _raw(attempt: Attempt) -> RawReply:
-    return RawReply("".join(attempt.chunks), attempt.prompt_tokens, attempt.completion_tokens)
+    return CaseResult(
+        id=case.id,
+        category=case.category,
+        verdict=judge(reply),
+        calls=calls_of(reply),
+        text=reply.text,
+        seconds=_seconds_since(began),
+    )
 
 
-def _share(file: Results) -> str:
-    right = sum(result.verdict == "right" for result in file.by_case.values())
-    return f"{right}/{len(file.by_case)}"
+def _seconds_since(began: float) -> float:
+    return round(time.perf_counter() - began, 2)
+
+
+def _share(file: Results[CaseResult] | Results[LoopResult]) -> str:
+    right = sum(result.verdict == "right" for result in file.by_id.values())
+    return f"{right}/{len(file.by_id)}"

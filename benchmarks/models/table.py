@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.models.modes import MODES
-from benchmarks.models.results import CaseResult, Results
+from benchmarks.models.results import CaseResult, case_results
 from benchmarks.report import format_table
 from fcshim.evaluate.bfcl import CALL_CATEGORIES, NO_CALL_CATEGORIES
 from fcshim.evaluate.plot import check_plot
@@ -40,7 +40,7 @@ def load_figures(folder: Path, models: Sequence[str] = ()) -> list[Figures]:
     found = []
     for model in models or sorted(path.name for path in folder.iterdir()):
         for mode in MODES:
-            results = list(Results(folder / model / f"{mode}.jsonl").by_case.values())
+            results = list(case_results(folder / model, mode).by_id.values())
             if results:
                 found.append(figures(model, mode, results))
     return found
@@ -75,8 +75,12 @@ def text_table(rows: Sequence[Figures]) -> str:
 
 def markdown_table(rows: Sequence[Figures]) -> str:
     """Return the table for the documentation."""
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_cells, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return format_markdown(COLUMNS, map(_cells, rows))
+
+
+def format_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ("---",) * len(columns), *rows))
 
 
 def draw(rows: Sequence[Figures], path: Path) -> None:

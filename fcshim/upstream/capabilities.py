@@ -264,10 +264,11 @@ async def model_reports(config: Config, capabilities: Capabilities) -> list[Mode
     names, listed = await capabilities.upstream.list_models()
     capabilities.models.take_list(listed)
     asks = not loads_on_demand(listed)
-    alone = len(names) == 1
+    # A trial, or any page about a model, would make some servers load it.
+    probe = asks and len(names) == 1
     constrains = config.constrain != "off"
     return [
-        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks, probe=alone)
+        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks, probe=probe)
         for name in dict.fromkeys([*names, *config.aliases])
     ]
 

@@ -32,7 +32,7 @@ async def upstream_and_chat(folder, *replies, servers=None, pages=None):
         file = folder / "servers.json"
         file.write_text(json.dumps({"mcpServers": servers}))
         given += ["--mcp", str(file)]
-    async with scripted_upstream(*played, pages=pages) as upstream:
+    async with scripted_upstream(*played, pages=pages or {}) as upstream:
 
         async def chat(*options, stdin=b""):
             process = await asyncio.create_subprocess_exec(

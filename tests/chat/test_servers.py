@@ -34,7 +34,7 @@ async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_t
     file = servers_file(tmp_path, f=slow_server(gate))
     replies = (text_reply("None yet."), text_reply(ADD), text_reply("It is 3."))
     async with (
-        scripted_upstream(*replies) as upstream,
+        scripted_upstream(*replies, pages={}) as upstream,
         terminal(
             "chat", upstream.url, "--model", "m", "--mcp", file, "--wait", "2", state=tmp_path, width=100
         ) as screen,
@@ -62,7 +62,7 @@ async def test_the_first_turn_waits_for_a_slow_server(tmp_path):
     gate = tmp_path / "gate"
     file = servers_file(tmp_path, f=slow_server(gate))
     async with (
-        scripted_upstream(text_reply("Hi.")) as upstream,
+        scripted_upstream(text_reply("Hi."), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=100) as screen,
     ):
         await screen.expect("m, with no tools. /help lists the commands.")
@@ -84,7 +84,7 @@ async def test_a_server_that_fails_says_why_and_what_to_do_once(tmp_path):
         calc=stdio_server("calc"),
     )
     async with (
-        scripted_upstream(text_reply("Hi.")) as upstream,
+        scripted_upstream(text_reply("Hi."), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=300) as screen,
     ):
         for expected in ("gone did not start: ", "dies did not start: ", "unset is not used: ", "calc is connected: "):
@@ -113,7 +113,7 @@ async def test_a_lost_server_is_named_and_so_is_its_return(tmp_path):
     server["args"][1] = f"echo $$ > {number}; {server['args'][1]}"
     file = servers_file(tmp_path, f=server)
     async with (
-        scripted_upstream() as upstream,
+        scripted_upstream(pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=100) as screen,
     ):
         await screen.expect("f is connected: ")
@@ -141,7 +141,7 @@ async def chat(folder, url, *options):
 async def test_a_script_waits_for_a_slow_server(tmp_path):
     gate = tmp_path / "gate"
     file = servers_file(tmp_path, f=slow_server(gate))
-    async with scripted_upstream(text_reply("Hi.")) as upstream:
+    async with scripted_upstream(text_reply("Hi."), pages={}) as upstream:
         running = asyncio.create_task(chat(tmp_path, upstream.url, "-p", "Hello", "--mcp", file))
         await asyncio.sleep(3)
         gate.touch()
@@ -154,7 +154,7 @@ async def test_a_script_waits_for_a_slow_server(tmp_path):
 
 async def test_a_script_says_that_it_goes_on_without_a_server(tmp_path):
     file = servers_file(tmp_path, f=slow_server(tmp_path / "never"), gone={"command": "no-such-program-here"})
-    async with scripted_upstream(text_reply("Hi.")) as upstream:
+    async with scripted_upstream(text_reply("Hi."), pages={}) as upstream:
         code, out, err = await chat(tmp_path, upstream.url, "-p", "Hello", "--mcp", file, "--wait", "1")
 
     assert (0, "Hi.\n") == (code, out)

@@ -33,7 +33,7 @@ async def chatting(folder, *replies, servers=None, options=(), width=200, pages=
         file.write_text(json.dumps({"mcpServers": servers}))
         given += ["--mcp", str(file)]
     async with (
-        scripted_upstream(*played, pages=pages) as upstream,
+        scripted_upstream(*played, pages=pages or {}) as upstream,
         terminal(
             "chat", upstream.url, "--model", "m", *given, state=folder, width=width, environment=environment
         ) as screen,
@@ -76,7 +76,7 @@ async def test_text_streams_and_ctrl_c_ends_the_turn_only(tmp_path):
 
 async def test_ctrl_c_ends_a_single_turn_and_the_program_with_it(tmp_path):
     async with (
-        scripted_upstream(Script((ROLE, text_chunk("Once upon"), HANG))) as upstream,
+        scripted_upstream(Script((ROLE, text_chunk("Once upon"), HANG)), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "-p", "Tell me", state=tmp_path) as screen,
     ):
         await screen.expect("Once upon")
@@ -236,7 +236,8 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
 
 
 async def test_the_commands(friendly, tmp_path):
-    async with chatting(tmp_path, model_list("m", "other"), "Hello.", servers=friendly) as (screen, upstream):
+    pages = {"/v1/models": model_list("m", "other")}
+    async with chatting(tmp_path, "Hello.", servers=friendly, pages=pages) as (screen, upstream):
         screen.enter("/help")
         await screen.expect("ends the turn")
         screen.enter("/tools")
@@ -329,7 +330,7 @@ async def test_a_plain_terminal_gets_the_text_as_it_is(environment, tmp_path):
 
 async def test_a_script_gets_the_text_as_it_is(tmp_path):
     async with (
-        scripted_upstream(text_reply(*ANSWER)) as upstream,
+        scripted_upstream(text_reply(*ANSWER), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "-p", "Hi", state=tmp_path) as screen,
     ):
         await screen.expect(ANSWER)

@@ -21,12 +21,12 @@ async def run_models(*arguments):
 
 
 async def test_the_models_of_an_endpoint_are_listed_as_a_table():
-    async with scripted_upstream(model_list("gemma-2b", "qwen3")) as upstream:
+    async with scripted_upstream(pages={"/v1/models": model_list("gemma-2b", "qwen3")}) as upstream:
         outcome = await run_models("--upstream", upstream.url)
 
     head, gemma, qwen = [line.split() for line in outcome.out.splitlines()]
 
-    assert ["model", "tools", "dialect", "profile"] == head
+    assert ["model", "tools", "dialect", "profile", "reason"] == head
     assert ("gemma-2b", "prompt", "no-system") == (gemma[0], gemma[1], gemma[3])
     assert ("qwen3", "prompt", "default") == (qwen[0], qwen[1], qwen[3])
     assert (0, "") == (outcome.code, outcome.err)
@@ -55,7 +55,13 @@ async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
     able, unable = (Script((json.dumps({"capabilities": each}).encode(),)) for each in (["tools"], ["completion"]))
     settings = tmp_path / "fcshim.toml"
     settings.write_text('[models."c"]\nupstream_model = "a"\ndialect = "hermes"\n[models."d*"]\nupstream_model = "a"\n')
-    async with scripted_upstream(listed, able, unable) as upstream:
+
+    def respond(asked):
+        if asked.method == "GET":
+            return listed
+        return able if asked.body["model"] == "a" else unable
+
+    async with scripted_upstream(respond=respond) as upstream:
         options = ("--upstream", upstream.url, "--upstream-api", "ollama", "--tools", "auto", "--config", settings)
         rows = json.loads((await run_models(*options, "--json")).out)
 
@@ -65,15 +71,15 @@ async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
 
 async def test_a_dialect_that_cannot_be_constrained_is_noted(tmp_path):
     folder = make_folder(tmp_path / "mine", SOUND["json_encoded_arguments"])
-    async with scripted_upstream(*[model_list("a", "b")] * 3) as upstream:
+    async with scripted_upstream(pages={"/v1/models": model_list("a", "b")}) as upstream:
         options = ("--upstream", upstream.url, "--dialect", str(folder))
         table = await run_models(*options)
         rows = json.loads((await run_models(*options, "--json")).out)
         unconstrained = json.loads((await run_models(*options, "--json", "--constrain", "off")).out)
 
     assert table.out.splitlines()[-1].startswith("note: calls in the dialect 'mine' cannot be constrained")
-    assert {"model", "tools", "dialect", "profile", "note"} == set(rows[0])
-    assert {"model", "tools", "dialect", "profile"} == set(unconstrained[0])
+    assert {"model", "tools", "dialect", "profile", "note", "reason"} == set(rows[0])
+    assert {"model", "tools", "dialect", "profile", "reason"} == set(unconstrained[0])
 
 
 async def test_a_running_proxy_reports_what_it_has_learned():
@@ -106,8 +112,8 @@ async def test_the_models_of_several_upstreams_say_whose_they_are_and_which_is_a
 
     rows = [line.split() for line in outcome.out.splitlines()]
 
-    assert ["model", "tools", "dialect", "profile", "upstream"] == rows[0]
-    assert [("one/x", "one"), ("a", "one"), ("two/x", "two")] == [(row[0], row[-1]) for row in rows[1:4]]
+    assert ["model", "tools", "dialect", "profile", "upstream", "reason"] == rows[0]
+    assert [("one/x", "one"), ("a", "one"), ("two/x", "two")] == [(row[0], row[4]) for row in rows[1:4]]
     assert "note: away: cannot connect to the upstream at 127.0.0.1:9" in outcome.out
     assert (0, "") == (outcome.code, outcome.err)
 
