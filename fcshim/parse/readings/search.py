@@ -22,7 +22,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from fcshim.parse.backslashes import has_doubtful_escape
 from fcshim.parse.readings.edits import (
+    BACKSLASH,
     DOUBLED_QUOTES,
     LONE_QUOTE,
     MARGIN,
@@ -258,6 +260,8 @@ class ReadingSearch(ABC):
             edits = (*edits, LONE_QUOTE)
         if string.has_quotes and string.has_escape:
             edits = (*edits, MIXED_ESCAPES)
+        if string.has_quotes and has_doubtful_escape(self.text[string.start : at]):
+            edits = (*edits, BACKSLASH)
         token = ("string", string.start, at)
         frame = step.frame
         if frame is not None and frame.members.holds_calls and isinstance(frame.slot, str):
