@@ -199,7 +199,7 @@ class JsonBody(BodyReader):
     # The JSON.
 
     def _leave_strict(self) -> None:
-        """Read on with the grammar, after a deviation; a call that is discarded is not worth that."""
+        """Collect the rest after a deviation, for its reading; a call that is discarded is not worth that."""
         source = self._reader.roll_back()
         if self._calls.discarding:
             self._begin_skip()

@@ -1,7 +1,7 @@
-"""The remainder of a JSON body that is not strict: collected up to an end marker, then repaired by the grammar.
+"""The remainder of a JSON body that is not strict: collected up to an end marker, then repaired.
 
-Theory of operation. `repair` rewrites the collected text as strict JSON, which the same strict reader then reads from
-its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
+Theory of operation. `read_json` rewrites the collected text as strict JSON, which the same strict reader then reads
+from its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
 collected on, up to the next end marker.
 
 Rule: a body is repaired at most `_MAX_REPAIRS` times.
