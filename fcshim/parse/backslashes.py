@@ -23,11 +23,14 @@ _CHARACTER_ESCAPE = re.compile(
     r"\\(?:x[89A-Fa-f][0-9A-Fa-f]|u0[0-9A-Fa-f]{1,2}(?![0-9A-Fa-f])|u\{[0-9A-Fa-f]|U[0-9A-Fa-f]{8}|N\{[A-Z])"
 )
 r"""An escape of a character as other languages write it (`S\xe3o`, `\u{1F600}`), or a part of one (`\u00e`)."""
-_QUOTATION = re.compile(r"\"\"\"|'''|(?<![\w\\])[rRbBfFuU]{0,2}([\"'])((?:[^\"'\\\n]|\\[^\"'\n])*)\1(?!\w)")
+_QUOTATION = re.compile(
+    r"\"\"\"|'''"
+    r"|(?<![\w\\])[rRbBfFuU]{0,2}(?:\"(?:[^\"\\\n]|\\[^\"\n])*\"|'(?:[^'\\\n]|\\[^'\n])*')(?!\w)"
+)
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
 _OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt]")
-_ESCAPED_LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)+[nrt]")
+_CONTINUATION = re.compile(r"(?<=\s)\\\\n(?!\w)")
 
 
 def mixes_escapes(value: JSON) -> bool:
@@ -67,8 +70,6 @@ def has_doubtful_escape(content: str) -> bool:
     """
     if "\\" not in content:
         return False
-    if _OTHER_ESCAPE.search(content) or any(
-        each[2] and _LINE_ESCAPE.search(each[2]) for each in _QUOTATION.finditer(content)
-    ):
+    if _OTHER_ESCAPE.search(content) or any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
         return True
-    return _ESCAPED_LINE_ESCAPE.search(_QUOTATION.sub("", content)) is not None
+    return _CONTINUATION.search(_QUOTATION.sub("", content)) is not None

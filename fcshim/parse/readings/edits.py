@@ -38,7 +38,7 @@ JOINED = Edit("a string goes on in another line, after its quote", 0, is_certain
 
 LONE_QUOTE = Edit("a quote in a string has no counterpart", 2, is_certain=False)
 MIXED_ESCAPES = Edit("some of a string's quotes are escaped", 2, is_certain=False)
-BACKSLASH = Edit("a backslash is content or begins an escape, in a string that is not escaped", 2, is_certain=False)
+BACKSLASH = Edit("a backslash is content or begins an escape, in a string that is not escaped", 0, is_certain=False)
 QUOTE_MISSING = Edit("a quote is missing", 2, is_certain=False, is_style=True)
 WRONG_QUOTE = Edit("a quote is another character", 2, is_certain=False, is_style=True)
 SWAPPED_QUOTE = Edit("a closing quote and the sign before it are swapped", 2, is_certain=False)
@@ -49,6 +49,7 @@ COMMA_AND_SPACE = Edit("a comma is missing between two values without a space", 
 WRONG_BRACKET = Edit("a bracket is another character", 2, is_certain=False)
 INNER_BRACKET = Edit("a closing bracket is missing before a comma", 2, is_certain=False)
 SURPLUS = Edit("a character is left over", 2, is_certain=False)
+QUOTED_COMMENT = Edit("a comment holds a quote, so that a string may end in it", 2, is_certain=False)
 JOINED_IN_LINE = Edit("a string goes on in the same line, after its quote", 2, is_certain=False)
 SECOND_VALUE = Edit("a member has two values, or an expression", 2, is_certain=False)
 TEXT_AFTER = Edit("text follows the body", 2, is_certain=False)

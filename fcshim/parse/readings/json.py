@@ -26,6 +26,7 @@ from fcshim.parse.readings.edits import (
     INNER_BRACKET,
     NOT_ESCAPED,
     QUOTE_MISSING,
+    QUOTED_COMMENT,
     SECOND_VALUE,
     SURPLUS,
     TEXT_AFTER,
@@ -73,6 +74,7 @@ _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}")
 _SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|(?=\"\"\s*[,}}\]])")
 _BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
 _REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
+_QUOTE = re.compile(r"[\"']")
 _FULL_STOP = re.compile(r"\.(?=\s+[\"'])")
 _VALUE_START = re.compile(r"[\"'“”{\[｛［\d+-]|(?:true|false|null|True|False|None)\b")
 _CALL_LINE = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
@@ -242,6 +244,9 @@ class JsonSearch(ReadingSearch):
     def _after(self, step: Step) -> None:
         pos, char = self._skip(step.pos)
         frame = step.frame
+        if pos - step.pos > 1 and _QUOTE.search(self.text, step.pos, pos):
+            self.add(step, self._after, pos, frame, QUOTED_COMMENT)
+            return
         if frame is None:
             self._after_body(step)
         elif not char:

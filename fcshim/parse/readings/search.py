@@ -52,6 +52,7 @@ _TRIPLE = 3
 """Quotes in a row are one sign of code, and do not end its quotations."""
 _LONGEST_RUN = 6
 _INSIDE_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\[^{quote}])*+") for quote in "\"'"}
+_OTHER_QUOTE = {'"': {"'"}, "'": {'"'}}
 _APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)(?![rRbBfFuU]{1,2}[\"'])")
 """An apostrophe inside a word, not the quote of a literal after an escape, or after or before a prefix."""
 OTHER_QUOTES = "\"'“”„«»＂″`´‘’"
@@ -280,6 +281,11 @@ class ReadingSearch(ABC):
         if run % _TRIPLE == 0 and self.text.startswith(string.quote * _TRIPLE, at):
             skipped = self._skipped_end(step, string, at + _TRIPLE - 1)
             self._go_on(step, string, at + _TRIPLE, is_quoting=string.is_quoting, edits=[*edits, *skipped])
+        if {self.text[at - 1 : at], self.text[at + 1 : at + 2]} == _OTHER_QUOTE.get(
+            string.quote
+        ):  # a literal of one quote
+            self._go_on(step, string, at + 1, is_quoting=string.is_quoting, edits=edits)
+            return
         edits += self._skipped_end(step, string, at)
         is_shaped = self._closes_quotation(at) if string.is_quoting else self._opens_quotation(string.start, at)
         if not is_shaped or run == _TRIPLE - 1:
