@@ -54,7 +54,8 @@ async def scripted_upstream(
     pages: Mapping[str, Script] | None = None,
     respond: Callable[[ReceivedRequest], Script] | None = None,
 ) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET, not recorded.
+    """Serve the scripts in order, one per request, or what `respond` says; `listing` answers every GET and question about a
+    model, not recorded.
 
     A request after the last script gets 404. `pages` answer GETs and questions about a model by path, other paths get
     404; only the paths are recorded.
@@ -67,7 +68,7 @@ async def scripted_upstream(
         handlers.add(asyncio.current_task())
         try:
             while asked := await _read_request(reader):
-                if listing is not None and asked.method == "GET":
+                if listing is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):
                     await _play(listing, reader, writer, upstream)
                     continue
                 if pages is not None and (asked.method == "GET" or asked.path in MODEL_QUESTIONS):

@@ -6,7 +6,7 @@ to type instead.
 
 from collections.abc import Collection
 
-from fcshim.demo.tool_client import QUESTION, add_numbers
+from fcshim.demo.tool_client import COMMAND, add_numbers
 from fcshim.tools import FunctionTool, Traits
 
 REPLY_TOKENS = 256
@@ -42,5 +42,5 @@ def refusal(text: str, names: Collection[str]) -> str:
 
 
 def _examples(names: Collection[str]) -> str:
-    call = QUESTION if add_numbers.__name__ in names else "call NAME with KEY=VALUE, KEY=VALUE   (/tools has the names)"
+    call = COMMAND if add_numbers.__name__ in names else "call NAME with KEY=VALUE, KEY=VALUE   (/tools has the names)"
     return f"  {call}\n  say hello there\nA real model needs its address: fcshim chat http://127.0.0.1:8080"

@@ -35,6 +35,9 @@ class PromptStyle:
     after_results: str = ""
 
 
+_AFTER_RESULTS = "If this answers my question, answer it now in plain text. Otherwise make the next call."
+"""Without it small models repeat their calls after the results until the client gives up (docs/models.md)."""
+
 OWN_STYLE = PromptStyle(OWN, "the dialect's own words, as its models were trained on them, or close to that")
 
 PROMPT_STYLES: dict[str, PromptStyle] = {
@@ -46,12 +49,14 @@ PROMPT_STYLES: dict[str, PromptStyle] = {
             "signatures, short rules, and an example with another tool: two calls, and an answer in text",
             template="example",
             listing="signature",
+            after_results=_AFTER_RESULTS,
         ),
         PromptStyle(
             "refusal",
             "the same, with a request in the example that the tool does not fit, for models that call too often",
             template="refusal",
             listing="signature",
+            after_results=_AFTER_RESULTS,
         ),
     )
 }

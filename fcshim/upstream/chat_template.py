@@ -61,7 +61,6 @@ def call_in_prompt(prompt: str) -> str:
     return text if SAMPLE_NAME in text else ""
 
 
-_ACTION = re.compile(r"\{\{(-?)\s*(.*?)\s*(-?)\}\}", re.DOTALL)
 _BLOCKS = ("if", "range", "with", "block", "define")
 _CALLS = re.compile(r"\.ToolCalls\b")
 _NAME = re.compile(r"\.Name\b")
@@ -113,11 +112,14 @@ def _value(action: str) -> str:
 def _tokens(template: str) -> Iterator[_Token]:
     """Split a Go template into texts and actions; `{{-` and `-}}` trim the text beside them."""
     end, trim = 0, False
-    for found in _ACTION.finditer(template):
-        yield "text", _trimmed(template[end : found.start()], before=trim, after=bool(found[1]))
-        keyword = found[2].partition(" ")[0]
-        yield (keyword if keyword in (*_BLOCKS, "else", "end") else "value"), found[2]
-        end, trim = found.end(), bool(found[3])
+    # A search for both ends, not a pattern: many openings without an end would be searched to the end each time.
+    while (start := template.find("{{", end)) >= 0 and (stop := template.find("}}", start)) >= 0:
+        action = template[start + 2 : stop]
+        yield "text", _trimmed(template[end:start], before=trim, after=action.startswith("-"))
+        end, trim = stop + 2, action.endswith("-")
+        action = action.removeprefix("-").removesuffix("-").strip()
+        keyword = action.partition(" ")[0]
+        yield (keyword if keyword in (*_BLOCKS, "else", "end") else "value"), action
     yield "text", _trimmed(template[end:], before=trim, after=False)
 
 

@@ -82,7 +82,7 @@ async def test_the_address_of_a_file_gets_neither_the_key_nor_the_conversation(t
 @pytest.mark.engine
 @pytest.mark.parametrize(("answer", "asked"), [("n", 0), ("", 0), ("y", 1)])
 async def test_at_a_terminal_the_user_is_asked_about_the_address(tmp_path, answer, asked):
-    async with scripted_upstream(text_reply("Hi.")) as other:
+    async with scripted_upstream(text_reply("Hi."), pages={}) as other:
         file = crafted(tmp_path, url=other.url, model="m\x1b[2J")
         async with terminal("chat", "--resume", str(file), state=tmp_path) as screen:
             await screen.expect(f"The session was with {other.url}. Send the conversation there? [y]es, [n]o: ")
@@ -101,7 +101,7 @@ async def test_at_a_terminal_the_user_is_asked_about_the_address(tmp_path, answe
 
 @pytest.mark.engine
 async def test_the_address_of_the_command_line_takes_precedence(tmp_path):
-    async with scripted_upstream(text_reply("mine")) as attacker, scripted_upstream(text_reply("yours")) as own:
+    async with scripted_upstream(text_reply("mine")) as attacker, scripted_upstream(text_reply("yours"), pages={}) as own:
         file = crafted(tmp_path, url=attacker.url, model="m")
         code, out, _ = await chat(tmp_path, own.url, "--resume", str(file), "-p", "hello")
 
@@ -114,7 +114,7 @@ async def test_a_file_from_elsewhere_replaces_no_saved_session(tmp_path):
     sessions = tmp_path / "state" / "fcshim" / "sessions"
     kept = SessionStore(sessions).save(ChatSession("kept", "http://own/"))
     before = kept.read_bytes()
-    async with scripted_upstream(text_reply("yours")) as own:
+    async with scripted_upstream(text_reply("yours"), pages={}) as own:
         file = crafted(tmp_path, id="kept", model="m")
         code, _, _ = await chat(tmp_path, own.url, "--resume", str(file), "-p", "hello")
 

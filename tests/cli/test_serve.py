@@ -26,7 +26,7 @@ def test_every_setting_has_its_flag_and_its_variable_in_the_help(parser):
 
 
 def test_flags_that_are_not_given_set_no_attribute(parser):
-    assert {"url": None, "config": None} == vars(parser.parse_args([]))
+    assert {"url": None, "tune": False, "config": None} == vars(parser.parse_args([]))
 
 
 def test_flags_have_the_names_of_the_settings(parser):
@@ -34,6 +34,7 @@ def test_flags_have_the_names_of_the_settings(parser):
 
     assert {
         "url": None,
+        "tune": False,
         "config": None,
         "port": "9000",
         "rescue": False,

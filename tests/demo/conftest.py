@@ -41,5 +41,8 @@ def llama_server(llama_program: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def small_model() -> Path:
-    return find_model("qwen-0.5b.gguf")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model under its own name, by which it gets its dialect where the chat template says nothing."""
+    named = tmp_path_factory.mktemp("model") / "Qwen2.5-Coder-0.5B-Instruct.gguf"
+    named.symlink_to(find_model("qwen-0.5b.gguf").resolve())
+    return named

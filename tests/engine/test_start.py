@@ -36,7 +36,7 @@ async def test_serve_alone_finds_llama_server_and_says_how_it_is_asked(trained_s
 
     assert lines[0].startswith(f"fcshim: found {trained_server.url}  (llama-server: ")
     assert any(f"in front of llama-server at {trained_server.url}/v1" in line for line in lines)
-    assert ["prompt", "function_call", "default"] in [line.split()[1:] for line in lines]
+    assert ["prompt", "function_call", "default"] in [line.split()[1:4] for line in lines]
     assert f"OLLAMA_HOST=http://127.0.0.1:{port}" in lines[-1]
 
 

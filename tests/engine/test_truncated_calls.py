@@ -43,7 +43,7 @@ async def last_calls(url: str, dialect: str, *, streamed: bool, max_retries: int
         async def last_call(number: int) -> ToolCallEnd:
             schema = SCHEMAS[names[number]]
             tool = {"type": "function", "function": {"name": names[number], "parameters": schema}}
-            fields = {"tool_choice": "required", "temperature": 1.0, "seed": number}
+            fields = {"tool_choice": "required", "parallel_tool_calls": True, "temperature": 1.0, "seed": number}
             async with slots:
                 if streamed:
                     async with client.stream(f"Go {number}.", [tool], **fields) as stream:

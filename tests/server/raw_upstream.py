@@ -15,6 +15,7 @@ from tests.scripted import ROLE, end_chunks, text_chunk
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+NO_MODELS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,12 @@ class RawUpstream:
 
 
 @contextlib.asynccontextmanager
-async def raw_upstream(*handlers: Handler | bytes) -> AsyncIterator[RawUpstream]:
-    """Run one handler per request, the last one repeatedly. Bytes are sent, and the connection is closed."""
+async def raw_upstream(*handlers: Handler | bytes, lists_models: bool = True) -> AsyncIterator[RawUpstream]:
+    """Run one handler per request, the last one repeatedly. Bytes are sent, and the connection is closed.
+
+    Unless it `lists_models`, a request for its models gets 404 and is not recorded: fcshim in a process of its own
+    asks for them.
+    """
     upstream = RawUpstream()
     waiting = list(handlers)
     tasks: set[asyncio.Task] = set()
@@ -92,6 +97,9 @@ async def raw_upstream(*handlers: Handler | bytes) -> AsyncIterator[RawUpstream]
         tasks.add(asyncio.current_task())
         try:
             while (heard := await _read(reader)) is not None:
+                if not lists_models and heard.request_line.startswith("GET /v1/models "):
+                    writer.write(NO_MODELS)
+                    continue
                 upstream.requests.append(heard)
                 upstream.request_received.set()
                 play = waiting.pop(0) if len(waiting) > 1 else waiting[0]

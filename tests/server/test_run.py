@@ -63,7 +63,7 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
         await peer.chunk(text_chunk(" upon"), end_chunks())
         await peer.send(LAST_CHUNK)
 
-    async with raw_upstream(patient) as upstream, serving(upstream.url) as (process, url):
+    async with raw_upstream(patient, lists_models=False) as upstream, serving(upstream.url) as (process, url):
         async with raw_connection(url) as (reader, writer):
             writer.write(post_request(url, chat_body(tools=tools)))
             begin = await reader.readuntil(b'"Once"')
@@ -94,7 +94,7 @@ async def refused(url):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
     async with (
-        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang), lists_models=False) as upstream,
         serving(upstream.url, "--drain-timeout", "600") as (process, url),
     ):
         async with raw_connection(url) as (reader, writer):
@@ -116,7 +116,7 @@ async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
 
 async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
     async with (
-        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang), lists_models=False) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
         raw_connection(url) as (reader, writer),
     ):
@@ -133,7 +133,7 @@ async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
 
 async def test_a_reply_that_is_not_streamed_gets_503_on_shutdown():
     async with (
-        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang), lists_models=False) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
         http_client(url) as client,
     ):
@@ -168,7 +168,7 @@ async def in_uvicorn(host="127.0.0.1", **settings):
 
 async def test_another_asgi_server_gets_its_settings_from_the_file_and_the_environment(tmp_path):
     file = tmp_path / "fcshim.toml"
-    async with raw_upstream(stream_texts(CALL)) as upstream:
+    async with raw_upstream(stream_texts(CALL), lists_models=False) as upstream:
         file.write_text(f'upstream = "{upstream.url}"\napi_keys = ["from the file"]\n', "utf-8")
         async with (
             in_uvicorn(FCSHIM_CONFIG=str(file), FCSHIM_API_KEYS="k") as (url, _),

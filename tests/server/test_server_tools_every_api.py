@@ -66,4 +66,4 @@ async def test_a_mixed_turn_continues_with_all_its_calls(codec, friendly, tmp_pa
     for prompt in prompts(upstream)[1:]:
         assert ADD in prompt
         assert prompt.startswith(prompts(upstream)[0])
-        assert prompt.index(ADD) < prompt.index('"Oslo"') < prompt.index("rain")
+        assert prompt.index(ADD) < prompt.rindex('"Oslo"') < prompt.index("rain")

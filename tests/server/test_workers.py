@@ -107,7 +107,7 @@ async def test_figures_are_those_of_all_workers_and_stay_when_one_crashes(tmp_pa
     go_on = asyncio.Event()
     plays = [stream_texts(CALL)] * STREAMS + [paused_stream(go_on)] * STREAMS + [stream_texts(CALL)] * STREAMS
     async with (
-        raw_upstream(*plays) as upstream,
+        raw_upstream(*plays, lists_models=False) as upstream,
         serving(tmp_path, upstream.url, "--metrics", "--log-level", "error") as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -140,7 +140,7 @@ async def test_figures_are_those_of_all_workers_and_stay_when_one_crashes(tmp_pa
 async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_path):
     go_on = asyncio.Event()
     async with (
-        raw_upstream(paused_stream(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on), lists_models=False) as upstream,
         serving(tmp_path, upstream.url) as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -162,7 +162,7 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
 async def test_a_worker_that_drains_is_replaced_at_once_and_its_streams_and_figures_stay(tmp_path):
     go_on = asyncio.Event()
     async with (
-        raw_upstream(paused_stream(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on), lists_models=False) as upstream,
         serving(tmp_path, upstream.url, "--metrics") as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -192,7 +192,7 @@ async def test_a_worker_that_drains_already_ends_its_streams_only_at_the_second_
 ):
     go_on = asyncio.Event()
     async with (
-        raw_upstream(paused_stream(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on), lists_models=False) as upstream,
         serving(tmp_path, upstream.url, "--drain-timeout", "600") as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -215,7 +215,7 @@ async def test_a_worker_that_drains_already_ends_its_streams_only_at_the_second_
 
 async def test_a_worker_that_gets_sigterm_while_it_starts_is_replaced_too(tmp_path):
     async with (
-        raw_upstream(stream_texts("ok")) as upstream,
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
         serving(tmp_path, upstream.url) as (process, url, pids),
     ):
         seen = [*pids]
@@ -237,7 +237,7 @@ async def test_one_signal_lets_the_streams_of_every_worker_finish(tmp_path, numb
     """A terminal and some service managers send it to all processes, so that workers get SIGTERM twice."""
     go_on = asyncio.Event()
     async with (
-        raw_upstream(paused_stream(go_on)) as upstream,
+        raw_upstream(paused_stream(go_on), lists_models=False) as upstream,
         serving(tmp_path, upstream.url) as (process, url, _),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -260,7 +260,7 @@ async def test_one_signal_lets_the_streams_of_every_worker_finish(tmp_path, numb
 async def test_a_second_signal_ends_the_streams(tmp_path):
     play = stream_then(ROLE, text_chunk("Once"), then=hang)
     async with (
-        raw_upstream(play) as upstream,
+        raw_upstream(play, lists_models=False) as upstream,
         serving(tmp_path, upstream.url, "--drain-timeout", "600") as (process, url, _),
         contextlib.AsyncExitStack() as stack,
     ):
@@ -277,7 +277,7 @@ async def test_a_second_signal_ends_the_streams(tmp_path):
 
 async def test_workers_end_with_a_supervisor_that_is_killed(tmp_path):
     async with (
-        raw_upstream(stream_texts("ok")) as upstream,
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
         serving(tmp_path, upstream.url) as (process, url, pids),
     ):
         process.kill()
@@ -300,7 +300,7 @@ async def test_new_settings_reach_every_worker_and_later_ones_and_wrong_ones_non
 
     file.write_text('api_keys = ["first"]\n', "utf-8")
     async with (
-        raw_upstream(stream_texts("ok")) as upstream,
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
         serving(tmp_path, upstream.url, *options) as (process, url, pids),
     ):
         assert {401} == await answers()
@@ -321,7 +321,7 @@ async def test_new_settings_reach_every_worker_and_later_ones_and_wrong_ones_non
 
 async def test_each_worker_records_into_a_folder_of_its_own(tmp_path):
     async with (
-        raw_upstream(stream_texts(CALL)) as upstream,
+        raw_upstream(stream_texts(CALL), lists_models=False) as upstream,
         serving(tmp_path, upstream.url, "--record", str(tmp_path / "records"), "--record-bytes", "999999") as (
             process,
             url,
@@ -345,7 +345,7 @@ async def test_a_shared_store_serves_follow_ups_at_every_worker_and_without_one_
     outcomes = {}
     for store in (f"sqlite:{tmp_path / 'store.db'}", "memory"):
         async with (
-            raw_upstream(stream_texts("ok")) as upstream,
+            raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
             serving(tmp_path, upstream.url, "--store", store) as (process, url, _),
         ):
             first = await respond(url, None)
