@@ -38,7 +38,6 @@ JOINED = Edit("a string goes on in another line, after its quote", 0, is_certain
 
 LONE_QUOTE = Edit("a quote in a string has no counterpart", 2, is_certain=False)
 MIXED_ESCAPES = Edit("some of a string's quotes are escaped", 2, is_certain=False)
-BACKSLASH = Edit("a backslash is content or begins an escape, in a string that is not escaped", 0, is_certain=False)
 QUOTE_MISSING = Edit("a quote is missing", 2, is_certain=False, is_style=True)
 WRONG_QUOTE = Edit("a quote is another character", 2, is_certain=False, is_style=True)
 SWAPPED_QUOTE = Edit("a closing quote and the sign before it are swapped", 2, is_certain=False)

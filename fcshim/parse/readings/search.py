@@ -24,7 +24,6 @@ from collections.abc import Sequence
 
 from fcshim.parse.backslashes import has_doubtful_escape
 from fcshim.parse.readings.edits import (
-    BACKSLASH,
     DOUBLED_QUOTES,
     LONE_QUOTE,
     MARGIN,
@@ -39,7 +38,7 @@ from fcshim.parse.readings.edits import (
     WRONG_QUOTE,
     Edit,
 )
-from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, Token, done, edits_of
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, Token, done, edits_of, tokens_of
 
 _MAX_STEPS = 2_400
 """Steps of one search that go back in the text: about 0.04 s. A text of 16 KB with two quotes a line takes some."""
@@ -51,6 +50,8 @@ _LONGEST_PREFIX = 3
 _TRIPLE = 3
 """Quotes in a row are one sign of code, and do not end its quotations."""
 _LONGEST_RUN = 6
+_LONGEST_RUN_ALONE = 64
+"""Quotes at the start of a string after which it holds nothing else."""
 _INSIDE_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\[^{quote}])*+") for quote in "\"'"}
 _OTHER_QUOTE = {'"': {"'"}, "'": {'"'}}
 _APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)(?![rRbBfFuU]{1,2}[\"'])")
@@ -95,7 +96,20 @@ class ReadingSearch(ABC):
             best = self._find_within(first, best.cost + MARGIN)
         if best is None or best.uncertain is not None:
             raise self._no_reading(best)
+        if NOT_ESCAPED in best.styles and self._has_doubtful_backslash(best, first.string):
+            raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
         return best
+
+    def _has_doubtful_backslash(self, last: Step, first: OpenString | None) -> bool:
+        """Return whether a string that is not escaped has a backslash with two readings."""
+        for kind, start, end in tokens_of(last):
+            quote = self.text[start - 1] if start else first.quote if first else '"'
+            if kind != "string" or quote not in _INSIDE_QUOTE:
+                continue
+            at, _ = self._next_quote(OpenString(quote, start), start)
+            if at < end and has_doubtful_escape(self.text[start:end]):
+                return True
+        return False
 
     def _find_within(self, first: Step, limit: int) -> Step | None:
         """Return the last step of the cheapest reading, if it costs at most `limit`."""
@@ -255,14 +269,14 @@ class ReadingSearch(ABC):
 
     def _add_end(self, step: Step, string: OpenString, at: int, end: int, *edits: Edit) -> None:
         """Add the end of the string at `at`; its quote ends at `end`."""
-        if string.has_quotes and not self.text[string.start : at].strip(string.quote):
+        if string.has_quotes and not self.text[string.start : min(at, string.start + _LONGEST_RUN_ALONE)].strip(
+            string.quote
+        ):
             return  # nothing but quotes: empty strings, or signs for one
         if string.is_quoting:
             edits = (*edits, LONE_QUOTE)
         if string.has_quotes and string.has_escape:
             edits = (*edits, MIXED_ESCAPES)
-        if string.has_quotes and has_doubtful_escape(self.text[string.start : at]):
-            edits = (*edits, BACKSLASH)
         token = ("string", string.start, at)
         frame = step.frame
         if frame is not None and frame.members.holds_calls and isinstance(frame.slot, str):
