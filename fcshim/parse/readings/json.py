@@ -46,8 +46,8 @@ UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 _QUOTES = "\"'"
 _ASCII = str.maketrans("，：｛｝［］＝", ",:{}[]=")
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
-_SPACE = re.compile(r"(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*\*/)*+")
-_END = re.compile(r"(?:[\s\ufeff]++|`{3,8}[a-z0-9]*+)*+\Z")
+_SPACE = re.compile(r"(?>(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?>(?:[^*]|\*(?!/))*)\*/)*)")
+_END = re.compile(r"(?>(?:[\s\ufeff]++|`{3,8}[a-z0-9]*+)*)\Z")
 _SURPLUS_BRACKETS = re.compile(r"[\s}\]｝］]*+")
 _KEY = re.compile(
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,1024})"|'(?P<single>(?:[^'"\\]|\\[\s\S]){0,1024})'"""

@@ -16,7 +16,7 @@ from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step,
 
 Follows = Literal["", "next", "end", "end missing"]
 """What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
-_SPACE = re.compile(r"(?:\s++|\#[^\n]*+)*+")
+_SPACE = re.compile(r"(?>(?:\s++|\#[^\n]*+)*)")
 _QUOTES = "\"'"
 _QUOTE = re.compile(r"[\"']")
 _STRING = re.compile(r"(?P<prefix>[rR][fF]?|[fF][rR]?|[uU])?(?P<quote>\"{3}|'{3}|[\"'])")

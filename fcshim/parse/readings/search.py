@@ -52,7 +52,7 @@ _TRIPLE = 3
 _LONGEST_RUN = 6
 _LONGEST_RUN_ALONE = 64
 """Quotes at the start of a string after which it holds nothing else."""
-_INSIDE_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\[^{quote}])*+") for quote in "\"'"}
+_INSIDE_QUOTE = {quote: re.compile(rf"(?>(?:[^{quote}\\]++|\\[^{quote}])*)") for quote in "\"'"}
 _OTHER_QUOTE = {'"': {"'"}, "'": {'"'}}
 _APOSTROPHE = re.compile(r"(?<=\w)(?<!\\[nrt])(?<!\b[rRbBfFuU])(?<!\b[rRbBfF]{2})'(?=\w)(?![rRbBfFuU]{1,2}[\"'])")
 """An apostrophe inside a word, not the quote of a literal after an escape, or after or before a prefix."""
