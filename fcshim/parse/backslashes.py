@@ -29,7 +29,7 @@ _QUOTATION = re.compile(
 )
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
-_OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt]")
+_OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
 _CONTINUATION = re.compile(r"(?<=\s)\\\\n(?!\w)")
 
 
@@ -66,7 +66,7 @@ def has_doubtful_escape(content: str) -> bool:
 
     `\n` is a line break of the text, but in a quotation on one line it is one of the code that is written there; a
     backslash before it outside of quotations ends a line of code. What JSON does not have (`\w`), and what hardly any
-    text contains (`\b`, `\u00e9`), is content.
+    text contains (`\b`, `\u00e9`), is content. Before a blank a backslash is content in every notation.
     """
     if "\\" not in content:
         return False
