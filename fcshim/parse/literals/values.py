@@ -24,6 +24,7 @@ from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
+from fcshim.parse.literals.body_end import end_as_it_stands
 from fcshim.parse.literals.brackets import (
     ARGUMENTS,
     ARRAY,
@@ -60,16 +61,17 @@ from fcshim.parse.readings.steps import Frame, NoReadingError
 class LiteralError(Exception):
     """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
 
-    `after_marker` is the text after an end marker that ended the body inside a string that is not closed.
+    `after_body` is the text after a body that has ended although its call has not: at an end marker inside a string
+    that is not closed, or at its last bracket if its quotes are doubtful.
     """
 
     def __init__(
-        self, message: str, pos: int, kind: CallErrorKind = "malformed", after_marker: str | None = None
+        self, message: str, pos: int, kind: CallErrorKind = "malformed", after_body: str | None = None
     ) -> None:
         super().__init__(message)
         self.pos = pos
         self.kind = kind
-        self.after_marker = after_marker
+        self.after_body = after_body
 
 
 class DoubtfulQuoteError(Exception):
@@ -244,6 +246,11 @@ class LiteralValues(ABC):
         if LITERAL_COMMA.search(sent) and escaped != text:
             raise NoReadingError("a comma between two strings, or in one that is not escaped")
         return escaped
+
+    def end_as_it_stands(self, text: str) -> int:
+        """Return where a body ends whose remainder, from a doubtful quote on, has no certain reading, or -1."""
+        assert self.string is not None
+        return end_as_it_stands(text, self.string.syntax.quote, self.brackets[-1].closing_brackets)
 
     def mark_escaped(self) -> None:
         """Read on in escaped text, inside the open string."""
@@ -586,7 +593,7 @@ class LiteralValues(ABC):
                 call.escapes_doubtful = True
             return self._end_string(text, pos)
         if string.defect:
-            raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
+            raise LiteralError(string.defect, pos, after_body=string.text_after_marker())
         if string.doubtful:
             string.doubtful = False
             raise DoubtfulQuoteError(pos)
