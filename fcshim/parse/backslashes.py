@@ -23,6 +23,14 @@ _CHARACTER_ESCAPE = re.compile(
     r"\\(?:x[89A-Fa-f][0-9A-Fa-f]|u0[0-9A-Fa-f]{1,2}(?![0-9A-Fa-f])|u\{[0-9A-Fa-f]|U[0-9A-Fa-f]{8}|N\{[A-Z])"
 )
 r"""An escape of a character as other languages write it (`S\xe3o`, `\u{1F600}`), or a part of one (`\u00e`)."""
+_QUOTATION = re.compile(
+    r"\"\"\"|'''"
+    r"|(?<![\w\\])[rRbBfFuU]{0,2}(?:\"(?:[^\"\\\n]|\\[^\"\n])*\"|'(?:[^'\\\n]|\\[^'\n])*')(?!\w)"
+)
+"""Text between quotes on one line, or a triple quote, which is no quotation."""
+_LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
+_OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
+_CONTINUATION = re.compile(r"(?<=\s)\\\\n(?!\w)")
 
 
 def mixes_escapes(value: JSON) -> bool:
@@ -51,3 +59,17 @@ def _may_contain_letters(text: str) -> bool:
     if _RARE_CONTROL.search(text) is not None:
         return True
     return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
+
+
+def has_doubtful_escape(content: str) -> bool:
+    r"""Return whether an escape in a string that is not escaped may be a backslash and a letter.
+
+    `\n` is a line break of the text, but in a quotation on one line it is one of the code that is written there; a
+    backslash before it outside of quotations ends a line of code. What JSON does not have (`\w`), and what hardly any
+    text contains (`\b`, `\u00e9`), is content. Before a blank a backslash is content in every notation.
+    """
+    if "\\" not in content:
+        return False
+    if _OTHER_ESCAPE.search(content) or any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
+        return True
+    return _CONTINUATION.search(_QUOTATION.sub("", content)) is not None

@@ -109,6 +109,7 @@ _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)
 _NAME_LINE_PATTERN = rf"{_NAME}[ \t]{{0,4}}+(?:\r?\n[ \t]{{0,8}}+)?"
 _MEMBER = r"[{｛][ \t\r\n]{0,32}+(?:[\"'“”](?P<parameter>[^\"'“”\n]{1,128})[\"'“”]|[}｝])"
 _NAME_LINE = re.compile(_NAME_LINE_PATTERN + _MEMBER)
+_FIRST_MEMBER = re.compile(_SPACE + _MEMBER)
 _PARTIAL_NAME_LINE = re.compile(
     rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}})?)?\Z"
 )
@@ -226,6 +227,12 @@ def _select_content(sink: CallSink, name: str, text: str, pos: int) -> Body | bo
     if found is None:
         return None if _PARTIAL_CHILD.match(text, pos) or _PARTIAL_JSON_MEMBER.match(text, pos) else False
     return (found["name"] == f"/{name}" or sink.has_parameter(name, found["name"])) and _ELEMENT_CALLS
+
+
+def begins_with_argument(sink: CallSink, name: str, text: str, pos: int) -> bool:
+    """Return whether JSON at `pos` begins with an argument of this tool, whatever the keys of a call are."""
+    found = _FIRST_MEMBER.match(text, pos)
+    return found is not None and found["parameter"] is not None and sink.has_parameter(name, found["parameter"])
 
 
 def holds_elements(body: Body) -> bool:

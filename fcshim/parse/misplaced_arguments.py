@@ -12,17 +12,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Set
 
 from fcshim.events import JSON, Coercion
+from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS, WRAPPER_KEYS
 from fcshim.schema.expect import Expectation
 
 _ELLIPSES = frozenset(("...", "…", "etc", "etc."))
-_NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name", "action")
-_ARGUMENT_KEYS = frozenset(
-    ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
-)
-_CALL_KEYS = frozenset(("function", "tool_call", "function_call"))
 _FIRST_OBJECT = re.compile(r'\s*\{\s*"([^"\\]{1,64})"\s*:\s*"?\s*\{')
 """A first argument that is an object, or JSON in a string."""
-_ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(sorted(_ARGUMENT_KEYS))})"\s*:')
+_ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(ARGUMENT_KEYS)})"\s*:')
 
 
 def holds_misplaced_word(
@@ -91,7 +87,7 @@ def _nests_arguments(arguments: str, expectation: Expectation) -> bool:
     return any(
         expectation.lists_member(key) is False and _may_be_arguments(value, key, expectation)
         for key, value in members.items()
-        if key == first or key in _ARGUMENT_KEYS
+        if key == first or key in ARGUMENT_KEYS
     )
 
 
@@ -103,7 +99,7 @@ def _may_be_arguments(value: JSON, key: str, expectation: Expectation) -> bool:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return key in _ARGUMENT_KEYS
+            return key in ARGUMENT_KEYS
     return isinstance(value, dict) and bool(value) and all(map(expectation.lists_member, value))
 
 
@@ -113,10 +109,10 @@ def _holds_call(arguments: str, expectation: Expectation, offers: Callable[[str]
         return False
     value = json.loads(arguments)
     unlisted = {key: member for key, member in value.items() if expectation.lists_member(key) is False}
-    inner = [member for key, member in unlisted.items() if key in _CALL_KEYS and isinstance(member, dict)]
+    inner = [member for key, member in unlisted.items() if key in WRAPPER_KEYS and isinstance(member, dict)]
     return any(_is_call(each, offers) for each in (unlisted, *inner))
 
 
 def _is_call(value: dict[str, JSON], offers: Callable[[str], bool]) -> bool:
-    names = [name for key in _NAME_KEYS if isinstance(name := value.get(key), str)]
-    return not _ARGUMENT_KEYS.isdisjoint(value) and any(map(offers, names))
+    names = [name for key in NAME_KEYS if isinstance(name := value.get(key), str)]
+    return not set(ARGUMENT_KEYS).isdisjoint(value) and any(map(offers, names))

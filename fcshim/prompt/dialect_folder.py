@@ -18,9 +18,9 @@ from jinja2 import TemplateError, TemplateSyntaxError
 
 from fcshim.errors import ConfigError
 from fcshim.model_defaults import defaults_for
-from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.dialects import AUTO, get_dialect
+from fcshim.parse.grammar import load_grammar
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls

@@ -34,9 +34,9 @@ from fcshim.messages import (
     has_media_part,
     text_of,
 )
-from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.parse.readings.json import read_json
+from fcshim.parse.readings.steps import NoReadingError
 from fcshim.prompt.content import (
     Escaper,
     cached_content,
@@ -225,9 +225,9 @@ class PastArguments:
             return None
         self._repair_left -= len(text)
         try:
-            repaired = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
+            repaired = read_json(None, "start", text).text
             value = json.loads(repaired, strict=False)  # raw control characters stay in strings
-        except (RepairError, ValueError, RecursionError):
+        except (NoReadingError, ValueError, RecursionError):
             return None
         return (
             _json_without_lone_surrogates(value)

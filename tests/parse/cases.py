@@ -26,14 +26,16 @@ class Case:
 
     `events` are pieces as `laws.normalise` returns them. A call may omit `arguments` (any are accepted) or have a
     `value` (equal as JSON) instead, and its `error` is the kind or the list of kinds that are accepted. `calls` instead
-    of `events` expects only the calls that run. `last` means that text after the reply changes its events, `loose` that
-    white space around text is not compared, `finished` that the parser must end the reply by itself.
+    of `events` expects only the calls that run. `at_most` expects that no other calls run, each of them once or not at
+    all: right, an error or text, but never wrong. `last` means that text after the reply changes its events, `loose`
+    that white space around text is not compared, `finished` that the parser must end the reply by itself.
     """
 
     name: str
     input: str
     events: list[Piece] | None = None
     calls: list[Piece] | None = None
+    at_most: list[Piece] | None = None
     tools: list[Any] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     stop_reason: StopReason = "complete"
@@ -131,6 +133,14 @@ def _run_and_compare(case: Case, pieces: Sequence[str]) -> list[Piece]:
 
 
 def _compare(case: Case, actual: list[Piece]) -> None:
+    if case.at_most is not None:
+        found = executable(actual)
+        allowed = [[number for number, call in enumerate(case.at_most) if matches(call, each)] for each in found]
+
+        assert all(allowed), f"{case.name}: {case.input!r}\nmay run {case.at_most}\nruns    {found}"
+        assert len({numbers[0] for numbers in allowed}) == len(found), f"{case.name}: a call runs twice: {found}"
+
+        return
     expected, found = (case.events, actual) if case.events is not None else (case.calls, executable(actual))
     if case.loose:
         expected, found = strip_texts(expected or []), strip_texts(found)

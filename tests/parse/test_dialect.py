@@ -5,9 +5,9 @@ import itertools
 import pytest
 
 from fcshim.messages import Tool, ToolChoice
-from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.body import BodyReader
 from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.parse.grammar import load_grammar
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.limits import DEFAULT_LIMITS

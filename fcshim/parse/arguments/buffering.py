@@ -1,14 +1,18 @@
 """The JSON text that was read or written so far: sent, or buffered until it is certain.
 
 Theory of operation. At a commit point the buffered text is known to be strict JSON, and moves to `target`. At a
-deviation the buffer is rolled back: its source text is returned, to be read by the tolerant grammar from the last
+deviation the buffer is rolled back: its source text is returned, to be searched for readings from the last
 commit point on. The `handler` reacts to each value before its text reaches `target`, and may redirect `target`.
 
 Rule: the size of the buffer is limited.
 """
 
-from fcshim.parse.arguments.repair import CommitPoint
+from typing import Literal
+
 from fcshim.parse.limits import Limits
+
+CommitPoint = Literal["start", "opened", "after", "string"]
+"""The last commit point: before the body, in a container just opened, after a value, in a string."""
 
 
 class NotStrictError(Exception):

@@ -34,8 +34,7 @@ def rewrite_options(text: str, members: Members) -> str:
     if found is None:
         return text
     if found[1]:
-        members.take_string(found[1], found[2])
-        members = members.member(found[3])
+        members = members.after(found[1], found[2]).member(found[3])
     written, pos = _read_options(text, found.end(), members)
     complete = written and _REST.match(text, pos) is not None
     return text[: found.end()] + ", ".join(written) + text[pos:] if complete else text

@@ -4,9 +4,9 @@ Theory of operation. Text may be cut anywhere. Each state is one method that tak
 the position it has reached; it sets `stop` if it needs more text (the remainder is short, and is passed again with the
 next piece). The reader has few commit points: before the value, in a container just opened, after a value, inside a
 string value. The text between two commit points (closing quote, white space, comma, key, colon, number) is buffered
-until the next one, so that at a deviation nothing since the last commit point was sent, and the grammar can begin
-there. A closing quote therefore counts only once the text after it is valid. Two deviations in strings are fixed in
-place, so that strings keep streaming: raw control characters and invalid escapes.
+until the next one, so that at a deviation nothing since the last commit point was sent, and the search for readings
+begins there. A closing quote therefore counts only once the text after it is valid. Two deviations in strings are fixed
+in place, so that strings keep streaming: raw control characters and invalid escapes.
 
     state               next state
     _read_value         " _read_string, { _read_first_key, [ _read_first_item, else _read_atom

@@ -5,9 +5,9 @@ Rule: rows only; a header's pattern has no unbounded repetition, and ends where 
 
 from dataclasses import replace
 
+from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.call import ARGUMENT_KEYS
 from fcshim.parse.json.header import HeaderShape
 
 _NAME = r"(?P<name>[^\n]{1,160}?)"

@@ -3,9 +3,9 @@
 Rule: rows only; `JsonShape` defines the keys of the JSON.
 """
 
+from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.call import ARGUMENT_KEYS, NAME_KEYS
 
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
 TOOL_NAME_FIRST = ("tool_name", *(key for key in NAME_KEYS if key != "tool_name"))

@@ -23,8 +23,10 @@ from fcshim.events import StopReason
 from fcshim.parse.arguments.buffering import NO_HANDLER, LimitError, NotStrictError
 from fcshim.parse.arguments.strict import State, StrictJsonReader
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
+from fcshim.parse.call_keys import JsonKeys
 from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closers
-from fcshim.parse.json.call import JsonCalls, JsonEnvelope, JsonKeys
+from fcshim.parse.json.call import JsonCalls
+from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.json.repairing import JsonRepair
 from fcshim.parse.json.surroundings import (
     JsonTrailer,
@@ -75,7 +77,7 @@ class JsonBody(BodyReader):
         self._end_markers = compiled_closers(dialect)
         self._reader = StrictJsonReader(self._end_markers, limits)
         self._buffer = self._reader.buffer
-        self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
+        self._calls = JsonCalls(self._reader, sink, limits)
         self._arguments = self._calls.arguments
         self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope
@@ -197,7 +199,7 @@ class JsonBody(BodyReader):
     # The JSON.
 
     def _leave_strict(self) -> None:
-        """Read on with the grammar, after a deviation; a call that is discarded is not worth that."""
+        """Collect the rest after a deviation, for its reading; a call that is discarded is not worth that."""
         source = self._reader.roll_back()
         if self._calls.discarding:
             self._begin_skip()

@@ -6,27 +6,28 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
-from dataclasses import dataclass, field
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError, ValueHandler
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
-from fcshim.parse.arguments.repair import RepairError, repair
-from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers, Scope
+from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.body import READING, BodyStatus
+from fcshim.parse.call_keys import OTHER_ROLES, OWN_KEYS, REMARK_KEYS
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.readings.json import read_json
+from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY
 
 
 class JsonCalls:
-    """Sends one call after the other, or nothing while `discarding`; `grammar` repairs encoded arguments."""
+    """Sends one call after the other, or nothing while `discarding`."""
 
-    def __init__(self, reader: StrictJsonReader, sink: CallSink, grammar: str, limits: Limits) -> None:
+    def __init__(self, reader: StrictJsonReader, sink: CallSink, limits: Limits) -> None:
         self.status = READING
         """What the body reports next."""
         self._refused = False
@@ -39,15 +40,12 @@ class JsonCalls:
         self._reader = reader
         self._buffer = reader.buffer
         self._sink = sink
-        self._grammar = grammar
         self._limits = limits
         self._role_parts: list[str] = []
         """The role of the message around the calls."""
         self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
-        self.ends_with_opener = False
-        """True where the body ends with an opening bracket, in which more may have been to follow."""
         self.has_surplus_brace = False
         """True if a closing brace too many stands in the body."""
         self.words: frozenset[str] = frozenset()
@@ -137,7 +135,7 @@ class JsonCalls:
     def _is_of_others(self) -> bool:
         """Return whether the message is one of the user, of the system or of a tool: it repeats a conversation."""
         role = "".join(self._role_parts).strip('"').lower()
-        return role in _OTHER_ROLES
+        return role in OTHER_ROLES
 
     def end_string(self) -> None:
         """Take the name or the encoded arguments, if one of them has ended."""
@@ -319,7 +317,7 @@ class JsonCalls:
         assert self.name is not None
         parameters, unknown = self._sink.parameter_names(self.name), self.unknown_members
         if self.has_arguments or self._early_arguments:
-            is_known = not parameters or all(key.lower() in _REMARK_KEYS and key not in parameters for key in unknown)
+            is_known = not parameters or all(key.lower() in REMARK_KEYS and key not in parameters for key in unknown)
             return is_known and not self._holds_argument()
         if not all(unknown.values()) or self._buffer.closed_keys.intersection(parameters) != unknown.keys():
             return False
@@ -340,14 +338,9 @@ class JsonCalls:
         self._send_whole(arguments)
 
     def _may_lack_inner_bracket(self) -> bool:
-        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members.
-
-        The same holds for more than the bracket: text without quotes at the end may have been longer.
-        """
-        if self.ends_with_opener or (self.words and self.ends_with_string()):
-            return True
+        """Return whether the missing bracket may belong inside the arguments, or before one of the call's members."""
         arguments, expected = json.loads(self._sink.arguments()), self._sink.expectation
-        own = any(key in _OWN_KEYS and not expected.lists_member(key) for key in arguments)
+        own = any(key in OWN_KEYS and not expected.lists_member(key) for key in arguments)
         return own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected)
 
     def _decode_arguments(self, encoded: str) -> str | None:
@@ -358,7 +351,7 @@ class JsonCalls:
         assert self.name is not None
         if self._sink.takes_text(self.name):
             return self._sink.text_arguments(self.name, json.loads(encoded))
-        return decode_object(encoded, self._grammar, self._limits)
+        return decode_object(encoded, self._limits)
 
     def refuse(self) -> None:
         """Treat this call and all later calls as text."""
@@ -403,17 +396,22 @@ class JsonCalls:
         self._early_arguments.clear()
 
 
-def decode_object(encoded: str, grammar: str, limits: Limits) -> str | None:
+_OPENINGS = frozenset('"{[')
+_MAX_UNKNOWN_KEYS = 64
+"""Keys that are compared with the parameters of the tool: more than most tools have."""
+
+
+def decode_object(encoded: str, limits: Limits) -> str | None:
     """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
     inner: str = json.loads(encoded).strip() or "{}"
     strict = _read_object(inner, limits)
     if strict is not None or len(inner) > limits.mend:
         return strict
     try:
-        repaired = repair(grammar, (), "start", inner, ())
-    except RepairError:
+        reading = read_json(None, "start", inner)
+    except NoReadingError:
         return None
-    return _read_object(repaired.text, limits) if repaired.complete else None
+    return _read_object(reading.text, limits) if reading.complete else None
 
 
 def _read_object(text: str, limits: Limits) -> str | None:
@@ -427,272 +425,3 @@ def _read_object(text: str, limits: Limits) -> str | None:
     if reader.mixes_line_breaks(strict) or (reader.has_backslash and mixes_escapes(json.loads(strict))):
         return None
     return strict if text[0] == "{" else None
-
-
-_REMARK_KEYS = frozenset(
-    (
-        *("thought", "thoughts", "thinking", "reasoning", "reason", "rationale", "why", "explanation", "description"),
-        *("comment", "note", "confidence", "status", "meta", "metadata", "result", "results", "response", "output"),
-        *("strict", "required", "returns"),  # of the tool's definition
-    )
-)
-"""Members beside the arguments that say something about the call, and change nothing."""
-_OPENINGS = frozenset('"{[')
-_OTHER_ROLES = frozenset(("user", "human", "system", "developer", "tool", "function", "ipython", "observation"))
-_MAX_UNKNOWN_KEYS = 64
-"""Keys that are compared with the parameters of the tool: more than most tools have."""
-NAME_KEYS = (
-    *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
-    *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
-)
-ARGUMENT_KEYS = (
-    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "action_input", "tool_input"),
-    *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
-    *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
-)
-_OWN_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS))
-
-
-@dataclass(frozen=True, slots=True)
-class JsonKeys:
-    """The keys of a call's JSON; the first key of each table is the one that the prompt requests."""
-
-    name_keys: tuple[str, ...] = NAME_KEYS
-    argument_keys: tuple[str, ...] = ARGUMENT_KEYS
-    wrapper_keys: tuple[str, ...] = ("function", "tool_call", "function_call")
-    """Keys whose object contains the name and the arguments."""
-    list_keys: tuple[str, ...] = ("tool_calls", "function_calls")
-    """Keys whose array contains the calls."""
-    other_keys: tuple[str, ...] = ("type", "id", "index", "tool_call_id", "call_id")
-    """Further keys of a call, which are ignored. In a body without markers, a key in none of these tables shows that
-    the body is not a call."""
-    message_keys: tuple[str, ...] = ("role", "content")
-    """Keys of a message around a list of calls; a message that has text beside them is text."""
-    thought_keys: tuple[str, ...] = ("thought", "thoughts", "reasoning", "thinking")
-    """Keys beside a call or a list of calls, with what the model thinks of them (xLAM); they are dropped."""
-    name_is_key: bool = False
-    """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
-
-    known_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
-    """Every key that a call may have."""
-    part_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
-    """Every key of the arguments, of a call or of several calls: what stands in one is never left out."""
-    first_keys: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
-    """Every key with which a body without markers may begin."""
-
-    def __post_init__(self) -> None:
-        """Collect the known keys once: each line that begins with a bracket is compared with them."""
-        parts = (*self.argument_keys, *self.wrapper_keys, *self.list_keys)
-        keys = (*self.name_keys, *parts, *self.other_keys)
-        object.__setattr__(self, "known_keys", frozenset(keys))
-        object.__setattr__(self, "part_keys", frozenset(parts))
-        object.__setattr__(self, "first_keys", frozenset((*keys, *self.message_keys, *self.thought_keys)))
-
-
-class CallMembers(Members):
-    """What may stand in the envelope of a call, and the schema of its arguments once the tool is known."""
-
-    holds_calls = True
-
-    def __init__(self, keys: JsonKeys, calls: JsonCalls) -> None:
-        self._keys = keys
-        self._calls = calls
-        self._name = calls.name
-
-    def lists_member(self, key: str) -> bool | None:
-        """Return whether a key is one of the envelope's or of the tool's, whose members may stand beside the name."""
-        if self._keys.name_is_key:
-            return None
-        return key in self._keys.known_keys or (
-            self._name is not None and self._calls.arguments_of(self._name).lists_member(key) is True
-        )
-
-    def member(self, key: str) -> Members:
-        """Return what may stand in a member."""
-        if self._keys.name_is_key:
-            return self._calls.arguments_of(key)
-        if key in self._keys.argument_keys:
-            return self._calls.arguments_of(self._name)
-        if key in self._keys.known_keys:
-            return self if key in self._keys.wrapper_keys else ANYTHING
-        if self._name is None:
-            return self._calls.arguments_of(key)
-        return self._calls.arguments_of(self._name).member(key)
-
-    def take_string(self, key: str, text: str) -> None:
-        """Take the name of the tool."""
-        if key in self._keys.name_keys:
-            self._name = text
-
-
-class JsonEnvelope(ValueHandler):
-    """Finds the parts of each call in the JSON of one body, and passes them to `calls`."""
-
-    def __init__(self, keys: JsonKeys, calls: JsonCalls, buffer: CommitBuffer, *, known_keys_only: bool) -> None:
-        self.outer_depth = 0
-        """The number of containers around a call: 1 in an array of calls."""
-        self.has_header = False
-        """True if the name was read before the JSON, which is the arguments."""
-        self._keys = keys
-        self._calls = calls
-        self._buffer = buffer
-        self._containers = buffer.containers
-        self._known_keys_only = known_keys_only
-        self._is_message = False
-        """True after a key of a message, which may hold calls in a list only."""
-        self._member_key = ""
-        self._depth = 1
-        """The number of open containers between two members of the call."""
-
-    def begin_array(self) -> None:
-        """Expect an array of calls instead of one call."""
-        self.outer_depth = 1
-        self._depth = 2
-
-    def begin_next_call(self) -> None:
-        """Expect another call."""
-        self._depth = self.outer_depth + 1
-        self._calls.begin_next()
-
-    def root(self) -> Members:
-        """Return what may stand in the body."""
-        return self._calls.arguments_of(self._calls.name) if self.has_header else CallMembers(self._keys, self._calls)
-
-    def scopes(self) -> list[Scope]:
-        """Return the open containers, with what may stand in them."""
-        keys = iter(self._buffer.keys)
-        root, depth = self.root(), self._calls.arguments.depth
-        return [
-            Scope(
-                "}" if container == "{" else "]",
-                self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else self._members_at(at, root),
-                keyed=container == "{",
-                keys=set(next(keys)) if container == "{" else set(),
-                key=self._calls.arguments.key_at(at - depth) if 0 <= depth <= at else "",
-            )
-            for at, container in enumerate(self._containers)
-        ]
-
-    def _members_at(self, at: int, root: Members) -> Members:
-        """Return what may stand in a container around the arguments, or in a member beside them."""
-        if at < self._depth or self.has_header:
-            return root
-        return root.member(self._member_key) if at == self._depth else ANYTHING
-
-    # The handler of the buffer.
-
-    def on_key(self, key: str) -> None:
-        """Remember the key of a member."""
-        if len(self._containers) == self._depth:
-            self._member_key = key
-            late = self._calls.has_arguments and self._calls.lacks_parameter(key)
-            if not self._keys.name_is_key and (late or key not in self._keys.known_keys):
-                self._calls.add_unknown_key(key)
-            if self._known_keys_only and self._calls.name is None:
-                self._check_key(key)
-        elif len(self._containers) == self._depth + 1 and self._member_key in self._calls.unknown_members:
-            self._calls.add_nested_key(key)
-
-    def _check_key(self, key: str) -> None:
-        """Discard a body with a key that neither a call nor a message with calls has."""
-        if key in self._keys.message_keys and not self.outer_depth:
-            self._is_message = True
-        elif key in self._keys.thought_keys:
-            return
-        elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
-            self._calls.check_previous(key)
-            self._calls.discard()
-
-    def on_duplicate_key(self, key: str) -> None:
-        """Reject the call."""
-        self._calls.abandon("malformed", f"the key {key[:40]!r} comes twice")
-
-    def on_atom(self, atom: str) -> str:
-        """React to a number or literal."""
-        self.on_value(atom)
-        return atom
-
-    def on_value(self, first: str) -> None:
-        """React to the start of a value; `first` is its first character, or a whole number or literal."""
-        if self._calls.discarding:
-            return
-        depth = len(self._containers)
-        if depth == self.outer_depth:
-            self._on_call_start(first)
-        elif depth == self._depth:
-            self._on_member(first)
-
-    def _on_call_start(self, first: str) -> None:
-        if self.has_header:
-            self._calls.begin_arguments(first)
-        elif first != "{":
-            if first == '"' and not self._calls.repairing:
-                self._calls.reject_previous()
-            self._calls.abandon("malformed", "expected an object with name and arguments", first)
-
-    def _on_member(self, first: str) -> None:
-        keys, calls, key = self._keys, self._calls, self._member_key
-        if keys.name_is_key:
-            self._on_named_arguments(first)
-        elif key in keys.name_keys and first == '"':
-            calls.begin_name()
-        elif key in keys.argument_keys and not calls.has_arguments:
-            calls.begin_arguments(first)
-        elif key in keys.wrapper_keys and calls.name is None and first == "{":
-            self._depth += 1
-        elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
-            self.outer_depth, self._depth = 2, 3
-            self._is_message = False
-            calls.unknown_members.clear()
-        elif key in keys.part_keys and first != "null":
-            calls.abandon("malformed", f"the call has a second part {key[:40]!r}", first)
-        elif key in keys.other_keys and first in "{[":
-            calls.add_unknown_key(key)
-        else:
-            self._on_other_member(key, first)
-
-    def _on_other_member(self, key: str, first: str) -> None:
-        """Handle a member that is not a part of a call."""
-        if self._is_message and key == "content":
-            self._on_content(first)
-        elif self._is_role(key, first):
-            self._calls.begin_role()
-        elif key in self._calls.unknown_members and not self._known_keys_only:
-            self._calls.begin_unknown_member(key, first)
-
-    def _is_role(self, key: str, first: str) -> bool:
-        """Return whether a member is the role of a message, not an argument beside the name."""
-        return key == "role" and first == '"' and (self._is_message or not self._calls.may_be_parameter(key))
-
-    def _on_content(self, first: str) -> None:
-        """Handle the text of a message; a message that has any is not a call."""
-        if first == '"':
-            self._calls.begin_message_text()
-        elif first != "null":
-            self._calls.discard()
-
-    def _on_named_arguments(self, first: str) -> None:
-        """Handle a member whose key is the tool's name and whose value are the arguments."""
-        if self._calls.name is not None:
-            self._calls.abandon("malformed", "expected one name", self._member_key)
-            return
-        self._calls.set_name(self._member_key)
-        if not self._calls.discarding:
-            self._calls.begin_arguments(first)
-
-    def on_string_end(self) -> None:
-        """Take the name, if it has ended."""
-        if len(self._containers) == self._depth:
-            self._calls.end_string()
-
-    def on_container_end(self) -> None:
-        """Leave a wrapper, or end the call."""
-        depth = len(self._containers)
-        if depth == self.outer_depth:
-            self._calls.end()
-            if self.outer_depth:
-                self.begin_next_call()
-        elif self.outer_depth < depth < self._depth:
-            self._depth = depth
-        elif depth == self._depth and self._member_key in self._calls.unknown_members:
-            self._calls.end_member()

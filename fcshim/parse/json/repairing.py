@@ -1,7 +1,7 @@
-"""The remainder of a JSON body that is not strict: collected up to an end marker, then repaired by the grammar.
+"""The remainder of a JSON body that is not strict: collected up to an end marker, then repaired.
 
-Theory of operation. `repair` rewrites the collected text as strict JSON, which the same strict reader then reads from
-its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
+Theory of operation. `read_json` rewrites the collected text as strict JSON, which the same strict reader then reads
+from its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
 collected on, up to the next end marker.
 
 Rule: a body is repaired at most `_MAX_REPAIRS` times.
@@ -11,14 +11,16 @@ import functools
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.entities import escape_marker, is_escaped_body
-from fcshim.parse.arguments.repair import UNESCAPED_AT, RepairedJson, RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.call import JsonCalls, JsonEnvelope
+from fcshim.parse.json.call import JsonCalls
+from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import MarkerSet, end_of_turn, marker_set
+from fcshim.parse.readings.json import UNESCAPED_AT, read_json
+from fcshim.parse.readings.json_writer import JsonReading
+from fcshim.parse.readings.steps import NoReadingError
 
-_OPENING_CHARS = frozenset("{[｛［")
 _CLOSING_CHARS = frozenset("}]｝］`")
 _MAX_REPAIRS = 2
 """Attempts to repair one body: the cost stays under 10 us a character."""
@@ -95,7 +97,7 @@ class JsonRepair:
         self._was_tried = True
         try:
             return self._repaired(closed=False).complete
-        except RepairError:
+        except NoReadingError:
             return False
 
     @property
@@ -113,15 +115,15 @@ class JsonRepair:
     def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
         try:
             self._repair(closed=True)
-        except RepairError as error:
+        except NoReadingError as error:
             # The marker may be content of a string that closes later: collect on, up to the next end marker.
-            if error.where == "string" and self._repair_count < _MAX_REPAIRS:
+            if error.unclosed and self._repair_count < _MAX_REPAIRS:
                 if self._end_marker_at < 0:
                     self._end_marker_at, self._end_marker = self._size, end_marker
                 self._add(end_marker)
                 return end
             self._fail(str(error))
-            if self._end_marker_at >= 0 and error.where == "syntax":
+            if self._end_marker_at >= 0 and not (error.unclosed or error.whole):
                 self._end_at_marker()
                 return start
         self.ended = True
@@ -136,21 +138,21 @@ class JsonRepair:
         """Try to repair the collected text as a body without an end marker."""
         try:
             self._repair(closed=False)
-        except RepairError:
+        except NoReadingError:
             return False
         return True
 
     def _repair(self, *, closed: bool) -> None:
-        """Repair the collected text and read the result. Raises `RepairError`."""
+        """Repair the collected text and read the result. Raises `NoReadingError`."""
         self._repair_count += 1
         try:
             repaired = self._repaired(closed=closed)
-        except RepairError:
+        except NoReadingError:
             if "".join(self._parts).lstrip()[:1] == "}":
                 self._calls.reject_surplus_brace()
             raise
         if not closed and not repaired.complete:
-            raise RepairError("the body is not complete", "syntax")
+            raise NoReadingError("the body is not complete")
         self._calls.repairing = True
         written = sum(part.count("}") + part.count("｝") for part in self._parts)
         braces = repaired.text.count("}")
@@ -159,18 +161,16 @@ class JsonRepair:
             self._calls.reject_surplus_brace()
         self._calls.has_surplus_brace = braces < written
         self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
-        self._calls.ends_with_opener = self._ends_with_opener()
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
             self._fail("not JSON")
 
-    def _repaired(self, *, closed: bool) -> RepairedJson:
-        """Repair the collected text. Raises `RepairError`."""
+    def _repaired(self, *, closed: bool) -> JsonReading:
+        """Repair the collected text. Raises `NoReadingError`."""
         dialect, buffer = self._dialect, self._reader.buffer
-        return repair(
-            dialect.body.grammar,
-            self._envelope.scopes(),
+        return read_json(
+            self._envelope.frame(),
             buffer.commit_point,
             "".join(self._parts),
             dialect.call_markers(),
@@ -179,10 +179,6 @@ class JsonRepair:
             at_string_start=buffer.at_string_start,
             has_end_marker=closed,
         )
-
-    def _ends_with_opener(self) -> bool:
-        last = "".join(self._parts).rstrip()[-1:]
-        return last in _OPENING_CHARS if last else self._reader.buffer.commit_point == "opened"
 
     def _fail(self, message: str) -> None:
         self._calls.abandon("malformed", message, "".join(self._parts))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
+from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.dialect import Dialect, compiled_call_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import EndMarkers
@@ -103,7 +104,7 @@ _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])
 _PARTIAL_QUOTED_KEY = r"(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|[\"'][^\"'\n]{0,128}[\"']?)"
 _MEMBER = re.compile(
     rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
-    r"|\s{0,64}[{｛]\s{0,64}[\"'](?:arguments|parameters|params|args|kwargs|input)[\"']"
+    rf"|\s{{0,64}}[{{｛]\s{{0,64}}[\"'](?:{'|'.join(ARGUMENT_KEYS)})[\"']"
     r"|[ \t]{0,64}(?:[,，]\s{0,64})?"
     rf"[{{｛]\s{{0,64}}(?![\"']?(?:name|function|type|tool))(?:{_QUOTED_KEY}|\w{{1,64}}))"
     r"\s{0,64}[:：=]"

@@ -22,7 +22,6 @@ from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.quoted_content import AmbiguousQuotesError
 from fcshim.parse.body import (
     NATURAL_STOPS,
     READING,
@@ -38,6 +37,7 @@ from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
@@ -189,10 +189,12 @@ class LiteralBody(BodyReader):
 
     def _escape_held(self, pos: int) -> None:
         """Take the text that was kept, with its inner quotes escaped. Raises `LiteralError`."""
+        text = self._held.take()
         try:
-            self._escaped_text = self._values.escape_quotes(self._held.take())
-        except AmbiguousQuotesError as error:
-            raise LiteralError(str(error), pos) from None
+            self._escaped_text = self._values.escape_quotes(text)
+        except NoReadingError as error:
+            end = -1 if self._dialect.closes_bodies else self._values.end_as_it_stands(text)
+            raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
         self._values.mark_escaped()
         self._state = None
 
@@ -269,11 +271,11 @@ class LiteralBody(BodyReader):
     def _fail(self, error: LiteralError) -> None:
         """Abandon the call, and skip the rest of the body unless an end marker has ended it."""
         # At a truncated end a partial token is an error only because the rest of it is missing.
-        truncated = self._was_truncated and error.kind == "malformed" and error.after_marker is None
+        truncated = self._was_truncated and error.kind == "malformed" and error.after_body is None
         kind: CallErrorKind = "truncated" if truncated else error.kind
         self._call.abandon(kind, str(error))
-        if error.after_marker is not None:
-            self.unread = "" if self._call.is_text else error.after_marker
+        if error.after_body is not None:
+            self.unread = "" if self._call.is_text else error.after_body
             self._state = self._end_at_next_feed
             if self._progress.status is READING:
                 self._progress.end_body()
@@ -401,6 +403,8 @@ class LiteralBody(BodyReader):
             self._escape_held(0)
         except LiteralError as error:
             self._fail(error)
+            if error.after_body is not None:
+                self.status = self._progress.status
         while self._escaped_text and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             self.feed("", 0)
         self.unread += self._escaped_text

@@ -4,6 +4,12 @@ Rule: a bracket whose meaning is decided by what follows it (`(`, `{`) has a kin
 """
 
 import enum
+from collections.abc import Iterator, Sequence
+
+from fcshim.parse.arguments.scopes import ANYTHING, Members
+from fcshim.parse.arguments.tokens import OpenContainer
+from fcshim.parse.readings.literals import CALL_LIST
+from fcshim.parse.readings.steps import Frame
 
 
 class BracketKind(enum.IntEnum):
@@ -39,3 +45,49 @@ class OpenBracket:
         """True where the next item is, or may be, a key."""
         self.expects_value = False
         """True where a key was read and its value comes next."""
+
+
+_WRITTEN_KINDS = frozenset({ARGUMENTS, DICT, ARRAY})
+"""Brackets that are written where they open; the others wait until their kind is known."""
+
+
+def open_frames(
+    brackets: Sequence[OpenBracket],
+    arguments: Members,
+    names: set[str],
+    containers: Sequence[OpenContainer],
+    *,
+    seen_keyword: bool,
+) -> Frame:
+    """Return the innermost open bracket of a call; `names` are the arguments that were read.
+
+    `containers` are the open containers that were written, the arguments first. After a keyword (`seen_keyword`) no
+    argument without a name may follow.
+    """
+    frame: Frame | None = None
+    for closer in reversed(brackets[0].closing_brackets[1:]):
+        frame = Frame(closer, CALL_LIST, frame, keyed=False)
+    written = iter(containers)
+    for bracket in brackets:
+        frame = _frame(bracket, arguments, names, written, frame)
+        frame.has_keyword = seen_keyword
+    assert frame is not None
+    return frame
+
+
+def _frame(
+    bracket: OpenBracket, arguments: Members, names: set[str], written: Iterator[OpenContainer], parent: Frame | None
+) -> Frame:
+    container = next(written, None) if bracket.kind in _WRITTEN_KINDS else None
+    is_call = bracket.kind is ARGUMENTS
+    if is_call or bracket.kind is SPREAD:
+        members, keys = arguments, frozenset(names)
+    else:
+        members = ANYTHING if container is None else container.members
+        keys = frozenset(() if container is None else container.keys)
+    keyed = is_call or bracket.kind in {DICT, BRACE, SPREAD}
+    frame = Frame(bracket.closer, members, parent, keyed=keyed)
+    frame.keys, frame.is_call = keys, is_call
+    if keyed:
+        frame.slot = "" if container is None else container.key
+    return frame

@@ -15,6 +15,7 @@ from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlist
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter, UnexpectedSetError
 from fcshim.parse.body import BodyProgress
+from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
@@ -24,7 +25,7 @@ BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, Token
 """The methods that write a token."""
 WRITING_ERRORS = (LimitError, NotStrictError)
 """What a write raises where the call cannot go on."""
-WRAPPER_NAMES = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
+WRAPPER_NAMES = frozenset({*ARGUMENT_KEYS, "properties"})
 """Names that models invent for one argument that holds all of them."""
 _ALL_ARGUMENTS = re.compile(r"\s*\{\s*[\"']")
 _KEY_TOKENS = frozenset({ATOM, CONTENT})

@@ -2,7 +2,7 @@
 
 Theory of operation. A quote ends its string if what follows can follow a value in the open brackets: the next argument
 with its equals sign, the next item, or closing brackets and then the same, or the end of the body. Any other quote
-leaves the decision to the end of the body (`literal_quotes`).
+leaves the decision to the end of the body (`readings`).
 
 Rule: a bounded look-ahead decides, the same for every split of the text; the answer is None while more text is needed.
 """
@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
-from fcshim.parse.arguments.quoted_content import Follows
-from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper
 from fcshim.parse.markers import EndMarkers
+from fcshim.parse.readings.literals import Follows
 
 LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""
@@ -67,7 +66,7 @@ class StringContext:
     """Where a string stands.
 
     `fast_end` is the group of the fast pattern that ends it, `names` are the arguments that may come (None: any) and
-    `seen` those that came. `escaper` makes the scanner of the text after the string, in the open brackets (`outer`).
+    `seen` those that came. `what_follows` reads the text after the string, in the open brackets (`outer`).
     With `may_be_key` a colon may follow. With `escaped` every quote ends its string, because inner quotes were
     escaped.
     """
@@ -75,7 +74,7 @@ class StringContext:
     fast_end: str
     names: Set[str] | None
     seen: Set[str]
-    escaper: Callable[[str], LiteralQuoteEscaper]
+    what_follows: Callable[[str], Follows]
     may_be_key: bool = False
     escaped: bool = False
     outer: OuterBrackets = _NO_BRACKETS
@@ -123,10 +122,10 @@ class StringContext:
         closed = marker is not None or (final and pos + len(following) == len(text))
         if self.may_be_key and _COLON.match(following):
             return True
-        follows = self.escaper(following).follows(0)
-        if follows is Follows.NEXT:
+        follows = self.what_follows(following)
+        if follows == "next":
             # A shorter text must give the same answer: then a longer one does, too.
-            return True if closed or self.escaper(following[:-1]).follows(0) is Follows.NEXT else None
+            return True if closed or self.what_follows(following[:-1]) == "next" else None
         if closed or len(following) == LOOK_AHEAD:
-            return follows is Follows.END
+            return follows == "end"
         return None

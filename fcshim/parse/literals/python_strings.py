@@ -117,7 +117,6 @@ class PythonString(QuotedString):
         if strict is not None and strict.end() > pos:
             return self._add_content(text, pos, strict.end(), strict=True)
         plain = self.syntax.match_content(text, pos)
-        self.multiline = self.multiline or text[pos] == "\n"
         return self._read_brace(text, pos, final=final) if plain is None else self._add_content(text, pos, plain.end())
 
     def _read_quote(self, text: str, pos: int, *, final: bool) -> int:

@@ -38,8 +38,6 @@ class QuotedString:
     """Base of the string readers; `closed` says that the closing quote was read, `wait` that more text is needed."""
 
     # Class attributes are read more slowly than an instance's, so only what few strings read or change is one.
-    multiline = False
-    """True if a line break was read."""
     has_backslash = False
     """True if a backslash was read that is not an escape."""
     _marker = ""

@@ -24,7 +24,18 @@ from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
+from fcshim.parse.literals.body_end import end_as_it_stands
+from fcshim.parse.literals.brackets import (
+    ARGUMENTS,
+    ARRAY,
+    BRACE,
+    DICT,
+    PAREN,
+    SPREAD,
+    BracketKind,
+    OpenBracket,
+    open_frames,
+)
 from fcshim.parse.literals.call import (
     BEGIN,
     CLOSE,
@@ -38,25 +49,29 @@ from fcshim.parse.literals.call import (
     LiteralCall,
     tokens_to_key,
 )
-from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
 from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
+from fcshim.parse.readings.json_writer import open_string_content
+from fcshim.parse.readings.literals import Follows, LiteralSearch
+from fcshim.parse.readings.search import LITERAL_COMMA
+from fcshim.parse.readings.steps import Frame, NoReadingError
 
 
 class LiteralError(Exception):
     """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
 
-    `after_marker` is the text after an end marker that ended the body inside a string that is not closed.
+    `after_body` is the text after a body that has ended although its call has not: at an end marker inside a string
+    that is not closed, or at its last bracket if its quotes are doubtful.
     """
 
     def __init__(
-        self, message: str, pos: int, kind: CallErrorKind = "malformed", after_marker: str | None = None
+        self, message: str, pos: int, kind: CallErrorKind = "malformed", after_body: str | None = None
     ) -> None:
         super().__init__(message)
         self.pos = pos
         self.kind = kind
-        self.after_marker = after_marker
+        self.after_body = after_body
 
 
 class DoubtfulQuoteError(Exception):
@@ -218,22 +233,24 @@ class LiteralValues(ABC):
     def escape_quotes(self, text: str) -> str:
         """Return the remainder of the body, which begins at a doubtful quote, with inner quotes escaped.
 
-        Raises `AmbiguousQuotesError`.
+        Raises `NoReadingError`.
         """
         string = self.string
         assert isinstance(string, PythonString)
-        syntax = string.syntax
-        escaper = self._make_escaper(text)
-        sent = self._call.sent_arguments()
-        escaped = escaper.escape_from_string(
-            syntax.quote,
-            is_raw=syntax.is_raw,
-            at_string_start=string.at_start,
-            multiline=string.multiline,
-            before=sent,
-        )
-        escaper.check_whole(sent + escaped)
+        sent, quote = self._call.sent_arguments(), string.syntax.quote
+        before = "" if string.at_start else open_string_content(sent)
+        if quote == "'":
+            before = before.replace("'", "\\'")
+        search = self._make_search(before + text)
+        escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
+        if LITERAL_COMMA.search(sent) and escaped != text:
+            raise NoReadingError("a comma between two strings, or in one that is not escaped")
         return escaped
+
+    def end_as_it_stands(self, text: str) -> int:
+        """Return where a body ends whose remainder, from a doubtful quote on, has no certain reading, or -1."""
+        assert self.string is not None
+        return end_as_it_stands(text, self.string.syntax.quote, self.brackets[-1].closing_brackets)
 
     def mark_escaped(self) -> None:
         """Read on in escaped text, inside the open string."""
@@ -243,11 +260,16 @@ class LiteralValues(ABC):
         self._clear_contexts()
         self.read_next = self._in_string
 
-    def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
-        members = self._call.arguments_members()
-        containers = self._call.open_containers()
-        scopes = open_scopes(self.brackets, members, self._seen_names, containers, seen_keyword=self._seen_keyword)
-        return LiteralQuoteEscaper(text, scopes, self._call.arguments_of, self._dialect.quote)
+    def _frame(self) -> Frame:
+        """Return the innermost open bracket."""
+        members, containers = self._call.arguments_members(), self._call.open_containers()
+        return open_frames(self.brackets, members, self._seen_names, containers, seen_keyword=self._seen_keyword)
+
+    def _make_search(self, text: str) -> LiteralSearch:
+        return LiteralSearch(text, self._call.arguments_of, self._dialect.quote)
+
+    def _what_follows(self, text: str) -> Follows:
+        return self._make_search(text).what_follows(self._frame(), 0)
 
     def _string_context(self, bracket: OpenBracket) -> StringContext:
         """Return where a string in this bracket stands; strings of a call in brackets of one kind share it."""
@@ -258,7 +280,7 @@ class LiteralValues(ABC):
                 fast_end_in(bracket),
                 self._names,
                 self._seen_names,
-                self._make_escaper,
+                self._what_follows,
                 may_be_key=bracket.expects_key,
                 escaped=self.quotes_escaped,
                 outer=self._outer_brackets,
@@ -571,7 +593,7 @@ class LiteralValues(ABC):
                 call.escapes_doubtful = True
             return self._end_string(text, pos)
         if string.defect:
-            raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
+            raise LiteralError(string.defect, pos, after_body=string.text_after_marker())
         if string.doubtful:
             string.doubtful = False
             raise DoubtfulQuoteError(pos)

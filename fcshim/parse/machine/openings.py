@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from fcshim.parse.arguments.entities import escape_marker
 from fcshim.parse.body_selection import (
+    begins_with_argument,
     has_syntax,
     holds_elements,
     select_arguments,
@@ -224,7 +225,8 @@ class OpeningFinder:
             body = select_arguments(self._sink, tag.text, text, end)
         if body is None:
             return None
-        if not body and element is not False:
+        is_element = isinstance(element, tuple) and begins_with_argument(self._sink, tag.found["name"], text, end)
+        if element is not False and (not body or is_element):
             return element
         if body and not self._admit_tag(tag.text):
             return False

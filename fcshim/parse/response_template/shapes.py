@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from fcshim.errors import ConfigError
+from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.call import ARGUMENT_KEYS, NAME_KEYS
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.response_template.body import OpeningPattern, TemplateCalls, TemplateHeader
 from fcshim.parse.response_template.call_shape import CONTENT, CallShape, call_shape

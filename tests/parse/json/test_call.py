@@ -9,7 +9,7 @@ from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 
 
 def decoded(inner: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
-    return decode_object(json.dumps(inner), "json_call", limits)
+    return decode_object(json.dumps(inner), limits)
 
 
 @pytest.mark.parametrize(

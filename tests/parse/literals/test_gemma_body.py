@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.parse.arguments.repair import load_grammar
+from fcshim.parse.grammar import load_grammar
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable

@@ -3,10 +3,11 @@
 import pytest
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.arguments.scopes import ANYTHING, Scope
-from fcshim.parse.literals.literal_quotes import CallListMembers, LiteralQuoteEscaper
+from fcshim.parse.arguments.scopes import ANYTHING
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.readings.literals import CALL_LIST, Follows, LiteralSearch
+from fcshim.parse.readings.steps import Frame
 from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
@@ -15,13 +16,14 @@ MARKER = compile_end_markers(("<|end|>",))
 
 def ends_string(following: str, *, may_be_key: bool = False, final: bool = False) -> bool | None:
     """Say whether a quote before `following` ends the value of the argument `a` in a list of calls."""
-    scopes = [
-        Scope("]", CallListMembers(), keyed=False),
-        Scope(")", ANYTHING, keyed=True, keys={"a"}, is_arguments=True, has_keyword=True),
-    ]
-    context = StringContext(
-        "", None, {"a"}, lambda text: LiteralQuoteEscaper(text, scopes, lambda _: ANYTHING), may_be_key=may_be_key
-    )
+    frame = Frame(")", ANYTHING, Frame("]", CALL_LIST, None, keyed=False), keyed=True)
+    frame.is_call = frame.has_keyword = True
+    frame.keys = frozenset({"a"})
+
+    def what_follows(text: str) -> Follows:
+        return LiteralSearch(text, lambda _: ANYTHING).what_follows(frame, 0)
+
+    context = StringContext("", None, {"a"}, what_follows, may_be_key=may_be_key)
     return context.ends_string(following, 0, MARKER, final=final)
 
 

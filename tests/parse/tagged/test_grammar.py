@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lark import Token, Tree
 
-from fcshim.parse.arguments.repair import load_grammar
+from fcshim.parse.grammar import load_grammar
 from fcshim.parse.stream import parse
 from tests.parse.laws import Piece, executable, normalise
 

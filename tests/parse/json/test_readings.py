@@ -1,4 +1,4 @@
-"""The grammar of JSON bodies and the incremental reader agree on every body."""
+"""The search for readings and the incremental reader agree on every body."""
 
 import json
 import random
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.arguments.repair import repair
+from fcshim.parse.readings.json import read_json
 from fcshim.parse.stream import StreamParser
 from tests.fuzz.documents import body, spell
 from tests.parse.cases import random_split
@@ -31,10 +31,10 @@ def read(written: str, source: random.Random) -> ToolCallEnd:
 
 
 @given(ARGUMENTS, st.integers(0, 10**6))
-def test_the_grammar_and_the_reader_agree(arguments: dict[str, Any], seed: int) -> None:
+def test_the_search_and_the_reader_agree(arguments: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source)
-    mended = repair("json_call", (), "start", written, ())
+    mended = read_json(None, "start", written)
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert mended.complete
@@ -43,11 +43,11 @@ def test_the_grammar_and_the_reader_agree(arguments: dict[str, Any], seed: int) 
 
 
 @given(ARGUMENTS, st.integers(0, 10**6))
-def test_the_grammar_and_the_reader_agree_on_lenient_json(arguments: dict[str, Any], seed: int) -> None:
-    """A trailing comma sends the remainder of the body through the grammar, whatever the last commit point is."""
+def test_the_search_and_the_reader_agree_on_lenient_json(arguments: dict[str, Any], seed: int) -> None:
+    """A trailing comma sends the remainder of the body through the search, whatever the last commit point is."""
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source).rstrip()[:-1] + ",}"
-    mended = repair("json_call", (), "start", written, ())
+    mended = read_json(None, "start", written)
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert call.error is None
