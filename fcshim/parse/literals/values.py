@@ -249,7 +249,8 @@ class LiteralValues(ABC):
 
     def end_as_it_stands(self, text: str) -> int:
         """Return where a body ends whose remainder, from a doubtful quote on, has no certain reading, or -1."""
-        assert self.string is not None
+        if not isinstance(self.string, PythonString):
+            return -1  # Gemma's quotes are tokens, which are no content
         return end_as_it_stands(text, self.string.syntax.quote, self.brackets[-1].closing_brackets)
 
     def mark_escaped(self) -> None:
