@@ -18,11 +18,6 @@ REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',)
 pytestmark = pytest.mark.model_pages
 
 
-@pytest.fixture(autouse=True)
-def _own_state_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def native_reply():
     function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
     calls = [{"index": 0, "id": "c1", "type": "function", "function": function}]

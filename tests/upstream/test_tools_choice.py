@@ -23,11 +23,6 @@ WRITTEN, OTHER = text_reply(HERMES_CALL), text_reply('```json\n{"name": "lookup_
 pytestmark = pytest.mark.model_pages
 
 
-@pytest.fixture(autouse=True)
-def _own_state_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def page(value, status=200):
     return Script((json.dumps(value).encode(),), status=status)
 
