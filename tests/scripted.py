@@ -56,8 +56,8 @@ async def scripted_upstream(
 ) -> AsyncIterator[ScriptedUpstream]:
     """Serve the scripts in order, one per request, or what `respond` says; a request after the last script gets 404.
 
-    `listing` answers every GET and question about a model, not recorded. `pages` answer GETs and questions about a
-    model by path, other paths get 404; only the paths are recorded.
+    `listing` answers every GET, and questions about a model get 404; neither is recorded. `pages` answer GETs and
+    questions about a model by path, other paths get 404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
@@ -157,6 +157,5 @@ async def llama_server_with_tools(*replies: Script) -> AsyncIterator[ScriptedUps
         "/v1/models": Script((b'{"data":[{"id":"m","owned_by":"llamacpp"}]}',)),
         "/props?model=m": Script((b'{"default_generation_settings":{},"chat_template":"{% if tools %}"}',)),
     }
-
     async with scripted_upstream(*replies, pages=pages) as upstream:
         yield upstream

@@ -132,7 +132,7 @@ async def write_limited(server: LlamaServer, preferred: dict[int, float], vocabu
     ids = byte_tokens(VOCABULARIES[vocabulary]())
     bias = [[ids[byte], weight] for byte, weight in preferred.items()]
     tool = {"type": "function", "function": {"name": "f", "parameters": LIMITED}}
-    async with Client(server.url, prompt_style="own") as client:  # a random model heeds every word
+    async with Client(server.url, prompt_style="own") as client:  # random weights: each word counts
         fields = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 2_000, "seed": seed}
         reply = await client.complete(f"Go {seed}.", [tool], temperature=1.0, logit_bias=bias, **fields)
     (call,) = reply.tool_calls
