@@ -10,12 +10,18 @@ from fcshim.errors import ToolError
 
 _MAX_PATTERNS = 64
 """Patterns that one pattern's braces may expand to: their numbers multiply."""
+MAX_PATTERN = 500
+"""Characters of a pattern: the name of a file has at most 255."""
+_MAX_EXPANDED = 4_000
+"""Characters of all patterns: each becomes a regular expression, and a wide set of characters takes 3 ms to compile."""
 
 
 class GlobPattern:
-    """One pattern, with its braces expanded. Raises `ToolError` if they expand to too many patterns."""
+    """One pattern, with its braces expanded. Raises `ToolError` for a pattern beyond the limits."""
 
     def __init__(self, pattern: str) -> None:
+        if len(pattern) > MAX_PATTERN:
+            raise ToolError(f"The pattern has {len(pattern)} characters: expected at most {MAX_PATTERN}, like *.py.")
         self._patterns = [tuple(each.split("/")) for each in _expand_braces(pattern.lstrip("/").removeprefix("./"))]
 
     def matches(self, path: str) -> bool:
@@ -35,7 +41,9 @@ def _expand_braces(pattern: str) -> list[str]:
         else:
             pending += [text[:opened] + each + text[closed + 1 :] for each in text[opened + 1 : closed].split(",")]
         if len(pending) + len(done) > _MAX_PATTERNS:
-            raise ToolError(f"The pattern stands for more than {_MAX_PATTERNS} patterns.")
+            raise ToolError(f"The pattern stands for more than {_MAX_PATTERNS} patterns: expected fewer in braces.")
+    if sum(map(len, done)) > _MAX_EXPANDED:
+        raise ToolError(f"The pattern stands for more than {_MAX_EXPANDED} characters: expected fewer in braces.")
     return done
 
 

@@ -1,7 +1,8 @@
 """Searches files for a pattern in a separate process.
 
 Rule: standard library only. Standard input is `{"pattern", "files", "max_matches"}`; standard output has one match a
-line. A pattern that backtracks without end is stopped by killing the process, which cannot be done to a thread.
+line, or `{"error"}` for a pattern that is no regular expression. A pattern that takes long to compile, or backtracks
+without end, is stopped by killing the process, which cannot be done to a thread.
 """
 
 import json
@@ -15,7 +16,11 @@ _LINE_LIMIT = 500
 def main() -> None:
     """Search until there are `max_matches` matches."""
     request = json.load(sys.stdin)
-    pattern = re.compile(request["pattern"])
+    try:
+        pattern = re.compile(request["pattern"])
+    except (re.error, RecursionError, OverflowError) as error:
+        print(json.dumps({"error": str(error)[:_LINE_LIMIT]}))  # noqa: T201 - this is its output
+        return
     remaining = request["max_matches"]
     for path in request["files"]:
         for number, line in _matches(path, pattern):

@@ -1,11 +1,11 @@
 """The tools Glob and Grep: find files by name and by content.
 
-Rule: files that version control ignores are not searched; a content search has a time limit, whatever its pattern.
+Rule: files that version control ignores are not searched; a content search has a time limit, whatever its pattern. A
+regular expression is compiled in the worker process only: some take seconds, in which this process would answer nobody.
 """
 
 import asyncio
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,8 @@ from fcshim.tools.function import FunctionTool
 _MAX_PATHS = 1_000
 _MAX_MATCHES = 250
 _SECONDS = 20.0
+MAX_EXPRESSION = 1_000
+"""Characters of a regular expression: long ones list words, which several searches find as well."""
 
 SearchFolder = Annotated[str, "folder to search, from the workspace"]
 
@@ -69,10 +71,10 @@ class Search:
         context: CallContext = NO_CONTEXT,
     ) -> str:
         """Search the contents of files; gives path, line number and line."""
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ToolError(f"The pattern is not a regular expression: {error}") from error
+        if len(pattern) > MAX_EXPRESSION:
+            raise ToolError(
+                f"pattern has {len(pattern)} characters: expected a regular expression of at most {MAX_EXPRESSION}."
+            )
         files = await asyncio.to_thread(self._files_to_search, path, include, context)
         matches, finished = await self._run_grep(pattern, files)
         lines = [f"{self._workspace.display_path(Path(file))}:{number}: {line}" for file, number, line in matches]
@@ -103,5 +105,7 @@ class Search:
             seconds=_SECONDS,
             max_output=_MAX_MATCHES * 4_096,
         )
-        complete_lines = result.output[: result.output.rfind(b"\n") + 1]
-        return [tuple(json.loads(line)) for line in complete_lines.splitlines()], result.code is not None
+        lines = [json.loads(line) for line in result.output[: result.output.rfind(b"\n") + 1].splitlines()]
+        if lines and isinstance(lines[0], dict):
+            raise ToolError(f"The pattern is not a regular expression: {lines[0]['error']}")
+        return [tuple(line) for line in lines], result.code is not None

@@ -85,7 +85,7 @@ async def test_a_pattern_that_backtracks_forever_is_stopped(tools, tmp_path, mon
     assert "(stopped after 0.5 seconds)" in text
 
 
-@pytest.mark.parametrize("pattern", ["(", "[", "(?P<a>", "a{99999999999999}", "(" * 2_000])
+@pytest.mark.parametrize("pattern", ["(", "[", "(?P<a>", "a{99999999999999}", "(" * 900])
 async def test_an_invalid_pattern_is_an_error(tools, pattern):
     assert "not a regular expression" in await error_text(tools, "Grep", pattern=pattern)
 
@@ -119,4 +119,4 @@ def test_patterns(pattern, path, expected):
 
 async def test_patterns_have_limits(tools):
     assert "more than 64 patterns" in await error_text(tools, "Glob", pattern="{a,b}" * 10)
-    assert not GlobPattern("**/" * 200 + "x").matches("a/" * 200 + "y")
+    assert not GlobPattern("**/" * 150 + "x").matches("a/" * 200 + "y")
