@@ -18,35 +18,43 @@ from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import MediaPart
 from fcshim.tools.base import FileChange, Traits
+from fcshim.tools.builtin.text_part import read_text_part
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
 
 READ_LIMIT = 128 * 1024
 """Characters of one read: more than any model reads well."""
+SMALL_READ_LIMIT = 48 * 1024
+"""The same where the reader is another program, such as a host of MCP servers: most cut longer results."""
 _HINT_SIZE = 1_000
 """Characters that an appended hint may take."""
+_MAX_NUMBER = 10**9
+"""The greatest line, column or number of lines: more than a file has that can be read."""
 FILE_LIMIT = 10 * 2**20
 """Bytes of a file; a larger one can only be read in parts, and not be edited."""
 _IMAGE_LIMIT = 5 * 2**20
 """Bytes of an image, as most providers accept."""
 _MAX_ENTRIES = 1_000
+_MAX_SORTED = 200_000
+"""Entries of a folder that are sorted: reading a folder with millions takes minutes."""
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
 WorkspacePath = Annotated[str, "path, from the workspace"]
 
 
 class Files:
-    """The tools that read and write single files of a workspace."""
+    """The tools that read and write single files of a workspace; one read returns `read_limit` characters at most."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, read_limit: int = READ_LIMIT) -> None:
         self._workspace = workspace
+        self._read_limit = read_limit
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools."""
         path = Traits(subject="path", subject_kind="path", root=self._workspace.root, source="builtin:files")
         reads = msgspec.structs.replace(
-            path, sensitivity="safe", reads_only=True, ruled_as=("Read",), max_output=READ_LIMIT + _HINT_SIZE
+            path, sensitivity="safe", reads_only=True, ruled_as=("Read",), max_output=self._read_limit + _HINT_SIZE
         )
         writes = msgspec.structs.replace(path, sensitivity="edit", parallel=False, ruled_as=("Write", "Edit"))
         return [
@@ -58,28 +66,42 @@ class Files:
             FunctionTool(self.list_dir, name="ListDir", traits=reads),
         ]
 
-    def read(self, path: str, offset: int | None = None, limit: int | None = None) -> str | ToolResult:
+    def read(
+        self, path: str, offset: int | None = None, limit: int | None = None, column: int | None = None
+    ) -> str | ToolResult:
         """Read a file. A part of it, where offset or limit are given; pictures are shown.
 
         Args:
             path: from the workspace
             offset: number of the first line, from 1
             limit: how many lines
+            column: number of the first character in that line, from 1, for lines too long for one read
         """
         file = self._workspace.existing_file(path)
         if file.suffix.lower() in _IMAGES:
             return _read_image(file)
-        if offset is None and limit is None and file.stat().st_size > FILE_LIMIT:
-            raise ToolError(f"{path} has {file.stat().st_size} bytes; read a part of it with offset and limit.")
-        with _tool_errors(path), file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            first = max(offset or 1, 1)
-            chosen = itertools.islice(lines, first - 1, None if limit is None else first - 1 + max(limit, 0))
-            text = _join_limited(chosen, path)
-        if "\0" in text[:8_192]:  # text files have no NUL
-            raise ToolError(f"{path} is not a text file.")
-        if not text:
-            return "(empty)" if first == 1 and limit != 0 else f"({path} has no line {first})"
-        return text
+        first = _checked_number("offset", offset or None, "a line, from 1") or 1
+        start = _checked_number("column", column or None, "a character of the line, from 1") or 1
+        lines = _checked_number("limit", limit, "lines, from 1")
+        with _tool_errors(path), file.open("rb") as content:
+            size = os.fstat(content.fileno()).st_size
+            if (offset, limit, column) == (None, None, None) and size > FILE_LIMIT:
+                raise ToolError(f"{path} has {size} bytes; read a part of it with offset and limit.")
+            try:
+                part = read_text_part(content, first, start, lines, self._read_limit)
+            except ToolError as error:
+                raise ToolError(f"{path}: {error.message}") from None
+        if not part.text:
+            place = f"line {first}" if start == 1 else f"column {start} in line {first}"
+            return "(empty)" if first == start == 1 else f"({path} has no {place})"
+        if not part.next_line:
+            return part.text
+        if part.next_column == 1:
+            return f"{part.text}(truncated after line {part.next_line - 1}; read on with offset {part.next_line})"
+        return (
+            f"{part.text}\n(truncated after character {part.next_column - 1} of line {part.next_line}; "
+            f"read on with offset {part.next_line} and column {part.next_column})"
+        )
 
     def write(self, path: WorkspacePath, content: str) -> str:
         """Create or replace a file; missing folders are created."""
@@ -117,8 +139,7 @@ class Files:
                 raise ToolError(f"{path} is a folder.")
             if not file.exists():
                 return None
-            readable = file.is_file() and file.stat().st_size <= FILE_LIMIT
-            data = file.read_bytes() if readable else b"\0"
+            data = _read_whole(file, FILE_LIMIT) if file.is_file() else None
         return FileChange(path, _decoded(data), str(arguments["content"]), ("content",))
 
     def _change_by_edit(self, arguments: Mapping[str, JSON]) -> FileChange:
@@ -130,17 +151,18 @@ class Files:
 
     def list_dir(self, path: WorkspacePath = ".") -> str:
         """List a folder: folders end with a slash, files come with their size in bytes."""
-        with _tool_errors(path):
-            entries = sorted(
-                self._workspace.existing_folder(path).iterdir(), key=lambda entry: (not entry.is_dir(), entry.name)
-            )
-        lines = [_entry(entry) for entry in entries[:_MAX_ENTRIES]]
-        if len(entries) > _MAX_ENTRIES:
+        with _tool_errors(path), os.scandir(self._workspace.existing_folder(path)) as listed:
+            entries = list(itertools.islice(listed, _MAX_SORTED + 1))
+        shown = sorted(entries[:_MAX_SORTED], key=lambda entry: (not entry.is_dir(), entry.name))[:_MAX_ENTRIES]
+        lines = [_entry(entry) for entry in shown]
+        if len(entries) > _MAX_SORTED:
+            lines.append(f"(more than {_MAX_SORTED - _MAX_ENTRIES} more)")
+        elif len(entries) > _MAX_ENTRIES:
             lines.append(f"({len(entries) - _MAX_ENTRIES} more)")
         return "\n".join(lines) or "(empty)"
 
 
-def _entry(entry: Path) -> str:
+def _entry(entry: "os.DirEntry[str]") -> str:
     if entry.is_dir():
         return f"{entry.name}/"
     try:
@@ -149,38 +171,41 @@ def _entry(entry: Path) -> str:
         return f"{entry.name}  (broken link)"
 
 
-def _join_limited(lines: Iterator[str], path: str) -> str:
-    """Join lines up to the limit; append how to read the rest."""
-    parts: list[str] = []
-    left = READ_LIMIT
-    for number, line in enumerate(lines, 1):
-        parts.append(line[:left])
-        left -= len(line)
-        if left <= 0 and (left < 0 or next(lines, "")):
-            parts.append(f"\n(truncated: {number} lines shown; read more of {path} with offset and limit)")
-            break
-    return "".join(parts)
+def _checked_number(name: str, value: int | None, expected: str) -> int | None:
+    """Return a number. Raises `ToolError` for one that no file has."""
+    if value is not None and not 0 < value <= _MAX_NUMBER:
+        raise ToolError(f"{name}: expected the number of {expected} to {_MAX_NUMBER}, got {str(value)[:40]}")
+    return value
 
 
 def _read_image(file: Path) -> ToolResult:
-    if file.stat().st_size > _IMAGE_LIMIT:
+    with _tool_errors(file.name):
+        data = _read_whole(file, _IMAGE_LIMIT)
+    if data is None:
         raise ToolError(f"{file.name} is larger than {_IMAGE_LIMIT} bytes, too large a picture to show.")
-    data = base64.b64encode(file.read_bytes()).decode()
-    return ToolResult((MediaPart(_IMAGES[file.suffix.lower()], data=data),))
+    return ToolResult((MediaPart(_IMAGES[file.suffix.lower()], data=base64.b64encode(data).decode()),))
 
 
 def _text_to_edit(file: Path, path: str) -> str:
     """Return the text of a file. Raises `ToolError` if it is too large, or not text."""
     with _tool_errors(path):
-        if file.stat().st_size > FILE_LIMIT:
-            raise ToolError(f"{path} is too large to edit.")
-        return file.read_bytes().decode()
+        data = _read_whole(file, FILE_LIMIT)
+        if data is None:
+            raise ToolError(f"{path} is too large to edit: expected at most {FILE_LIMIT} bytes.")
+        return data.decode()
 
 
-def _decoded(data: bytes) -> str | None:
+def _read_whole(file: Path, limit: int) -> bytes | None:
+    """Return the bytes of a file; None for more than `limit`, whatever size the system reports."""
+    with file.open("rb") as content:
+        data = content.read(limit + 1)
+    return data if len(data) <= limit else None
+
+
+def _decoded(data: bytes | None) -> str | None:
     """Return a file's text; None if it is not text that can be compared."""
     try:
-        return None if b"\0" in data else data.decode()
+        return None if data is None or b"\0" in data else data.decode()
     except UnicodeDecodeError:
         return None
 

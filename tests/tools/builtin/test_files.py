@@ -1,6 +1,7 @@
 """Read, Write, Edit, ListDir. Requirement 40."""
 
 import base64
+import re
 
 import pytest
 
@@ -16,7 +17,7 @@ def tools(tmp_path):
 
 def test_the_tools_have_the_required_parameters(tools):
     asked = {
-        "Read": ["path", "offset", "limit"],
+        "Read": ["path", "offset", "limit", "column"],
         "Write": ["path", "content"],
         "Edit": ["path", "old_string", "new_string", "replace_all"],
         "ListDir": ["path"],
@@ -50,12 +51,58 @@ async def test_a_part_of_a_file_can_be_read(tools, tmp_path, part, expected):
     assert expected == await result_text(tools, "Read", path="a", **part)
 
 
-async def test_a_read_is_truncated_at_128_kilobytes(tools, tmp_path):
+async def test_a_read_is_truncated_after_a_whole_line(tools, tmp_path):
     (tmp_path / "a").write_text("x" * 99 + "\n" * 1 + ("y" * 99 + "\n") * 2_000)
     text = await result_text(tools, "Read", path="a")
 
-    assert text.endswith("\n(truncated: 1311 lines shown; read more of a with offset and limit)")
+    assert text.endswith("y\n(truncated after line 1310; read on with offset 1311)")
     assert len(text) < 128 * 1024 + 100
+
+
+async def read_in_pieces(tools, limit: int) -> list[str]:
+    """Read a file as the hints say; return the pieces without them."""
+    pieces: list[str] = []
+    part = {}
+    while True:
+        text = await result_text(tools, "Read", path="a", **part)
+        hint = HINT.search(text)
+        pieces.append(text[: hint.start()] if hint else text)
+        assert len(pieces[-1]) <= limit
+        if hint is None:
+            return pieces
+        part = {name: int(value) for name, value in hint.groupdict().items() if value}
+
+
+HINT = re.compile(r"\n?\(truncated after .*; read on with offset (?P<offset>\d+)(?: and column (?P<column>\d+))?\)\Z")
+CONTENTS = {
+    "short lines": "".join(f"line {number} ü\n" for number in range(30_000)),
+    "one long line": "ü€x" * 150_000,
+    "long lines": ("x" * 200_000 + "\n") * 3 + "end",
+    "a long line among short ones": "a\n" * 1_000 + "é" * 300_000 + "\r\n" + "b\r\n" * 1_000,
+    "exact": ("x" * (128 * 1024 - 1) + "\n") * 3,
+    "empty lines": "\n" * 300_000,
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+@pytest.mark.parametrize("limit", [128 * 1024, 48 * 1024])
+async def test_the_hints_lead_through_all_of_a_file(tmp_path, content, limit):
+    (tmp_path / "a").write_bytes(content.encode())
+    tools = Files(Workspace(tmp_path), read_limit=limit).tools()
+    text = "".join(await read_in_pieces(tools, limit))
+
+    # The hint after a part of a line begins with a line feed of its own, as does one after a whole line.
+    assert content.replace("\n", "") == text.replace("\n", "")
+
+
+async def test_a_part_of_a_line_can_be_read(tools, tmp_path):
+    (tmp_path / "a").write_text("1\n" + "abc" * 100_000 + "\n3\n")
+
+    assert "bc\n3\n" == await result_text(tools, "Read", path="a", offset=2, column=299_999)
+    assert "abc\n" == await result_text(tools, "Read", path="a", offset=2, column=299_998, limit=1)
+    assert "a: line 2 ends at column 300001." == await error_text(tools, "Read", path="a", offset=2, column=400_000)
+    assert "a: line 1 ends at column 2." == await error_text(tools, "Read", path="a", column=7)
+    assert "(a has no column 9 in line 4)" == await result_text(tools, "Read", path="a", offset=4, column=9)
 
 
 async def test_a_file_of_exactly_the_limit_is_not_truncated(tools, tmp_path):
