@@ -8,6 +8,10 @@ from pathlib import Path
 
 from fcshim.errors import ConfigError, ToolError
 
+_MAX_NAME = 255
+"""Bytes of a file's or folder's name, and below of a path: what Linux and macOS allow."""
+_MAX_PATH = 4096
+
 
 class Workspace:
     """A folder; `restrict` false permits paths outside it. Raises `ConfigError` if it is not a folder."""
@@ -23,10 +27,18 @@ class Workspace:
 
     def resolve(self, path: str) -> Path:
         """Return the real path of `path`, which is relative to the root. Raises `ToolError`."""
+        sizes = [len(name.encode(errors="surrogatepass")) for name in path[:_MAX_PATH].split("/")]
+        if len(path) > _MAX_PATH or max(sizes) > _MAX_NAME:
+            raise ToolError(
+                f"{path[:100]!r}... is too long: expected names of at most {_MAX_NAME} bytes and {_MAX_PATH} in all."
+            )
         try:
             found = (self.root / Path(path).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise ToolError(f"{path[:200]!r} is not a path: {error}") from error
+            raise ToolError(
+                f"{path[:200]!r} is not a path: expected a path without NUL, half surrogate pairs, loops of links, "
+                "and home folders that do not exist."
+            ) from error
         # Neither symbolic links nor a sibling folder with the root's prefix count as inside (CVE-2025-53109, -53110).
         if self._restrict and not found.is_relative_to(self.root):
             raise ToolError(f"{path} is outside the workspace {self.root}.")

@@ -70,7 +70,9 @@ async def test_a_whole_file_is_bounded_although_the_system_reports_no_size(tmp_p
 @pytest.mark.parametrize("number", [10**30, 10**9 + 1, -1, -(10**30)])
 async def test_a_number_that_no_file_has_is_an_error(tools, tmp_path, number):
     (tmp_path / "a").write_text("1\n")
-    errors = {name: await error_text(tools, "Read", path="a", **{name: number}) for name in ("offset", "limit", "column")}
+    errors = {
+        name: await error_text(tools, "Read", path="a", **{name: number}) for name in ("offset", "limit", "column")
+    }
 
     assert {
         "offset": f"offset: expected the number of a line, from 1 to 1000000000, got {number}",
@@ -86,7 +88,7 @@ PATHS = {
     "a NUL": ("a\0b", "expected a path"),
     "half of a surrogate pair": ("a\ud800", "expected a path"),
     "a user that does not exist": ("~nobody-of-this-name/a", "expected a path"),
-    "a loop of links": ("loop/a", "loop"),
+    "a loop of links": ("loop/a", "loop/a"),
     "below a file": ("file/a", "file/a"),
 }
 CALLS = {
@@ -114,7 +116,16 @@ async def test_a_path_that_cannot_exist_is_an_error_that_says_what_was_expected(
 
 
 PYTHON_ERROR = frozenset(
-    ["OSError", "ValueError", "TypeError", "OverflowError", "RecursionError", "UnicodeEncodeError", "KeyError", "[Errno"]
+    [
+        "OSError",
+        "ValueError",
+        "TypeError",
+        "OverflowError",
+        "RecursionError",
+        "UnicodeEncodeError",
+        "KeyError",
+        "[Errno",
+    ]
 )
 EXTREMES = {
     "integer": [10**30, -(10**30), 0, -1],
@@ -145,7 +156,9 @@ async def test_no_extreme_argument_answers_with_an_error_of_python(every_tool):
     faults = []
     for tool in every_tool:
         fields = tool.definition.parameters["properties"]
-        for name, values in [(name, EXTREMES.get(field.get("type"), EXTREMES["integer"])) for name, field in fields.items()]:
+        for name, values in [
+            (name, EXTREMES.get(field.get("type"), EXTREMES["integer"])) for name, field in fields.items()
+        ]:
             for value in values:
                 others = {each: "x" for each in tool.definition.parameters.get("required", ()) if each != name}
                 said = await tool.call({**others, name: value})
