@@ -133,7 +133,8 @@ async def test_a_client_without_tools_gets_an_agent(addresses: Addresses, tmp_pa
     """The command of the example serves, and its client's question is answered by a tool."""
     server = Path(__file__).parent / "mcp" / "servers" / "calc.py"
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"calc": {"command": sys.executable, "args": [str(server)]}}}))
+    fields = {"command": sys.executable, "args": [str(server)], "allow": ["add"]}
+    file.write_text(json.dumps({"mcpServers": {"calc": fields}}))
     line = _blocks("console", "--port 8282").strip().replace("servers.json", str(file))
     _, _, _, _, *options = shlex.split(line.removeprefix("$ "))
     given = [*options[: options.index("--port")], "--pins", str(tmp_path / "pins.json")]

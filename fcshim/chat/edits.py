@@ -15,6 +15,7 @@ from fcshim.messages import Tool
 from fcshim.tools import AnyTool, ToolResult, Traits
 from fcshim.tools.base import NO_CONTEXT, CallContext
 from fcshim.tools.builtin import Workspace
+from fcshim.tools.builtin.files import FILE_LIMIT
 
 _MAX_KEPT = 32 * 2**20
 """Bytes of former contents: a few files of the size that the tools can edit."""
@@ -123,6 +124,8 @@ class RecordedTool:
         """Run the tool."""
         try:
             path = self._workspace.resolve(str(arguments.get(self.traits.subject)))
+            if path.is_file() and path.stat().st_size > FILE_LIMIT:
+                return await self._tool.call(arguments, context)  # too large to be kept: the change cannot be undone
             before = _read(path)
         except (ToolError, OSError):
             return await self._tool.call(arguments, context)  # the tool's own call reports the error

@@ -1,7 +1,7 @@
 """Routes approval prompts and servers' requests to the user, or denies them.
 
-Rule: without a user (in scripts, or before the terminal starts) only tools that read run, and servers' requests are
-refused.
+Rule: without a user (in scripts, or before the terminal starts) no call runs that needs a question, and servers'
+requests are refused.
 """
 
 from collections.abc import Mapping
@@ -44,8 +44,7 @@ class Prompter:
         """Decide whether a call may run."""
         if self.user is not None:
             return await self.user.ask(request)
-        reason = "" if request.traits.reads_only else "There is no user to ask; --allow NAME lets it run."
-        return PermissionDecision(allowed=request.traits.reads_only, reason=reason)
+        return PermissionDecision(allowed=False, reason="There is no user to ask; --allow NAME lets it run.")
 
     async def sample(self, messages: tuple[Message, ...], max_tokens: int, server: str) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""

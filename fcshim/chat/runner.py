@@ -43,6 +43,7 @@ from fcshim.mcp.tool_names import full_rules
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sampling import Sampling
 from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
+from fcshim.tools.permission import describe_untrusted
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
@@ -144,6 +145,8 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
     conversation, tools, _ = chat
     if tools.servers is not None:
         await _wait_for_servers(tools.servers, settings.script_wait, view)
+    if untrusted := describe_untrusted(tools.registry, conversation.permissions.may_run_unasked):
+        view.note(untrusted)
     turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
     turn = turn or TurnInput((UserMessage((TextPart(prompt),)),))
     events = conversation.send(turn.messages, turn.allowed)

@@ -20,6 +20,8 @@ from fcshim.prompt.dialect_folder import is_dialect_folder
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PRIVATE_FOLDER = 0o700
+_SIZE_LIMIT = 256 * 2**20
+"""Bytes of a session: some hundred pictures."""
 
 
 class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,7 +110,11 @@ class SessionStore:
             raise ConfigError(f"{name[:80]!r} is not the id of a session; expected one, or a file that ends in .json")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
         try:
-            return msgspec.json.decode(file.read_bytes(), type=ChatSession)
+            with file.open("rb") as content:
+                data = content.read(_SIZE_LIMIT + 1)
+            if len(data) > _SIZE_LIMIT:
+                raise ConfigError(f"{file}: larger than {_SIZE_LIMIT} bytes; expected a file that /save wrote")
+            return msgspec.json.decode(data, type=ChatSession)
         except FileNotFoundError as error:
             known = ", ".join(names[-5:]) or "none"
             raise ConfigError(f"there is no session {name!r} (the last ones are: {known})") from error

@@ -19,13 +19,13 @@ from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
+from fcshim.tools.permission import Permissions
 from fcshim.tools.rules import PermissionRule, check_rules, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.mcp.forwarding import ClientForwarding
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
-    from fcshim.tools import PermissionDecision, PermissionRequest
     from fcshim.tools.base import AnyTool
     from fcshim.tools.builtin import SearchService
 
@@ -47,8 +47,8 @@ _DESCRIPTION = """\
 Serve tools to other programs, over the Model Context Protocol: fcshim's own (files, search,
 commands, the web, skills), those of a folder of Python files, and those of other servers.
 
-There is no user to ask before a call, so only tools that read run (for a server's tool, its own
-declaration counts), and those that --allow names.
+There is no user to ask before a call, so only tools that read run, and those that --allow names. A
+server's own word that its tool only reads counts if the servers file says "trust": "annotations".
 """
 
 _EPILOG = """\
@@ -135,10 +135,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
     forwarding = ClientForwarding()
-    manager = Manager(servers, pins=Pins(pin_file), sampling=forwarding.sample, elicitation=forwarding.elicit)
+    permissions = Permissions(rules=rules)
+    manager = Manager(
+        servers,
+        pins=Pins(pin_file),
+        sampling=forwarding.sample,
+        elicitation=forwarding.elicit,
+        unattended=permissions.may_run_unasked,
+    )
     hub = ToolHub(builtin, custom=custom, manager=manager if servers else None, background=True)
     prefixes = [PREFIX + server_prefix(server.name) for server in servers]
-    asyncio.run(_serve(hub, forwarding, rules, prefixes, arguments))
+    asyncio.run(_serve(hub, forwarding, permissions, rules, prefixes, arguments))
     return 0
 
 
@@ -154,13 +161,14 @@ def _check_effects(arguments: argparse.Namespace) -> None:
 async def _serve(
     hub: "ToolHub",
     forwarding: "ClientForwarding",
+    permissions: Permissions,
     rules: tuple[PermissionRule, ...],
     prefixes: Iterable[str],
     arguments: argparse.Namespace,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, forwarding, rules, full_rules(arguments.only))
+    gateway = _gateway(hub, forwarding, permissions, full_rules(arguments.only))
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -183,46 +191,31 @@ async def _serve(
             await serve_stdio(gateway)
 
 
-def _gateway(
-    hub: "ToolHub", forwarding: "ClientForwarding", rules: tuple[PermissionRule, ...], only: list[str]
-) -> "Gateway":
+def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permissions, only: list[str]) -> "Gateway":
     from fcshim.mcp.gateway import Gateway  # noqa: PLC0415
-    from fcshim.tools import Executor, Permissions  # noqa: PLC0415
+    from fcshim.tools import Executor  # noqa: PLC0415
 
     def visible(tool: "AnyTool") -> bool:
-        name, traits = tool.definition.name, tool.traits
-        named = [rule for rule in rules if fnmatch.fnmatchcase(name, rule.name)]
-        if any(rule.verdict == "deny" and rule.subject is None for rule in named):
-            return False
-        runs = traits.sensitivity == "safe" or traits.allowed or traits.reads_only or any(map(_allows, named))
-        return runs and (not only or any(fnmatch.fnmatchcase(name, pattern) for pattern in only))
+        named = not only or any(fnmatch.fnmatchcase(tool.definition.name, pattern) for pattern in only)
+        return named and permissions.may_run_unasked(tool)
 
-    tools = Executor(hub.registry, permissions=Permissions(rules=rules, ask=_decide))
+    tools = Executor(hub.registry, permissions=permissions)
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
-
-
-def _allows(rule: PermissionRule) -> bool:
-    return rule.verdict == "allow"
-
-
-async def _decide(request: "PermissionRequest") -> "PermissionDecision":
-    """Let tools run whose server declares that they only read, as `serve` does; there is no user to ask."""
-    from fcshim.tools import PermissionDecision  # noqa: PLC0415
-
-    allowed = request.traits.reads_only
-    return PermissionDecision(
-        allowed=allowed, reason="" if allowed else "It needs permission, and there is no user to ask."
-    )
 
 
 def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
     from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
     from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
+    from fcshim.tools.builtin.files import SMALL_READ_LIMIT  # noqa: PLC0415 - as above
 
     tools: list[AnyTool] = []
     if arguments.root:
         workspace = Workspace(arguments.root, restrict=not arguments.outside)
-        tools += [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
+        tools += [
+            *Files(workspace, read_limit=SMALL_READ_LIMIT).tools(),
+            *Search(workspace).tools(),
+            *Shell(workspace).tools(),
+        ]
         tools += Web(service=_search_service(arguments.search), allow_private=arguments.private).tools()
         tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
     if arguments.skills:

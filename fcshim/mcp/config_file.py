@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -56,6 +57,7 @@ _FIELDS = (
     "enabled",
     "timeout",
     "allow",
+    "trust",
     "cache",
     "handshake",
 )
@@ -142,6 +144,7 @@ class _ServerFields:
             warning=_version_warning(transport),
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
+            trust=self._read_trust(),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),
         )
@@ -150,6 +153,12 @@ class _ServerFields:
         names = ", ".join(dict.fromkeys(self._unset))
         reason = f"its settings need the environment variable {names}, which is not set"
         return msgspec.structs.replace(server, transport=UnusableTransport(reason=reason))
+
+    def _read_trust(self) -> Literal["", "annotations"]:
+        value = self._fields.get("trust", "")
+        if value not in ("", "annotations"):
+            raise self._error("trust", '"annotations", which lets tools run that the server marks as read-only', value)
+        return "annotations" if value else ""
 
     def _read_transport(self) -> ServerTransport:
         match self._read_type():

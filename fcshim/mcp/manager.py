@@ -22,7 +22,8 @@ from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
 from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
-from fcshim.tools.base import NO_CONTEXT, CallContext
+from fcshim.tools.base import NO_CONTEXT, AnyTool, CallContext
+from fcshim.tools.permission import describe_untrusted
 from fcshim.tools.process_guard import ProcessGuard
 from fcshim.tools.result import ToolResult, failed
 
@@ -65,7 +66,8 @@ class Manager:
     `pins` hold the approved definitions of tools. `on_change` is called when tools are added, removed or changed.
     `sampling` and `elicitation` are the SDK's callbacks for servers that ask the model or the user. `logins` hold the
     tokens of remote servers, by default those of `fcshim tools login`. `roots` are the folders in which the user works,
-    which servers may ask for. Raises `ConfigError` for two servers with one
+    which servers may ask for. `unattended` says, where no user can be asked, whether a tool may run; the log names the
+    tools that may not although their server says that they only read. Raises `ConfigError` for two servers with one
     name.
     """
 
@@ -80,10 +82,13 @@ class Manager:
         elicitation: "ElicitationFnT | None" = None,
         logins: "OAuthLogins | None" = None,
         roots: Sequence[Path] = (),
+        unattended: Callable[[AnyTool], bool] | None = None,
         random: Callable[[], float] = random.random,
     ) -> None:
         self._guard = ProcessGuard()
         self._on_change = on_change
+        self._unattended = unattended
+        self._untrusted: set[str] = set()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._index: dict[str, McpTool] | None = None
@@ -219,5 +224,11 @@ class Manager:
 
     def _on_tools_changed(self) -> None:
         self._index = None
+        if self._unattended is not None:
+            for connection in self._connections.values():
+                note = describe_untrusted((McpTool(connection, tool) for tool in connection.tools), self._unattended)
+                if note and note not in self._untrusted:
+                    self._untrusted.add(note)
+                    logger.warning("%s", note)
         if self._on_change is not None:
             self._on_change()

@@ -64,7 +64,8 @@ class ServerOffers:
         if not any(self._manager.connection(name).has_resources for name in self._servers("resources")):
             return []  # many servers declare that they have resources and have none
         reads = Traits(sensitivity="safe", reads_only=True, source="mcp:resources")
-        asks = Traits(reads_only=True, source="mcp:resources", subject="uri", subject_kind="url")
+        trusted = all(self._manager.connection(name).server.trust for name in self._servers("resources"))
+        asks = Traits(reads_only=True, allowed=trusted, source="mcp:resources", subject="uri", subject_kind="url")
         return [
             FunctionTool(self.list_for_model, name="ListMcpResources", traits=reads),
             FunctionTool(self.read_for_model, name="ReadMcpResource", traits=asks),

@@ -87,12 +87,16 @@ ServerTransport: TypeAlias = StdioTransport | NpmTransport | HttpTransport | InP
 
 
 class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One server; `timeout` is per call, `allow` has patterns of names of tools that run without approval."""
+    """One server; `timeout` is per call, `allow` has patterns of names of tools that run without approval.
+
+    With `trust` `annotations` tools that the server marks as read-only run without approval too.
+    """
 
     name: str
     transport: ServerTransport
     timeout: float = DEFAULT_TIMEOUT
     allow: tuple[str, ...] = ()
+    trust: Literal["", "annotations"] = ""
     cache: float = 0.0
     """Seconds for which the result of a tool that only reads is cached; 0 for never."""
     handshake: bool = False

@@ -1,6 +1,7 @@
 """A server's tool, with the interface of every tool, and its result.
 
-Rule: it needs approval, whatever its server declares, unless the operator allowed it; its failures are results. Nothing
+Rule: it needs approval, whatever its server declares, unless the operator allowed it or trusts what the server
+declares; its failures are results. Nothing
 of a result is lost: text, images and audio keep their types, any other content becomes text or JSON.
 """
 
@@ -104,10 +105,12 @@ class McpTool:
     def traits(self) -> Traits:
         """The properties for permissions: a call needs approval unless the server's settings allow it."""
         settings, hints = self._connection.server, self._tool.annotations
+        reads_only = hints is not None and hints.read_only_hint is True
         return Traits(
             sensitivity="ask",
-            reads_only=hints is not None and hints.read_only_hint is True,
-            allowed=any(fnmatch.fnmatchcase(self.name, pattern) for pattern in settings.allow),
+            reads_only=reads_only,
+            allowed=(reads_only and settings.trust == "annotations")
+            or any(fnmatch.fnmatchcase(self.name, pattern) for pattern in settings.allow),
             timeout=settings.timeout,
             source=f"mcp:{self.server}",
             warnings=_hint_warnings(hints),

@@ -76,7 +76,11 @@ class ServerTools:
         if self._servers:
             from fcshim.mcp.manager import Manager  # noqa: PLC0415 - importing the SDK takes 1.6 s
 
-            self._manager = Manager(self._servers, pins=Pins(self._pins))
+            self._manager = Manager(
+                self._servers,
+                pins=Pins(self._pins),
+                unattended=lambda tool: tool.traits.allowed or self._is_allowed(tool.definition.name),
+            )
             self._starting = asyncio.create_task(self._manager.start(), name="mcp servers")
 
     async def aclose(self) -> None:
@@ -163,14 +167,16 @@ class ServerTools:
 
     async def _decide_permission(self, request: PermissionRequest) -> PermissionDecision:
         """Decide about a call for which the MCP configuration has no rule."""
-        tool = None if self._manager is None else self._manager.find(request.name)
-        names = {request.name} if tool is None else {request.name, qualified_name(tool.server, tool.name)}
-        allowed = request.traits.reads_only or any(
-            fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._config.allow
-        )
+        allowed = self._is_allowed(request.name)
         return PermissionDecision(
             allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it."
         )
+
+    def _is_allowed(self, name: str) -> bool:
+        """Return whether the setting `allow` names a tool, by one of its names."""
+        tool = None if self._manager is None else self._manager.find(name)
+        names = {name} if tool is None else {name, qualified_name(tool.server, tool.name)}
+        return any(fnmatch.fnmatchcase(each, pattern) for each in names for pattern in self._config.allow)
 
 
 def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallListener:

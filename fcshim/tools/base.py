@@ -36,7 +36,7 @@ class FileChange(msgspec.Struct, frozen=True):
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's properties for permissions and scheduling.
 
-    `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
+    `reads_only`: the tool claims to change nothing; a server's claim is a hint, which replaces no question by itself.
     `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result take
     the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
     match, read as `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask rules with a

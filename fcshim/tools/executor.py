@@ -29,7 +29,12 @@ DEFAULT_TIMEOUT = 120.0
 DEFAULT_MAX_OUTPUT = 50 * 1024
 """Characters of one result: about 12,000 tokens, a large part of a small model's context."""
 
-_TRUNCATION_NOTE = "\n(truncated)"
+_KEPT_END = 1_000
+"""Characters from the end of a result that is too long: many tools say there how to read on."""
+_HOW_TO_ALLOW = (
+    "The program can let it run: Executor(tools, permissions=Permissions('allow')), or after a question: "
+    'Permissions(ask=...). The settings of an MCP server can name it in "allow".'
+)
 _FAILURE_HINT = "[Analyze the error above and try a different approach.]"
 
 
@@ -66,8 +71,9 @@ class Executor:
 
     Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output` is in
     characters per result, `timeout` in seconds per call (None for no limit); a tool's own limits take precedence.
-    Without `permissions` every call runs. Raises `ConfigError` for a function that cannot be a tool, for two tools with
-    one name, and for `max_parallel` below 1.
+    Without `permissions` the program's own functions run, and of other tools (servers', built-in and custom ones) those
+    that are known to be safe or that the operator allowed; the rest is refused. Raises `ConfigError` for a function
+    that cannot be a tool, for two tools with one name, and for `max_parallel` below 1.
     """
 
     def __init__(
@@ -136,14 +142,23 @@ class Executor:
             arguments = read_arguments(tool.definition, call.tool_call_arguments_complete)
         except ToolError as error:
             return failed(error.message)
-        if self._permissions is not None:
-            refusal = await self._permissions.refusal_reason(tool, arguments)
-            if refusal is not None:
-                return failed(f"{call.tool_call_name} was not executed. {refusal}")
+        refusal = await self._refusal_reason(tool, arguments)
+        if refusal is not None:
+            return failed(f"{call.tool_call_name} was not executed. {refusal}")
         context = CallContext(call.tool_call_id, lambda done: listener(CallProgressed(call.tool_call_id, done)))
         if self._permissions is not None:
             context = msgspec.structs.replace(context, may_open=self._permissions.may_open(tool))
         return await self._run(tool, arguments, context)
+
+    async def _refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
+        """Return why the call may not run; None if it may."""
+        traits = tool.traits
+        if self._permissions is not None:
+            return await self._permissions.refusal_reason(tool, arguments)
+        if not traits.source or traits.sensitivity == "safe" or traits.allowed:
+            return None
+        logger.warning("%s was refused: %s", tool.definition.name, _HOW_TO_ALLOW)
+        return f"It is not known to be safe. {_HOW_TO_ALLOW}"
 
     async def _run(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         if tool.traits.parallel:
@@ -168,9 +183,9 @@ def _invalid_call_message(error: CallError) -> str:
 
 
 def _truncate(content: Content, limit: int, *, keep_end: bool) -> Content:
-    """Keep the first `limit` characters of text over all parts, and every media part.
+    """Keep `limit` characters of text over all parts, and every media part.
 
-    Of a failure the end is kept too: it says why.
+    The end of a text is kept too, which says how to read on; most of a failure is kept from its end: it says why.
     """
     kept: list[Part] = []
     for part in content:
@@ -179,12 +194,10 @@ def _truncate(content: Content, limit: int, *, keep_end: bool) -> Content:
         elif len(part.text) <= limit:
             kept.append(part)
             limit -= len(part.text)
-        elif keep_end and limit:
-            end = limit * 3 // 4
-            kept.append(TextPart(f"{part.text[: limit - end]}{_TRUNCATION_NOTE}\n{part.text[-end:]}"))
-            limit = 0
         else:
-            kept.append(TextPart(part.text[:limit] + _TRUNCATION_NOTE))
+            end = limit * 3 // 4 if keep_end else min(limit // 4, _KEPT_END)
+            note = f"\n(truncated: {len(part.text) - limit} characters are left out here)\n"
+            kept.append(TextPart(f"{part.text[: limit - end]}{note}{part.text[len(part.text) - end :]}"))
             limit = 0
     return tuple(kept)
 

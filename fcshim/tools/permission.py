@@ -58,6 +58,7 @@ AskPermission: TypeAlias = Callable[[PermissionRequest], Awaitable[PermissionDec
 Restrictions: TypeAlias = tuple[tuple[PermissionRule, ...], ...]
 """Lists of rules; a call runs only if each list allows it. Sub-agents get those of their parent."""
 
+_LISTED = 5
 _READ_ONLY_REFUSAL = "The tools are read-only now: plan, and say what you would do."
 _RESTRICTED_REFUSAL = "The command that the user gave allows other tools only."
 _NO_USER_REFUSAL = "It needs permission, and there is no user to ask."
@@ -134,6 +135,13 @@ class Permissions:
             return True
         return self.mode == "accept_edits" and traits.sensitivity == "edit"
 
+    def may_run_unasked(self, tool: AnyTool) -> bool:
+        """Return whether any call of a tool may run without a question, by its traits or by a rule."""
+        named = [rule for rule in self._rules if fnmatch.fnmatchcase(tool.definition.name, rule.name)]
+        if any(rule.verdict == "deny" and rule.subject is None for rule in named):
+            return False
+        return self.runs_unasked(tool.traits) or any(rule.verdict == "allow" for rule in named)
+
     async def _decide(
         self, name: str, arguments: Mapping[str, JSON], traits: Traits, *, exact: bool
     ) -> PermissionDecision:
@@ -150,6 +158,18 @@ class Permissions:
             if answer.remember:
                 self._remembered[key] = answer
             return answer
+
+
+def describe_untrusted(tools: Iterable[AnyTool], may_run: Callable[[AnyTool], bool]) -> str:
+    """Describe the tools that would run by their servers' own word alone, where nobody can be asked; empty for none."""
+    names = [tool.definition.name for tool in tools if tool.traits.reads_only and not may_run(tool)]
+    if not names:
+        return ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return (
+        f"{', '.join(names[:_LISTED])}{more}: refused here, where nobody can be asked, although the server says that "
+        'they only read; --allow lets single tools run, "trust": "annotations" in the servers file all of a server'
+    )
 
 
 def _warnings(traits: Traits, arguments: Mapping[str, JSON]) -> tuple[str, ...]:

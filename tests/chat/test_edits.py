@@ -1,5 +1,8 @@
 """What a turn changed in files, and putting it back."""
 
+import os
+import tracemalloc
+
 import pytest
 
 from fcshim.chat.edits import EditJournal, recorded, restore
@@ -80,6 +83,21 @@ async def test_old_contents_are_forgotten_beyond_the_limit(folder):
 
     assert [f"{file} stays: its former content was too large to keep"] == restore([old])
     assert b"67890" == file.read_bytes()
+
+
+@pytest.mark.security
+async def test_a_file_too_large_to_keep_is_replaced_without_reading_it(call, journal, folder):
+    (folder / "big").touch()
+    os.truncate(folder / "big", 2**30)
+    journal.begin_turn()
+    tracemalloc.start()
+    await call("Write", path="big", content="small")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert [] == journal.drop_turn()
+    assert "small" == (folder / "big").read_text()
+    assert peak < 2**20
 
 
 def test_without_turns_there_is_nothing_to_drop(journal):

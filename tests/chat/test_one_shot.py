@@ -20,7 +20,7 @@ FAIL = call_text("mcp__f__fail", message="boom")
 def friendly():
     """One server for the module, over streamable HTTP."""
     with serve_over_http("http") as endpoint:
-        yield {"f": {"url": endpoint.url}}
+        yield {"f": {"url": endpoint.url, "trust": "annotations"}}
 
 
 @contextlib.asynccontextmanager
@@ -125,6 +125,18 @@ async def test_the_user_is_not_asked(options, runs, friendly, tmp_path):
 
     assert (0, "Well.\n") == (code, out)
     assert runs != ("was not executed" in prompts(upstream)[1])
+
+
+@pytest.mark.security
+async def test_a_server_s_own_word_that_a_tool_only_reads_counts_only_if_it_is_trusted(friendly, tmp_path):
+    servers = {"f": {"url": friendly["f"]["url"]}}
+    async with upstream_and_chat(tmp_path, ADD, "Well.", ADD, "Well.", servers=servers) as (chat, upstream):
+        _, _, refused = await chat("-p", "Go")
+        _, _, allowed = await chat("-p", "Go", "--allow", "f:add")
+
+    assert "mcp__f__add: refused here, where nobody can be asked" in refused
+    assert "refused here" not in allowed
+    assert ["was not executed" in prompts(upstream)[at] for at in (1, 3)] == [True, False]
 
 
 async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):

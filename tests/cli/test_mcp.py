@@ -87,6 +87,10 @@ async def test_tools_of_other_servers_are_offered_and_run(root, tmp_path):
     file = tmp_path / "servers.json"
     file.write_text(f'{{"mcpServers": {{"f": {{"command": "{transport.command}", "args": ["{transport.args[0]}"]}}}}}}')
     pins = ("--pins", tmp_path / "pins")
+    async with mcp_client("--mcp", file, *pins, "--root", root) as servers:
+        await servers.find("me:Read").call({"path": "a.txt"})
+        untrusted = {name for name in names(servers) if name.startswith("mcp__")}
+    file.write_text(file.read_text().replace('"args"', '"trust": "annotations", "args"'))
     async with mcp_client("--mcp", file, *pins) as servers:
         await eventually(lambda: names(servers), seconds=15)
         reading = names(servers)
@@ -96,6 +100,7 @@ async def test_tools_of_other_servers_are_offered_and_run(root, tmp_path):
         allowed = names(servers)
         separator = await servers.call("me:mcp__f__a__b", {})
 
+    assert set() == untrusted
     assert {"mcp__f__add"} == reading
     assert "3" == result.text
     assert {"mcp__f__a__b"} == allowed

@@ -19,7 +19,7 @@ HI = [{"role": "user", "content": "How much?"}]
 @pytest.fixture(scope="module")
 def friendly():
     with serve_over_http("http") as endpoint:
-        yield {"f": {"url": endpoint.url}}
+        yield {"f": {"url": endpoint.url, "trust": "annotations"}}
 
 
 async def message(sdk, *, stream, **fields):
@@ -75,7 +75,7 @@ async def test_the_responses_client_goes_on_by_the_id_of_its_last_response(frien
 async def test_the_trained_model_calls_a_server_s_tool_for_a_client_without_tools(tmp_path):
     """The demo's model and a real server: the answer holds what only the tool could know."""
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
+    file.write_text(json.dumps({"mcpServers": {"calc": {**stdio_server("calc"), "trust": "annotations"}}}))
     async with (
         serve_model("numpy") as model,
         running_proxy(model.url, limit=60, mcp=str(file), pins=str(tmp_path / "pins.json")) as url,

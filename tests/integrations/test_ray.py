@@ -122,7 +122,7 @@ async def stage(tmp_path_factory):
 
 def write_settings(folder, upstream):
     servers, settings = folder / "servers.json", folder / "fcshim.toml"
-    servers.write_text(json.dumps({"mcpServers": {"f": stdio_server("friendly")}}))
+    servers.write_text(json.dumps({"mcpServers": {"f": {**stdio_server("friendly"), "trust": "annotations"}}}))
     values = {"upstream": upstream, "mcp": servers, "pins": folder / "pins.json", "store": f"sqlite:{folder / 'store'}"}
     settings.write_text("".join(f"{name} = '{value}'\n" for name, value in values.items()))
     return settings

@@ -107,6 +107,7 @@ def test_fields_of_other_clients_are_ignored():
         ({"command": "a", "env": {"K": 1}}, ".env: expected an object of strings, got ['K']"),
         ({"comand": "a"}, ".comand: expected a known field; did you mean command?"),
         ({"command": "a", "arg": []}, ".arg: expected a known field; did you mean args?"),
+        ({"command": "a", "trust": "all"}, '.trust: expected "annotations", which'),
         ({"command": "a", "enabled": "yes"}, ".enabled: expected true or false, got 'yes'"),
         ({"command": "a", "timeout": 0}, ".timeout: expected a number of seconds above 0, got 0"),
         ({"command": "a", "timeout": True}, ".timeout: expected a number of seconds above 0, got True"),

@@ -161,5 +161,5 @@ async def test_a_long_result_is_cut(mode):
     async with Client(offering(FunctionTool(lambda: "x" * 60_000, name="flood")).server, mode=mode) as client:
         result = await client.call_tool("flood", {})
 
-    assert result.content[0].text.endswith("x\n(truncated)")
+    assert "x\n(truncated: 8800 characters are left out here)\nx" in result.content[0].text
     assert len(result.content[0].text) < 52_000

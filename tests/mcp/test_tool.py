@@ -22,7 +22,8 @@ async def answer(servers, *calls, **settings):
 async def test_a_registry_executes_servers_tools():
     """Requirements 24, 29 and 35: lookup, repair, checks, routing."""
     async with manager(server()) as servers:
-        done, wrong = await answer(servers, call("add", '{"a": "1", "b": 2}'), call("add", '{"b": "x"}'))
+        calls = call("add", '{"a": "1", "b": 2}'), call("add", '{"b": "x"}')
+        done, wrong = await answer(servers, *calls, permissions=Permissions("allow"))
 
     assert "3" == done
     assert "- a: missing" in wrong
@@ -39,6 +40,41 @@ async def test_servers_tools_need_approval_unless_the_settings_allow_them():
 
     assert "3" == allowed
     assert "It needs permission" in asked
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("settings", "runs"),
+    [
+        ({}, []),
+        ({"allow": ("process",)}, ["process"]),
+        ({"trust": "annotations"}, ["add"]),
+        ({"trust": "annotations", "allow": ("process",)}, ["add", "process"]),
+    ],
+)
+async def test_without_permissions_only_allowed_and_trusted_tools_run(settings, runs):
+    async with manager(server(**settings)) as servers:
+        told = await answer(servers, call("add", '{"a": 1, "b": 2}'), call("process"))
+        unattended = await answer(servers, call("add", '{"a": 1, "b": 2}'), call("process"), permissions=Permissions())
+
+    assert runs == [name for name, text in zip(("add", "process"), told, strict=True) if "not executed" not in text]
+    assert runs == [
+        name for name, text in zip(("add", "process"), unattended, strict=True) if "not executed" not in text
+    ]
+    assert all("permissions=Permissions('allow')" in text for text in told if "not executed" in text)
+
+
+@pytest.mark.security
+async def test_tools_that_only_their_servers_word_would_let_run_are_named_at_the_start(caplog):
+    async with (
+        manager(server(), unattended=lambda tool: tool.traits.allowed),
+        manager(server(called="g", trust="annotations"), unattended=lambda tool: tool.traits.allowed),
+        manager(server(called="h")),
+    ):
+        pass
+    (named,) = [record.message for record in caplog.records if "trust" in record.message]
+
+    assert named.startswith("mcp__f__add: refused here, where nobody can be asked")
 
 
 async def test_a_servers_annotations_are_only_hints():

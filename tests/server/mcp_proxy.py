@@ -36,9 +36,10 @@ def stdio_server(name: str) -> dict:
 async def proxy_with_servers(
     folder: Path, servers: dict, *scripts: Script | str, **settings: object
 ) -> AsyncIterator[tuple[str, ScriptedUpstream]]:
-    """Serve fcshim with these MCP servers; yield its URL, and the upstream that plays the scripts."""
+    """Serve fcshim with these MCP servers, which it trusts; yield its URL, and the upstream that plays the scripts."""
     file = folder / "servers.json"
-    file.write_text(json.dumps({"mcpServers": servers}))
+    trusted = {name: {"trust": "annotations", **fields} for name, fields in servers.items()}
+    file.write_text(json.dumps({"mcpServers": trusted}))
     played = (text_reply(each) if isinstance(each, str) else each for each in scripts)
     own = {"mcp": str(file), "pins": str(folder / "pins.json")}
     async with scripted_upstream(*played) as upstream, running_proxy(upstream.url, **own, **settings) as url:

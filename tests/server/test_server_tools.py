@@ -191,7 +191,7 @@ async def test_server_calls_are_restored_in_the_next_turn(friendly, tmp_path):
         ({}, ["fa*"], True),
     ],
 )
-async def test_only_read_only_or_allowed_tools_run(settings, allow, runs, friendly, tmp_path):
+async def test_only_allowed_tools_run_of_those_that_do_not_only_read(settings, allow, runs, friendly, tmp_path):
     servers = {"f": {**friendly["f"], "allow": allow}}
     async with proxy_with_servers(tmp_path, servers, FAIL, "Well.", **settings) as (url, upstream):
         answer = text(await ask(url))
@@ -200,6 +200,22 @@ async def test_only_read_only_or_allowed_tools_run(settings, allow, runs, friend
     assert "Well." == answer
     assert runs == ("ValueError" in learned or "Error executing tool fail" in learned)
     assert runs != ("was not executed. It may not run here; the operator can allow it." in learned)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("trust", "settings", "runs"), [("", {}, False), ("annotations", {}, True), ("", {"allow": ("f:add",)}, True)]
+)
+async def test_a_server_s_own_word_that_a_tool_only_reads_counts_only_if_it_is_trusted(
+    trust, settings, runs, friendly, tmp_path, caplog
+):
+    servers = {"f": {**friendly["f"], "trust": trust}}
+    async with proxy_with_servers(tmp_path, servers, ADD, "Well.", **settings) as (url, upstream):
+        await ask(url)
+    learned = prompts(upstream)[1].rpartition(ADD)[2]
+
+    assert runs != ("was not executed" in learned)
+    assert runs != any("mcp__f__add: refused here" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,17 @@ async def test_output_beyond_the_limit_is_cut():
     message = await result_of(call("flood"), FunctionTool(lambda: "x" * 60_000, name="flood"))
     text = text_of(message)
 
-    assert 50 * 1024 + len("\n(truncated)") == len(text)
-    assert text.endswith("x\n(truncated)")
+    note = "\n(truncated: 8800 characters are left out here)\n"
+
+    assert 50 * 1024 + len(note) == len(text)
+    assert text.endswith(f"x{note}{'x' * 1_000}")
+
+
+async def test_the_end_of_a_long_result_says_how_to_read_on():
+    """Also through an MCP server, whose tools have no limit of their own here."""
+    flood = FunctionTool(lambda: "x\n" * 60_000 + "(read on with offset 7711)", name="flood")
+
+    assert text_of(await result_of(call("flood"), flood)).endswith("x\n(read on with offset 7711)")
 
 
 async def test_a_long_error_is_cut_and_keeps_its_hint():
@@ -193,9 +202,11 @@ async def test_a_long_error_is_cut_and_keeps_its_hint():
 
     text = text_of(await result_of(call("flood"), flood))
 
-    assert "x\n(truncated)\nx" in text
+    note = "\n(truncated: 8825 characters are left out here)\n"
+
+    assert f"x{note}x" in text
     assert text.endswith("FATAL\n(exit code 3)")
-    assert 50 * 1024 + len("\n(truncated)\n") == len(text)
+    assert 50 * 1024 + len(note) == len(text)
 
 
 async def test_a_tool_s_own_limit_holds_for_what_the_model_sees():
@@ -210,7 +221,9 @@ async def test_pictures_are_kept():
     tool = FunctionTool(lambda: ToolResult((TextPart("x" * 20), picture, TextPart("more"))), name="shot")
     message = await result_of(call("shot"), tool, max_output=10)
 
-    assert (TextPart("x" * 10 + "\n(truncated)"), picture, TextPart("\n(truncated)")) == message.content
+    cut, more = (f"\n(truncated: {count} characters are left out here)\n" for count in (10, 4))
+
+    assert (TextPart(f"{'x' * 8}{cut}xx"), picture, TextPart(more)) == message.content
 
 
 async def test_common_mistakes_are_repaired():

@@ -103,7 +103,8 @@ def load_command(folder: Path, name: str) -> SlashCommand:
     if not _NAME.fullmatch(name) or not file.is_file():
         known = ", ".join(command_names(folder)) or "none"
         raise ToolError(f"There is no command /{name[:64]}. There are: {known}.")
-    fields, text = read_front_matter(file.read_text(encoding="utf-8", errors="replace")[:_SIZE_LIMIT])
+    with file.open(encoding="utf-8", errors="replace") as content:
+        fields, text = read_front_matter(content.read(_SIZE_LIMIT))
     return SlashCommand(name, text, fields.get("description", ""), fields.get("allowed-tools"))
 
 

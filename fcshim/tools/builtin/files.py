@@ -156,7 +156,7 @@ class Files:
         shown = sorted(entries[:_MAX_SORTED], key=lambda entry: (not entry.is_dir(), entry.name))[:_MAX_ENTRIES]
         lines = [_entry(entry) for entry in shown]
         if len(entries) > _MAX_SORTED:
-            lines.append(f"(more than {_MAX_SORTED - _MAX_ENTRIES} more)")
+            lines.append(f"(more than {_MAX_SORTED - len(shown)} more)")
         elif len(entries) > _MAX_ENTRIES:
             lines.append(f"({len(entries) - _MAX_ENTRIES} more)")
         return "\n".join(lines) or "(empty)"

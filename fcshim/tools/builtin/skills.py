@@ -141,8 +141,10 @@ def _parse_skill(file: Path) -> Skill:
 
 def _read_text(file: Path) -> str:
     try:
-        if file.stat().st_size > _SIZE_LIMIT:
-            raise ToolError(f"{file} is larger than {_SIZE_LIMIT} bytes.")
-        return file.read_text(encoding="utf-8", errors="replace")
+        with file.open("rb") as content:
+            data = content.read(_SIZE_LIMIT + 1)
     except OSError as error:
         raise ToolError(f"{file}: {error.strerror}") from error
+    if len(data) > _SIZE_LIMIT:
+        raise ToolError(f"{file} is larger than {_SIZE_LIMIT} bytes.")
+    return data.decode(errors="replace")

@@ -5,6 +5,7 @@ skipped. The ignore files are untrusted: the work for them is bounded, and rules
 """
 
 import importlib.util
+import itertools
 import os
 import re
 import time
@@ -47,7 +48,8 @@ _FolderRules = tuple[Path, pathspec.GitIgnoreSpec]
 
 def _walk(folder: Path, rules: list[_FolderRules]) -> Iterator[Path]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as listed:  # a folder with millions of entries takes gigabytes
+            entries = sorted(itertools.islice(listed, MAX_FILES), key=lambda entry: entry.name)
     except OSError:
         return
     rules = [*rules, *_read_rules(folder)]

@@ -166,3 +166,14 @@ async def test_no_extreme_argument_answers_with_an_error_of_python(every_tool):
                     faults.append((tool.definition.name, name, repr(value)[:20], said.text[:100]))
 
     assert [] == faults
+
+
+async def test_a_folder_of_any_size_is_listed_in_part(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcshim.tools.builtin.files._MAX_SORTED", 20)
+    monkeypatch.setattr("fcshim.tools.builtin.walk.MAX_FILES", 20)
+    for number in range(50):
+        (tmp_path / f"{number:02}").touch()
+    workspace = Workspace(tmp_path)
+
+    assert 21 == len((await result_text(Files(workspace).tools(), "ListDir")).splitlines())
+    assert 20 == len((await result_text(Search(workspace).tools(), "Glob", pattern="*")).splitlines())
