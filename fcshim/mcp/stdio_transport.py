@@ -9,8 +9,10 @@ server itself if we are killed.
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from fcshim.mcp.flood_limits import RateLimit
 from fcshim.mcp.line_splitter import BoundedLineSplitter, OversizedLine
 from fcshim.tools.child_process import ChildProcess, start_child
 from fcshim.tools.process_guard import ProcessGuard, end_group, mark_environment
+from fcshim.tools.subreaper import wrap
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -123,7 +126,9 @@ async def _start_process(
     mark = guard.new_mark()
     passed = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     environment = {**get_default_environment(), **passed, **env, **mark_environment(mark)}
-    child = await start_child((command, *args), cwd=cwd, env=environment)
+    if shutil.which(command, path=environment.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command)
+    child = await start_child(wrap((command, *args)), cwd=cwd, env=environment)
     guard.add_group(child.group_id)
     return ServerProcess(child, mark)
 

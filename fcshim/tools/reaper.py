@@ -6,7 +6,7 @@ reads lines from standard input: `+123` adds a process group, `-123` removes one
 SIGKILL cannot be caught, but when a process dies its pipes close, so the reader at the other end learns of the death at
 once. Process groups find the descendants of a child process. A process that left its group (a daemon), or whose start
 was not reported in time, is found by a mark in its environment, which children inherit: Linux shows it in
-`/proc/PID/environ`.
+`/proc/PID/environ`. A process that dropped its environment too is found as long as its parent is one of these.
 """
 
 import contextlib
@@ -31,6 +31,8 @@ _SWEEP_PAUSE = 0.1
 
 def main(mark: str, parent: int) -> None:
     """Track the process groups until the parent has ended, then end them."""
+    # The reaper of a nested fcshim is found as a descendant, and must still end that one's processes.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     groups, orderly = _read_groups(parent)
     if orderly and not survivors(groups, mark):
         return
@@ -80,23 +82,32 @@ def send_signal(groups: Collection[int], processes: Iterable[int], signal_number
 
 
 def survivors(groups: Collection[int], mark: str) -> list[int]:
-    """Return the processes that are in one of the groups or carry the mark, except zombies.
+    """Return the processes in one of the groups or with the mark, and all that these started, except zombies.
 
     Where the system has no `/proc`, return the groups that still exist.
     """
     folders = list(Path("/proc").glob("[0-9]*"))
     if not folders:
         return [group for group in groups if _exists(group)]
-    return [int(folder.name) for folder in folders if _is_ours(folder, groups, mark.encode())]
-
-
-def _is_ours(folder: Path, groups: Collection[int], mark: bytes) -> bool:
-    try:
-        # The line is `pid (name) state ppid pgrp ...`; the name may hold anything, parentheses too.
-        state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
-        return state not in b"ZX" and (int(group) in groups or mark in (folder / "environ").read_bytes())
-    except OSError:
-        return False
+    children: dict[int, list[int]] = {}
+    pending = []
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            # The line is `pid (name) state ppid pgrp ...`; the name may hold anything, parentheses too.
+            state, parent, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+            if state in b"ZX":
+                continue
+            process = int(folder.name)
+            children.setdefault(int(parent), []).append(process)
+            if int(group) in groups or mark.encode() in (folder / "environ").read_bytes():
+                pending.append(process)
+    found: set[int] = set()
+    while pending:
+        process = pending.pop()
+        if process not in found:
+            found.add(process)
+            pending += children.get(process, ())
+    return sorted(found)
 
 
 def _exists(group: int) -> bool:

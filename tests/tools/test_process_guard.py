@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.server_programs import SERVERS, eventually, is_running
+from tests.mcp.server_programs import SERVERS, eventually, is_running, manager, server
 
 PARENT = """
 import asyncio, sys
 from tests.mcp.server_programs import manager, server
 
 async def main():
-    manners = ("good", "good", "stubborn", "child", "daemon")
+    manners = ("good", "good", "stubborn", "child", "daemon", "hidden")
     servers = [server("raw", manner, sys.argv[1], called=f"{manner}{at}") for at, manner in enumerate(manners)]
     async with manager(*servers) as made:
         for each in made.status():
@@ -53,13 +53,13 @@ def when_ready(parent, file):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 async def test_a_killed_parent_leaves_no_process(tmp_path, number):
-    """SIGKILL included: servers, one that ignores signals, a child of one, a daemon that left its group."""
+    """SIGKILL included: servers, one that ignores signals, children that left their group and their environment."""
     for attempt in range(ROUNDS if number == signal.SIGKILL else 1):
         file = tmp_path / f"{attempt}"
         with running(PARENT.replace("{end}", WAIT), file) as parent:
             processes = await asyncio.to_thread(when_ready, parent, file)
 
-            assert 7 == len(processes)
+            assert 9 == len(processes)
             assert all(map(is_running, processes))
 
             parent.send_signal(number)
@@ -81,7 +81,10 @@ import asyncio, sys
 from fcshim.tools.builtin import Shell, Workspace
 
 (bash,) = Shell(Workspace(sys.argv[1])).tools()
-command = "echo $$ > a; sleep 600 & echo $! > b; setsid sleep 600 & echo $! > c; touch ready; sleep 600"
+command = (
+    "echo $$ > a; sleep 600 & echo $! > b; setsid sleep 600 & echo $! > c; "
+    "env -i setsid sleep 600 & echo $! > d; touch ready; sleep 600"
+)
 asyncio.run(bash.call({"command": command}))
 """
 
@@ -91,12 +94,25 @@ async def test_a_killed_parent_leaves_no_command_running(tmp_path, number):
     """Including one that has left its process group."""
     with running(COMMAND, tmp_path) as parent:
         await eventually((tmp_path / "ready").exists)
-        processes = [int((tmp_path / name).read_text()) for name in "abc"]
+        processes = [int((tmp_path / name).read_text()) for name in "abcd"]
 
         assert all(map(is_running, processes))
 
         parent.send_signal(number)
         await eventually(lambda: not any(map(is_running, processes)))
+
+
+@pytest.mark.security
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+async def test_an_orphan_without_session_and_environment_ends_with_its_server(tmp_path):
+    """The server's process that started it has ended long before."""
+    async with manager(server("raw", "orphan", str(tmp_path / "a"), called="s")) as made:
+        await made.call("s:work", {})
+        await eventually((tmp_path / "a").exists)
+        (orphan,) = [int(line) for line in (tmp_path / "a").read_text().split()]
+
+        assert is_running(orphan)
+    assert not is_running(orphan)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="without /proc only announced groups are found")

@@ -16,6 +16,7 @@ import msgspec
 
 from fcshim.tools.child_process import ChildProcess, start_child
 from fcshim.tools.process_guard import ProcessGuard, kill_group, mark_environment
+from fcshim.tools.subreaper import wrap
 
 _READ_SIZE = 65_536
 _KILL_SECONDS = 2.0
@@ -37,17 +38,19 @@ async def run_command(
     seconds: float,
     max_output: int,
     keep_end: bool = False,
+    contain: bool = False,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
 ) -> CommandResult:
     """Run a command, standard error merged into standard output. Raises `OSError` if it cannot be started.
 
-    With `keep_end`, three quarters of a long output are from its end.
+    With `keep_end`, three quarters of a long output are from its end. With `contain`, what the command started and made
+    independent of it ends with it too, where the system can do that.
     """
     async with ProcessGuard() as guard:
         mark = guard.new_mark()
         full_env = dict(os.environ if env is None else env) | mark_environment(mark)
-        child = await start_child(command, cwd=cwd, env=full_env, stderr=STDOUT)
+        child = await start_child(wrap(tuple(command)) if contain else command, cwd=cwd, env=full_env, stderr=STDOUT)
         guard.add_group(child.group_id)
         output = _OutputBuffer(max_output, max_output * 3 // 4 if keep_end else 0)
         try:

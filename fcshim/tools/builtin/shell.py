@@ -55,6 +55,7 @@ class Shell:
                 seconds=self._seconds,
                 max_output=OUTPUT_LIMIT,
                 keep_end=True,
+                contain=True,
                 env=_environment(),
             )
         except (OSError, ValueError) as error:

@@ -31,12 +31,17 @@ def text(said: str) -> dict:
     return {"content": [{"type": "text", "text": said}]}
 
 
-def children(*, own_session: bool) -> None:
+def children() -> None:
     """Start a process that outlives this one, and write down its number."""
+    if MANNER == "orphan" and os.fork():
+        return
     program = "import time; time.sleep(600)"
-    child = subprocess.Popen([sys.executable, "-S", "-c", program], start_new_session=own_session)
+    env = {} if MANNER in ("hidden", "orphan") else None
+    child = subprocess.Popen([sys.executable, "-S", "-c", program], start_new_session=MANNER != "child", env=env)
     with Path(sys.argv[2]).open("a") as file:
         file.write(f"{child.pid}\n")
+    if MANNER == "orphan":
+        os._exit(0)
 
 
 def tools(request: dict) -> dict:
@@ -169,8 +174,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if MANNER in ("silent", "silent-stubborn"):
         time.sleep(600)
-    if MANNER in ("child", "daemon"):
-        children(own_session=MANNER == "daemon")
+    if MANNER in ("child", "daemon", "hidden", "orphan"):
+        children()
     for line in sys.stdin:
         answer(json.loads(line))
     if MANNER == "stubborn":

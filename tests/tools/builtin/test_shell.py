@@ -7,7 +7,7 @@ import os
 import pytest
 
 from fcshim.events import ToolCallEnd
-from fcshim.tools import Executor
+from fcshim.tools import Executor, Permissions
 from fcshim.tools.builtin import Files, Shell, Workspace
 from fcshim.tools.commands.risks import inspect_command
 from tests.mcp.server_programs import eventually, is_running
@@ -40,7 +40,7 @@ async def test_output_is_truncated_at_100_kilobytes(tools):
 async def test_a_command_that_fails_after_much_output_tells_the_model_why(tmp_path):
     command = "head -c 5000000 /dev/zero | tr '\\0' x; echo FATAL; exit 3"
     call = ToolCallEnd("call_0", "Bash", json.dumps({"command": command}), 0)
-    (message,) = await Executor(Shell(Workspace(tmp_path)).tools()).execute([call])
+    (message,) = await Executor(Shell(Workspace(tmp_path)).tools(), permissions=Permissions("allow")).execute([call])
 
     assert "xFATAL\n(exit code 3)\n[Analyze the error above" in message.content[0].text
 
