@@ -77,7 +77,7 @@ def _is_offered(tool: JSON, left_out: dict[str, str]) -> bool:
     """Return whether a tool can be offered; if it cannot, log why and note it in `left_out`."""
     reason = _reason_to_leave_out(tool)
     if reason and isinstance(tool, dict):
-        name = str(tool.get("name"))[:100]
+        name = str(tool.get("name"))[:100].strip() or "(empty)"
         if len(left_out) < _MAX_LEFT_OUT:
             left_out[name] = reason
         logger.warning("a tool is left out: %s: %s", name, reason)
@@ -88,6 +88,8 @@ def _reason_to_leave_out(tool: JSON) -> str:
     """Return why a tool cannot be offered: a schema beyond the limits, a text that fills a prompt; else nothing."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return "it has no name"
+    if not any(char.isprintable() and not char.isspace() for char in tool["name"]):
+        return "its name has no visible character"
     execution = tool.get("execution")
     if isinstance(execution, dict) and execution.get("taskSupport") == "required":
         return "it runs as a task only, which is not supported"

@@ -90,3 +90,14 @@ def test_parameters_are_listed_for_display():
     assert "integer or null" == size.type
     assert "any" == anything.type
     assert "string" == odd.type
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("name", ["", " ", "\n\t", "\0", "\u200b\u2060", "\u202e", "\u00a0", "\ufeff", "\x1b", "\ud800"])
+def test_a_tool_whose_name_shows_nothing_is_left_out(name):
+    left_out = {}
+    result = {"tools": [{"name": name, "inputSchema": {}}, {"name": "t", "inputSchema": {}}]}
+    repair_tool_list(result, left_out)
+
+    assert ["t"] == [tool["name"] for tool in result["tools"]]
+    assert ["its name has no visible character"] == list(left_out.values())
