@@ -21,7 +21,7 @@ UNREACHABLE = "fcshim: unreachable"
 _TIMEOUT = httpx2.Timeout(30.0, read=None)
 """Seconds to connect and write. Reading has no limit: a call has its own timeout, and a stream may be silent."""
 _SESSION_HEADER = "mcp-session-id"
-_UNCOMPRESSED = ("", "identity")
+UNCOMPRESSED = ("", "identity")
 _LINE_RATE = (200_000, 5_000)
 """Lines of an event stream that are read at once, then each second: an endless row of comments takes the SDK's time."""
 _PIECE_SIZE = 4_096
@@ -101,40 +101,42 @@ class McpHttpClient(httpx2.AsyncClient):
             return _error_response(request, f"the server cannot be reached: {error}", data=UNREACHABLE)
         if request.method == "POST":
             self._outcomes.add(response.status_code)
-        if response.headers.get("content-encoding", "").lower() not in _UNCOMPRESSED:
+        if response.headers.get("content-encoding", "").lower() not in UNCOMPRESSED:
             await response.aclose()
             return _error_response(request, "the answer is packed, which was not asked for")
         if response.status_code == 404 and _SESSION_HEADER in request.headers:
             self._on_session_lost()  # reconnect; hosts that ignore this 404 stay disconnected (claude-code #94273)
         if not response.is_stream_consumed:
-            limited = _LimitedEventStream if _is_event_stream(response) else _SizeLimitedStream
+            limited = _LimitedEventStream if _is_event_stream(response) else SizeLimitedStream
             response.stream = limited(response.stream)
         return response
 
 
-class _SizeLimitedStream(httpx2.AsyncByteStream):
+class SizeLimitedStream(httpx2.AsyncByteStream):
     """A body that raises an error at the size limit."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream | httpx2.SyncByteStream) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream | httpx2.SyncByteStream, limit: int = DEFAULT_LINE_LIMIT) -> None:
         assert isinstance(stream, httpx2.AsyncByteStream)
         self._stream = stream
+        self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         values = ValueCounter()
         async for data in self._stream:
             size += len(data)
-            if size > DEFAULT_LINE_LIMIT:
-                raise httpx2.StreamError(f"the answer is longer than {DEFAULT_LINE_LIMIT} bytes")
+            if size > self._limit:
+                raise httpx2.StreamError(f"the answer is longer than {self._limit} bytes")
             if values.feed(data) > MAX_VALUES:
                 raise httpx2.StreamError(f"the answer is {TOO_MANY_VALUES}")
             yield data
 
     async def aclose(self) -> None:
+        """Close the stream."""
         await self._stream.aclose()
 
 
-class _LimitedEventStream(_SizeLimitedStream):
+class _LimitedEventStream(SizeLimitedStream):
     """An event stream, which may last for days: what is limited is the values of each event, and the lines in a time.
 
     The SDK limits the bytes of an event.

@@ -1,7 +1,8 @@
 """Logins to remote servers, with the SDK's OAuth client.
 
 Rule: a login needs a user at a terminal; without one, stored tokens are used, or the error says to log in. Token files
-are readable by their owner only; the URL of a login is shown, never opened.
+are readable by their owner only; the URL of a login is shown, never opened. What the server names for the login is
+untrusted: pages have a size limit, and a public server cannot name a private address.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -17,8 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import ValidationError
 
 from fcshim.events import JSON
+from fcshim.mcp.http_client import UNCOMPRESSED, SizeLimitedStream
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, OAuthClient
 
 ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
@@ -27,6 +30,8 @@ ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
 _LOGIN_SECONDS = 300.0
 """Seconds for the user to log in."""
 _HEAD_LIMIT = 16 * 1024
+_PAGE_LIMIT = 256 * 1024
+"""Bytes of a page of the login, such as the metadata of the authorisation server."""
 _DONE_PAGE = b"<!doctype html><title>fcshim</title><p>That is all; you can close this page.</p>"
 
 
@@ -43,6 +48,9 @@ class OAuthLogins:
 
     def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:
         """Return the handler that adds the server's token to requests. Raises `OAuthFlowError` without a login."""
+        return _GuardedAuth(self._provider(server, url))
+
+    def _provider(self, server: McpServerConfig, url: str) -> httpx2.Auth:
         client = server.transport.oauth_client if isinstance(server.transport, HttpTransport) else None
         grants = _TokenFile(self._folder / f"{server.identity}.json", client)
         if self._show is None:
@@ -54,7 +62,53 @@ class OAuthLogins:
             raise OAuthFlowError(f"port {client.redirect_port} of the registered redirect URI is taken")
         if listener.port != grants.redirect_port:
             grants.forget_client()  # it was registered with a redirect port that is taken now
-        return OAuthClientProvider(url, _metadata(listener.redirect_uri), grants, self._show, listener.wait_for_code)
+        return OAuthClientProvider(
+            url, _metadata(listener.redirect_uri), grants, listener.showing(self._show), listener.wait_for_code
+        )
+
+
+class _GuardedAuth(httpx2.Auth):
+    """Limits the requests of a login: where they go, and how much of an answer is read."""
+
+    def __init__(self, provider: httpx2.Auth) -> None:
+        self._provider = provider
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        flow = self._provider.async_auth_flow(request)
+        try:
+            sent = await anext(flow)
+            while True:
+                await _check_address(sent.url, request.url)
+                response = yield sent
+                if sent is not request or response.status_code >= 400:
+                    if response.headers.get("content-encoding", "").lower() not in UNCOMPRESSED:
+                        raise OAuthFlowError(f"the answer of {sent.url.host} is packed, which was not asked for")
+                    response.stream = SizeLimitedStream(response.stream, _PAGE_LIMIT)
+                sent = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+
+async def _check_address(url: httpx2.URL, server: httpx2.URL) -> None:
+    """Refuse a private address that a public server names. Raises `OAuthFlowError`."""
+    if (url.host, url.port) == (server.host, server.port) or not await _is_public_host(server.host):
+        return
+    if url.scheme != "https" and server.scheme == "https":
+        raise OAuthFlowError(f"the server names {url.host} without encryption; expected https")
+    if not await _is_public_host(url.host):
+        raise OAuthFlowError(f"the server names {url.host}, a private address; expected a public one")
+
+
+async def _is_public_host(host: str) -> bool:
+    from fcshim.tools.builtin.addresses import is_public  # noqa: PLC0415 - of an extra
+
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return True  # it cannot be connected to
+    return all(is_public(str(address[0])) for *_, address in found)
 
 
 def default_login_folder(env: Mapping[str, str]) -> Path:
@@ -75,15 +129,28 @@ def _registered(client: OAuthClient) -> OAuthClientInformationFull:
     )
 
 
+def _read_token_file(file: Path) -> dict[str, JSON]:
+    """Return the parts of a file that are valid; none if it is damaged: the user can log in again."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    valid: dict[str, JSON] = {}
+    for name, model in (("tokens", OAuthToken), ("client", OAuthClientInformationFull)):
+        if isinstance(data, dict) and name in data:
+            with contextlib.suppress(ValidationError):
+                model.model_validate(data[name])
+                valid[name] = data[name]
+    return valid
+
+
 class _TokenFile:
     """One server's file, as a token storage of the SDK; a `client` of the settings is not stored, and overrides it."""
 
     def __init__(self, file: Path, client: OAuthClient | None) -> None:
         self._file = file
         self._client = client
-        self._data: dict[str, JSON] = {}
-        with contextlib.suppress(OSError, ValueError):
-            self._data = json.loads(file.read_text(encoding="utf-8"))
+        self._data = _read_token_file(file)
 
     @property
     def has_tokens(self) -> bool:
@@ -133,10 +200,20 @@ class _RedirectListener:
             except OSError:
                 probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
+        self._state = ""
 
     @property
     def redirect_uri(self) -> str:
         return f"http://127.0.0.1:{self.port}/callback"
+
+    def showing(self, show: ShowUrl) -> ShowUrl:
+        """Return the function that shows the URL of a login, and notes the state that its redirect must have."""
+
+        async def note_and_show(url: str) -> None:
+            self._state = parse_qs(urlsplit(url).query).get("state", [""])[0]
+            await show(url)
+
+        return note_and_show
 
     async def wait_for_code(self) -> AuthorizationCodeResult:
         """Return the code of the redirect. Raises `OAuthFlowError` if the user refused, or took too long."""
@@ -147,8 +224,11 @@ class _RedirectListener:
                 target = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode("ascii", "replace")
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _DONE_PAGE)
                 await writer.drain()
-                query = parse_qs(urlsplit(target).query)
-                if not received.done() and ("code" in query or "error" in query):
+                address = urlsplit(target)
+                query = parse_qs(address.query)
+                # Another page or program may send a code or an error, to end the login or to replace its user.
+                is_ours = address.path == "/callback" and query.get("state", [""])[0] == self._state
+                if not received.done() and is_ours and ("code" in query or "error" in query):
                     received.set_result(query)
             writer.close()
 

@@ -93,7 +93,9 @@ def test_parameters_are_listed_for_display():
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("name", ["", " ", "\n\t", "\0", "\u200b\u2060", "\u202e", "\u00a0", "\ufeff", "\x1b", "\ud800"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "\n\t", "\0", "\u200b\u2060", "\u202e", "\u00a0", "\ufeff", "\x1b", "\ud800"]
+)
 def test_a_tool_whose_name_shows_nothing_is_left_out(name):
     left_out = {}
     result = {"tools": [{"name": name, "inputSchema": {}}, {"name": "t", "inputSchema": {}}]}

@@ -35,6 +35,9 @@ class Browser:
         self.shown.append(url)
         self.tasks.append(asyncio.create_task(self._open(url)))
 
+    async def shown_only(self, url):
+        """Show the page to a user who does not open it."""
+
     async def _open(self, url):
         async with httpx.AsyncClient(follow_redirects=True) as client:
             assert (await client.get(url)).status_code == 200
@@ -125,6 +128,7 @@ async def test_a_plain_server_needs_no_login(tmp_path):
 
 async def brought(query):
     answer = _RedirectListener(0)
+    await answer.showing(Browser().shown_only)("https://a/authorize?state=s")
     waiting = asyncio.create_task(answer.wait_for_code())
     async with httpx.AsyncClient() as client:
         for _ in range(100):
@@ -145,7 +149,7 @@ async def test_the_redirect_carries_the_code():
 
 async def test_a_refused_login_is_reported():
     with pytest.raises(OAuthFlowError, match="the login was refused: access_denied"):
-        await brought("error=access_denied")
+        await brought("error=access_denied&state=s")
 
 
 async def test_a_login_times_out(monkeypatch):
