@@ -1,11 +1,13 @@
 """Calls whose check against the schema would take too long."""
 
 import json
+import tracemalloc
 
 import pytest
 
 from fcshim import StreamParser
 from fcshim.events import ToolCallEnd
+from fcshim.messages import Tool
 from tests.schema.test_hostile import OBJECTS, chain
 from tests.steps import steps
 
@@ -89,3 +91,16 @@ def test_each_new_subschema_takes_steps(member):
         return [*parser.feed(f"<tool_call>\n{call}\n</tool_call>"), *parser.close("complete")]
 
     assert steps(read) < 6_000_000
+
+
+def test_a_parameter_with_a_name_of_250_kilobytes_takes_little_memory():
+    """The prefixes of its tags took more than 30 gigabytes."""
+    tool = Tool("look", "", {"type": "object", "properties": {"x" * 250_000: {"type": "string"}}})
+    tracemalloc.start()
+    parser = StreamParser("cline", [tool])
+    parser.feed("<look>\n<city>Rome</city>\n</look>")
+    parser.close()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 20 * 2**20

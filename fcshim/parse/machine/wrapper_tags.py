@@ -1,6 +1,7 @@
 """Tags that may surround a call although no dialect has them: `<tool>`, `[TOOL_REQUEST]`, `&lt;call&gt;`, `**<call>**`.
 
-Rule: a tag stands on one line and is short; its end marker follows from its spelling.
+Rule: a tag stands on one line and is short; its end marker follows from its spelling. A name does not begin with an
+underscore: prompts escape markers so (`<_tool_call>`), and a model that shows one makes no call.
 """
 
 import re
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 from fcshim.parse.machine.quotations import EXAMPLES, THOUGHTS
 
-_NAME = r"[^\W\d][\w.:-]{0,47}+"
+_NAME = r"[^\W\d_][\w.:-]{0,47}+"
 _PIPE = r"[|｜]"
 _ANGLE = rf"(?P<pipe>{_PIPE}?)(?P<name>{_NAME})(?P=pipe)(?:[ \t][^<>&\n]{{0,96}})?"
 _TAG = re.compile(

@@ -12,7 +12,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.body import TaggedBody
-from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, Tag, Tags, compile_tags
+from fcshim.parse.tagged.tags import MAX_NAME_LENGTH, BodyHeader, CompiledTags, Tag, Tags, compile_tags
 
 _SUFFIX = re.compile(r"[^\s<>:]{1,64}>")
 _PARTIAL_SUFFIX = re.compile(r"[^\s<>:]{0,64}\Z")
@@ -135,8 +135,9 @@ class ElementCalls:
 
 @functools.lru_cache(maxsize=256)
 def _compile_element(name: str, keys: tuple[str, ...]) -> CompiledTags:
-    """Return the tags of the calls of one tool; `keys` are its parameters."""
-    openings = tuple(f"<{key}{end}" for key in keys for end in (">", "/>", " />"))
+    """Return the tags of the calls of one tool; `keys` are its parameters, of which long ones are not read as tags."""
+    # The prefixes of a marker are kept, which take the square of its length: 250 KB would take gigabytes.
+    openings = tuple(f"<{key}{end}" for key in keys if len(key) <= MAX_NAME_LENGTH for end in (">", "/>", " />"))
     return CompiledTags(element_tags(name), (), (), openings)
 
 

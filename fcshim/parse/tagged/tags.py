@@ -12,7 +12,7 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.markers import MarkerSet, begins_damaged
 
-_MAX_NAME_LENGTH = 256
+MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
 """Characters of one opening tag: a name and a few attributes."""
 _MAX_HEADER_LENGTH = 320
@@ -317,9 +317,9 @@ class CompiledTags:
 
     def _read_untagged_name(self, text: str, start: int) -> TagMatch:
         marks = ("\n", self.tags.parameter.head[0])
-        ends = [at for at in (text.find(mark, start, start + _MAX_NAME_LENGTH) for mark in marks) if at >= 0]
+        ends = [at for at in (text.find(mark, start, start + MAX_NAME_LENGTH) for mark in marks) if at >= 0]
         if not ends:
-            return None if len(text) - start < _MAX_NAME_LENGTH else False
+            return None if len(text) - start < MAX_NAME_LENGTH else False
         end = min(ends)
         name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write `\n` for the line break
         separator = self.tags.call.end or self.tags.separator
@@ -432,10 +432,10 @@ def read_spelled_tag(tag: Tag, text: str, pos: int) -> TagMatch:
 
 
 def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
-    at = text.find(tag.end, start, start + _MAX_NAME_LENGTH + len(tag.end))
-    broken = text.find("\n", start, at if at >= 0 else start + _MAX_NAME_LENGTH) >= 0
+    at = text.find(tag.end, start, start + MAX_NAME_LENGTH + len(tag.end))
+    broken = text.find("\n", start, at if at >= 0 else start + MAX_NAME_LENGTH) >= 0
     if at < 0:
-        return False if broken or len(text) - start >= _MAX_NAME_LENGTH + len(tag.end) else None
+        return False if broken or len(text) - start >= MAX_NAME_LENGTH + len(tag.end) else None
     name, is_empty = text[start:at].strip(), False
     if tag.end == ">" and name.endswith("/"):
         name, is_empty = name[:-1].rstrip(), True
