@@ -46,6 +46,7 @@ class GeminiDecoder:
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
+        self._call_chars = call_chars
         self.done = False
         self._call_count = 0
         self._usage: dict[str, JSON] | None = None
@@ -98,7 +99,7 @@ class GeminiDecoder:
         if self._partial_call is None and not (call.partial_args or call.will_continue):
             self._add_call(call.id, call.name, write_json(call.args or {}).decode(), out)
             return
-        first_piece, arguments = self._partial_call or (call, PartialArguments())
+        first_piece, arguments = self._partial_call or (call, PartialArguments(self._call_chars))
         for piece in call.partial_args or ():
             arguments.add(piece)
         self._partial_call = (first_piece, arguments)

@@ -1,7 +1,8 @@
 """Arguments that arrive in pieces, each with its path: `$.city`, `$.days[0].name`.
 
 Rule: the pieces are assembled into one object. A piece that does not fit (a path through a text, a gap in a list) makes
-the call malformed, never the stream. Lists grow by one item at a time, so that no path can create a large one.
+the call malformed, never the stream. Lists grow by one item at a time, so that no path can create a large one; pieces
+beyond `max_chars` are dropped.
 """
 
 import re
@@ -17,7 +18,8 @@ _MAX_DEPTH = 64
 class PartialArguments:
     """Assembles the arguments of one call."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_chars: int) -> None:
+        self._chars_left = max_chars
         self.value: dict[str, JSON] = {}
         self.invalid = False
         self._open_path: str | None = None  # of the text that continues
@@ -25,6 +27,10 @@ class PartialArguments:
 
     def add(self, piece: PartialArg) -> None:
         """Add a piece."""
+        self._chars_left -= len(piece.json_path) + len(piece.string_value or "")
+        if self._chars_left < 0:
+            self.invalid = True
+            return
         if self._open_path is not None and piece.json_path != self._open_path:
             self.finish()
         if piece.string_value is not None:

@@ -7,7 +7,7 @@ from fcshim.codecs.gemini.wire import PartialArg
 
 
 def put(*pieces):
-    arguments = PartialArguments()
+    arguments = PartialArguments(10_000)
     for path, value in pieces:
         field = {str: "string_value", float: "number_value", int: "number_value", bool: "bool_value"}.get(type(value))
         arguments.add(PartialArg(json_path=path, **{field: value} if field else {}))
@@ -23,7 +23,7 @@ def test_pieces_become_one_object():
 
 
 def test_a_text_continues_until_its_path_changes():
-    arguments = PartialArguments()
+    arguments = PartialArguments(10_000)
     for text in ("a", "b"):
         arguments.add(PartialArg(json_path="$.x", string_value=text, will_continue=True))
     arguments.add(PartialArg(json_path="$.y", number_value=1))
