@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 _MAX_INSTRUCTIONS = 2_000
+_MAX_CLASSES = 100
+"""Classes of one expression; real ones have five. A wide one takes 7 ms to compile, in which nothing else runs."""
 _MAX_DEPTH = 20
 _MAX_TEXTS = 64
 """Texts of one expression that are listed; one with more is not a list of texts."""
@@ -123,6 +125,8 @@ def parse_pattern(text: str) -> PatternNode:
     tokens = list(_TOKEN.finditer(text))
     if "".join(token[0] for token in tokens) != text:
         raise PatternError("malformed")
+    if sum(token[0].startswith("[") for token in tokens) > _MAX_CLASSES:
+        raise PatternError(f"more than {_MAX_CLASSES} classes of characters")
     return _Parser(tokens).parse()
 
 
@@ -208,7 +212,9 @@ def _character(token: str) -> PatternNode:
 
 def _escaped(token: str) -> PatternNode:
     """Return the node of an escape."""
-    escaped = token[1]
+    escaped = token[1:]
+    if not escaped:
+        raise PatternError("a backslash at the end")
     if escaped in _CLASS_ESCAPES:
         return CharClass(token)
     if escaped.isalnum() and escaped not in _CHARACTER_ESCAPES:
@@ -381,13 +387,14 @@ class Pattern:
         self.hit_end = False
         """True if more text could change the last result."""
         self._code: list[_Code] = []
+        self._size_ahead = 0  # instructions of lookahead
         self._emit(node)
         self._code.append(("match", None, 0))
 
     # Compiling.
 
     def _emit(self, node: PatternNode) -> None:
-        if len(self._code) > _MAX_INSTRUCTIONS:
+        if self._size() > _MAX_INSTRUCTIONS:
             raise PatternError("too large")
         match node:
             case CharClass():
@@ -399,9 +406,14 @@ class Pattern:
             case Repeated():
                 self._emit_repeated(node)
             case Ahead(part=part, negative=negative):
-                self._code.append(("not_ahead" if negative else "ahead", Pattern(part), 0))
+                ahead = Pattern(part)
+                self._size_ahead += ahead._size()
+                self._code.append(("not_ahead" if negative else "ahead", ahead, 0))
             case End():
                 self._code.append(("end", None, 0))
+
+    def _size(self) -> int:
+        return len(self._code) + self._size_ahead
 
     def _emit_series(self, parts: tuple[PatternNode, ...], group: str) -> None:
         if group:

@@ -74,6 +74,8 @@ def test_the_cost_is_linear(expression: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
+        "\\",
+        "[a-z]" * 101,
         "(?i)a",
         "(?<=a)b",
         r"(a)\1",
