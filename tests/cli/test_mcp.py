@@ -10,9 +10,11 @@ import sys
 
 import pytest
 
+from fcshim.events import ToolCallEnd
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from fcshim.mcp.server_requests import elicitation_callback, sampling_callback
 from fcshim.reply import Reply
+from fcshim.tools import Executor, Permissions
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
@@ -57,9 +59,15 @@ async def test_only_tools_that_read_are_offered_by_default(root):
         offered = names(servers)
         read = await servers.call("me:Read", {"path": "a.txt"})
         outside = await servers.call("me:Read", {"path": "/etc/passwd"})
+        (root / "long.txt").write_text("a line of text\n" * 20_000)
+        result = await Executor(servers.tools(), permissions=Permissions("allow")).call(
+            ToolCallEnd("c", "mcp__me__Read", '{"path": "long.txt"}', 0)
+        )
 
     assert READ_ONLY_TOOLS == offered
     assert "hello" == read.text
+    assert result.text.endswith("text\n(truncated after line 3276; read on with offset 3277)")
+    assert 3_276 == result.text.count("a line of text\n")
     assert "outside the workspace" in outside.text
 
 
