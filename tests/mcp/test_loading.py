@@ -7,7 +7,7 @@ import pytest
 from fcshim.errors import RequestError
 from fcshim.events import ToolCallEnd
 from fcshim.mcp.loading import SessionTools, load_tools
-from fcshim.tools import Executor, Registry
+from fcshim.tools import Executor, Permissions, Registry
 from tests.mcp.server_programs import eventually, is_running, manager, server
 
 
@@ -53,7 +53,7 @@ async def test_a_session_owns_its_servers():
         registry = Registry()
         count = registry.register_all(direct.tools)
         names = registry.get_names()
-        (message,) = await Executor(registry).execute([ToolCallEnd("call_0", "one__work", "{}", 0)])
+        (message,) = await Executor(registry, permissions=Permissions("allow")).execute([ToolCallEnd("call_0", "one__work", "{}", 0)])
         process = int(message.content[0].text)
 
         assert is_running(process)
