@@ -53,7 +53,8 @@ async def test_a_session_owns_its_servers():
         registry = Registry()
         count = registry.register_all(direct.tools)
         names = registry.get_names()
-        (message,) = await Executor(registry, permissions=Permissions("allow")).execute([ToolCallEnd("call_0", "one__work", "{}", 0)])
+        executor = Executor(registry, permissions=Permissions("allow"))
+        (message,) = await executor.execute([ToolCallEnd("call_0", "one__work", "{}", 0)])
         process = int(message.content[0].text)
 
         assert is_running(process)

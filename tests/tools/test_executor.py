@@ -202,7 +202,7 @@ async def test_a_long_error_is_cut_and_keeps_its_hint():
 
     text = text_of(await result_of(call("flood"), flood))
 
-    note = "\n(truncated: 8825 characters are left out here)\n"
+    note = "\n(truncated: 8819 characters are left out here)\n"
 
     assert f"x{note}x" in text
     assert text.endswith("FATAL\n(exit code 3)")
