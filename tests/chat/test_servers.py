@@ -140,7 +140,7 @@ async def chat(folder, url, *options):
 
 async def test_a_script_waits_for_a_slow_server(tmp_path):
     gate = tmp_path / "gate"
-    file = servers_file(tmp_path, f=slow_server(gate))
+    file = servers_file(tmp_path, f={**slow_server(gate), "trust": "annotations"})
     async with scripted_upstream(text_reply("Hi."), pages={}) as upstream:
         running = asyncio.create_task(chat(tmp_path, upstream.url, "-p", "Hello", "--mcp", file))
         await asyncio.sleep(3)
