@@ -271,7 +271,8 @@ def test_all_has_every_part(fresh: FreshEnvironment, tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": str(fresh.bin / "python"), "args": [str(server)]}}}))
     question = "call mcp__calc__add with first=19, second=23"
-    answer = fresh.fcshim("chat", "-p", question, "--no-save", "--mcp", file, "--pins", tmp_path / "pins.json")
+    options = ("--no-save", "--mcp", file, "--pins", tmp_path / "pins.json", "--allow", "calc:*")
+    answer = fresh.fcshim("chat", "-p", question, *options)
 
     assert "mcp__calc__add returned 42\n" == answer
     fresh.python("import lxml, markdownify, prometheus_client, re2, readability, tree_sitter_bash")

@@ -25,7 +25,9 @@ def servers(tmp_path: Path) -> str:
 
 async def test_a_client_without_tools_gets_an_agent(trained_server: LlamaServer, servers: str, tmp_path: Path) -> None:
     async with (
-        running_proxy(trained_server.url, limit=60, mcp=servers, pins=str(tmp_path / "pins.json")) as url,
+        running_proxy(
+            trained_server.url, limit=60, mcp=servers, pins=str(tmp_path / "pins.json"), allow=("calc:*",)
+        ) as url,
         AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as sdk,
     ):
         stream = await sdk.chat.completions.create(

@@ -453,7 +453,7 @@ async def test_the_model_reads_the_resources_of_servers(friendly, tmp_path):
 
 async def test_a_tool_that_ran_is_not_run_again_by_another_upstream(friendly, tmp_path):
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": friendly}))
+    file.write_text(json.dumps({"mcpServers": {"f": {**friendly["f"], "allow": ["add"]}}}))
     own = {"mcp": str(file), "pins": str(tmp_path / "pins.json")}
     async with (
         scripted_upstream(text_reply(ADD), Script((CUT,))) as first,
