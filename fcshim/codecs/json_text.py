@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules, InvalidBodyError, split_fields
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -159,15 +160,47 @@ _TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Accepts the names of MCP and of every API; no character needs escaping."""
 
 
-def read_object(body: bytes) -> dict[str, JSON]:
-    """Decode the body of a request. Raises `RequestError` unless it is one JSON object."""
+MAX_DEPTH = 100
+"""Levels of nesting in one field of a request, or in one item of an array: the conversation's own are under 10."""
+
+
+def read_object(body: bytes | BodyFields, rules: FieldRules) -> dict[str, JSON]:
+    """Decode the known fields of a request's body; the others stay `msgspec.Raw`, which is written as it came.
+
+    Raises `RequestError` unless the body is one JSON object within the limits.
+    """
     try:
-        value = msgspec.json.decode(body)
+        fields = split_fields(body, rules) if isinstance(body, bytes) else body
+    except InvalidBodyError as error:
+        raise RequestError(error.message, param=error.field) from None
+    # A copy, because a `Raw` keeps the whole body alive.
+    return {
+        name: _decode_field(raw, name) if name in rules.known else raw.copy() for name, raw in fields.values.items()
+    }
+
+
+def _decode_field(raw: msgspec.Raw, name: str) -> JSON:
+    """Decode a field, an array item by item: other threads run between two calls of msgspec."""
+    data = bytes(raw)
+    try:
+        if data[:1] != b"[":
+            return _decode_value(data, name)
+        return [_decode_value(bytes(item), name) for item in msgspec.json.decode(data, type=list[msgspec.Raw])]
     except RecursionError:
-        raise RequestError("the request body is nested too deeply") from None
+        raise _too_deep(name) from None
     except ValueError as error:
-        raise RequestError(f"the request body is not valid JSON: {error}") from None
-    return expect(value, dict, "the request body", param=None)
+        raise RequestError(f"the request body is not valid JSON: {name}: {error}", param=name) from None
+
+
+def _decode_value(data: bytes, name: str) -> JSON:
+    value = msgspec.json.decode(data)
+    if may_exceed_depth(data, MAX_DEPTH) and exceeds_depth(value, MAX_DEPTH):
+        raise _too_deep(name)
+    return value
+
+
+def _too_deep(name: str) -> RequestError:
+    return RequestError(f"{name}: nested deeper than {MAX_DEPTH} levels", param=name)
 
 
 def expect(value: JSON, kind: type[T], path: str, *, param: str | None = "") -> T:

@@ -14,12 +14,14 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from fcshim.codecs.body_fields import FieldRules
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers
 from fcshim.server.guard import client_key
 from fcshim.server.model_name import read_model_name
+from fcshim.server.request_body import split_body
 from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
@@ -47,6 +49,7 @@ _REPLACES_TARGET = re.compile(
     rb"|x-http-(?:destination|method)-override|destination"
 )
 """Headers from which frameworks and gateways take the method or the path, which would undo the checks of both."""
+_RENAMED_FIELDS = FieldRules(known=frozenset({"model"}))
 _RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 """The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
 
@@ -66,7 +69,7 @@ class Relay:
         request can be sent again if a kept connection turns out to be closed.
         """
         body = await connection.body(self._config.max_body)
-        await self.forward(connection, renamed_body(body, self._config) if self._config.upstreams else body)
+        await self.forward(connection, await self._renamed_body(body) if self._config.upstreams else body)
 
     async def forward(
         self,
@@ -101,6 +104,15 @@ class Relay:
                 await connection.write(error_body)
             await self._copy_body(reply, connection)
         return None
+
+    async def _renamed_body(self, body: bytes) -> bytes:
+        """Return a body that is relayed as it is, but with the name that the upstream has for its model."""
+        name = read_model_name(body)
+        model = self._config.for_model(name).upstream_model if name else None
+        if model is None:
+            return body
+        await split_body(body, _RENAMED_FIELDS)  # refuses a body with very many fields
+        return with_model_name(body, model)
 
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Return path and query for the upstream.
@@ -163,12 +175,6 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
-
-
-def renamed_body(body: bytes, config: Config) -> bytes:
-    """Return a body that is relayed as it is, but with the name that the upstream has for its model."""
-    name = read_model_name(body)
-    return with_model_name(body, config.for_model(name).upstream_model) if name else body
 
 
 async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:

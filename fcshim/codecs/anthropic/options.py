@@ -4,6 +4,7 @@ Rule: a setting that other engines know is stored in `extra` under the Chat API'
 stored as well, for an upstream of this API.
 """
 
+from fcshim.codecs.body_fields import FieldRules
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request
 
@@ -15,6 +16,9 @@ _KNOWN_FIELDS = frozenset(
         *("tools", "tool_choice", "thread"),
     ]
 )
+
+
+FIELDS = FieldRules(known=_KNOWN_FIELDS | {"top_k", "output_config", "output_format", "thinking", "mcp_servers"})
 
 
 class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ stored as well, for an upstream of this API.
 
 import msgspec
 
-from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
+from fcshim.codecs.body_fields import FieldRules
+from fcshim.codecs.gemini.field_names import get_field, other_fields, snake_case, take_field
 from fcshim.codecs.json_text import DEFAULT_LIMITS, expect, read_integer, read_number
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -19,6 +20,11 @@ API = "gemini"
 _CONFIG = "generationConfig"
 _KNOWN_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
 _KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
+FIELDS = FieldRules(
+    known=frozenset(
+        [*_KNOWN_FIELDS, *map(snake_case, _KNOWN_FIELDS), "generateContentRequest", "generate_content_request"]
+    )
+)
 _CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
 
 

@@ -9,6 +9,7 @@ call.
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import (
     RequestLimits,
     expect,
@@ -235,6 +236,30 @@ def _join_texts(parts: JSON) -> str:
 
 API = "openai_responses"
 
+ECHO_DEFAULTS: dict[str, JSON] = {
+    "frequency_penalty": 0.0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Fields of the request that the response repeats, with the values for absent fields."""
+
 _UNSUPPORTED = {
     "background": "leave it out, and stream the response",
     "conversation": "use previous_response_id, or send the whole history",
@@ -242,9 +267,12 @@ _UNSUPPORTED = {
 }
 
 
-def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
+FIELDS = FieldRules(known=frozenset(["model", "input", "stream", *_UNSUPPORTED, *ECHO_DEFAULTS]))
+
+
+def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
     """Read a request. Raises `RequestError`."""
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     _reject_unsupported(source)
     items = yield from resolver.resolve(source)
     messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)
