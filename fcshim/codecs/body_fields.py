@@ -2,15 +2,13 @@
 
 msgspec decodes while it holds the interpreter's lock: a megabyte of `[[[[]]]]` takes it half a second, in which every
 stream of the process waits. Splitting takes a tenth of that, but as long where an object has very many fields. So the
-server runs this module as a process of its own (`python -P body_fields.py`) where a body is dense.
+server has a dense body split in a process of its own.
 
 Rule: it imports nothing of fcshim, which would take such a process half a second.
 """
 
-import contextlib
-import os
 import re
-import sys
+from typing import BinaryIO
 
 import msgspec
 
@@ -19,10 +17,6 @@ DENSE = 30_000
 _PIECE = 2**18
 """Bytes that are counted at once."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_MEMORY_LIMIT = 2**30
-"""Bytes of address space of the process: a body of 32 MB may have millions of fields."""
-_CPU_LIMIT = 60
-"""Seconds of CPU time of the process; the fields of 32 MB take about 6."""
 
 
 class FieldRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +106,7 @@ def _describe(body: bytes) -> str:
     return {b"[": "an array", b'"': "a string"}.get(start[:1]) or start[:40].decode("ascii", "replace")
 
 
-# The process: a line of JSON and the body on standard input; a line of JSON and the bytes of the fields on standard
-# output.
+# What the process reads and writes: a line of JSON and the body; a line of JSON and the bytes of the fields.
 
 
 class SplitResult(msgspec.Struct):
@@ -142,25 +135,16 @@ def read_output(output: bytes) -> BodyFields:
     return BodyFields(values)
 
 
-def _main() -> None:
-    with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
-        import resource  # noqa: PLC0415 - not on Windows
-
-        os.setpriority(os.PRIO_PROCESS, 0, 10)  # streams go first
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_LIMIT, _CPU_LIMIT))
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
-    rules = msgspec.json.decode(sys.stdin.buffer.readline(), type=FieldRules)
+def split_stream(source: BinaryIO, target: BinaryIO) -> None:
+    """Read what `write_input` wrote, and write what `read_output` reads."""
+    rules = msgspec.json.decode(source.readline(), type=FieldRules)
     parts: list[bytes] = []
     try:
-        values = split_fields(sys.stdin.buffer.read(), rules).values
+        values = split_fields(source.read(), rules).values
         parts = [bytes(raw) for raw in values.values()]
         result = SplitResult([(name, len(part)) for name, part in zip(values, parts, strict=True)])
     except InvalidBodyError as error:
         result = SplitResult(error=error.message, field=error.field)
     except MemoryError:
         result = SplitResult(error=f"the request body has more than {rules.fields} fields")
-    sys.stdout.buffer.writelines([msgspec.json.encode(result), b"\n", *parts])
-
-
-if __name__ == "__main__":
-    _main()
+    target.writelines([msgspec.json.encode(result), b"\n", *parts])

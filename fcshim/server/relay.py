@@ -17,6 +17,7 @@ import msgspec
 from fcshim.codecs.body_fields import FieldRules
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
+from fcshim.config.credentials import is_credential
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers
 from fcshim.server.guard import client_key
@@ -30,7 +31,19 @@ _HOP_BY_HOP = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
     }
 )
-_KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_NO_CREDENTIALS = frozenset({b"idempotency-key", b"x-idempotency-key"})
+"""Headers that have the name of a credential and are none."""
+_PAGE_HEADERS = frozenset(
+    {
+        *(b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc"),
+        *(b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options"),
+        *(b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel"),
+        *(b"sourcemap", b"x-sourcemap"),
+    }
+)
+"""Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
+_SANDBOX = ((b"content-security-policy", b"sandbox"), (b"x-content-type-options", b"nosniff"))
+"""A page of an upstream runs no script, and has an origin of its own: the inspector's page is at ours."""
 _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
@@ -146,14 +159,15 @@ class Relay:
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
-        if not self._config.forward_client_key or self._config.upstream_key is not None:
-            dropped |= _KEY_HEADERS
+        with_key = self._config.forward_client_key and self._config.upstream_key is None
         # CGI and WSGI servers read `_` as `-`.
         lowered = [(name.lower(), name, value) for name, value in headers]
         return [
             (name, value)
             for lower, name, value in lowered
-            if lower.replace(b"_", b"-") not in dropped and not _replaces_target(lower)
+            if lower.replace(b"_", b"-") not in dropped
+            and not _replaces_target(lower)
+            and (with_key or not _holds_credential(lower))
         ]
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
@@ -177,6 +191,15 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
     return msgspec.json.encode({**fields, "model": model})
 
 
+@functools.lru_cache(maxsize=128)
+def _holds_credential(name: bytes) -> bool:
+    """Return whether a header of this name may hold a key, which was meant for the proxy or for another service."""
+    letters = name.decode("latin-1")
+    return name.replace(b"_", b"-") not in _NO_CREDENTIALS and (
+        is_credential(letters, parameter=True) or letters.endswith("auth")
+    )
+
+
 async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:
     """Relay what still comes after the last event; a body that stays open does not hold up the client."""
     with contextlib.suppress(TimeoutError, UpstreamError):
@@ -193,10 +216,14 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     fields = [
         field
         for field in connection.query.decode("latin-1").split("&")
-        if with_key or unquote_plus(field.partition("=")[0]) != "key"
+        if with_key or not _is_key_parameter(unquote_plus(field.partition("=")[0]))
     ]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
+
+
+def _is_key_parameter(name: str) -> bool:
+    return name == "key" or is_credential(name)
 
 
 def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
@@ -204,13 +231,15 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
     CORS headers are dropped: the proxy's own configuration decides which web origins may read the response.
     """
-    dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)  # uvicorn sends a date of its own
+    # uvicorn sends a date of its own.
+    dropped = _HOP_BY_HOP | _PAGE_HEADERS | {b"date"} | _connection_options(headers)
     lowered = [(name.lower(), value) for name, value in headers]
-    return [
+    kept = [
         (_RENAMED.get(name, name), value)
         for name, value in lowered
         if name not in dropped and not name.startswith(b"access-control-")
     ]
+    return [*kept, *_SANDBOX]
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:

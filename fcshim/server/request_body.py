@@ -16,6 +16,7 @@ from fcshim.codecs import body_fields
 from fcshim.codecs.body_fields import BodyFields, FieldRules, InvalidBodyError
 from fcshim.dispatch import run_off_loop
 from fcshim.errors import RequestError
+from fcshim.server import split_worker
 
 _limiter: RunVar[CapacityLimiter] = RunVar("fcshim_body_process")
 
@@ -36,7 +37,7 @@ async def split_body(body: bytes, rules: FieldRules) -> BodyFields:
 
 def _split_in_process(body: bytes, rules: FieldRules) -> BodyFields:
     """Split a body in a process. Raises `InvalidBodyError`, and `RequestError` if the process fails."""
-    command = [sys.executable, "-P", body_fields.__file__]
+    command = [sys.executable, "-P", split_worker.__file__, body_fields.__file__]
     pipe = subprocess.PIPE
     try:
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - our own file
