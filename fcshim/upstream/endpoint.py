@@ -208,7 +208,7 @@ class Upstream:
                 connection_closed = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
                 if not (connection_closed and connection_reused.get() and isinstance(content, bytes)):
                     raise
-                if method not in _REPEATABLE and not _was_unused(error):
+                if method not in _REPEATABLE and not (content and _was_unused(error)):
                     raise
 
     def _get_client(self) -> httpx.AsyncClient:
@@ -332,13 +332,14 @@ async def _on_chunk_sent(_session: object, _context: object, sent: aiohttp.Trace
 
 
 def _was_unused(error: BaseException | None) -> bool:
-    """Return whether the connection was found closed when the first bytes of a request should have been written.
+    """Return whether the connection was found closed before any part of the body, and the head with it, was written.
 
-    aiohttp reports a part of the body before it writes it, with the head before the first one.
+    aiohttp reports a part just before it writes it, and says by `ClientConnectionResetError` that it could not.
     """
+    parts = len(parts_written.get())
     while error is not None and not isinstance(error, aiohttp.ClientConnectionResetError):
         error = error.__cause__
-    return error is not None and len(parts_written.get()) <= 1
+    return parts == 0 or (parts == 1 and error is not None)
 
 
 async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:
