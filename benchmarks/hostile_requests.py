@@ -110,6 +110,11 @@ def dense_bodies(megabytes: int) -> dict[str, bytes]:
         "values in messages": plain.replace(b'"messages": [', b'"messages": [' + b"{}," * (330_000 * megabytes)),
         "values in a message": plain.replace(b'"Hello. ', _array(arrays, items * megabytes) + b',"x": "'),
         "values in a schema": plain.replace(b'{"type": "object"}', b'{"a":' + _array(arrays, items * megabytes) + b"}"),
+        "values in the arguments of a past call": plain.replace(
+            b'"messages": [',
+            b'"messages": [{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":'
+            b'{"name":"f","arguments":"{\\"a\\":%b}"}}]},' % _array(arrays, items * megabytes),
+        ),
         "messages": plain.replace(b'"messages": [', b'"messages": [' + (_EMPTY_MESSAGE + b",") * (33_000 * megabytes)),
         "a text with very many commas": plain.replace(b"Hello. ", b"[{," * (320_000 * megabytes)),
     }

@@ -84,16 +84,16 @@ def split_fields(body: bytes, rules: FieldRules) -> BodyFields:
 def _check_values(name: str, data: bytes, rules: FieldRules) -> None:
     is_array = data[:1] == b"["
     limit = rules.values if is_array else rules.item_values
-    if _exceeds(data, limit):
+    if has_more_values(data, limit):
         raise InvalidBodyError(f"{name}: more than {limit} JSON values", name)
-    if is_array and _exceeds(data, rules.item_values):
+    if is_array and has_more_values(data, rules.item_values):
         for position, item in enumerate(msgspec.json.decode(data, type=list[msgspec.Raw])):
-            if _exceeds(bytes(item), rules.item_values):
+            if has_more_values(bytes(item), rules.item_values):
                 raise InvalidBodyError(f"{name}: item {position} has more than {rules.item_values} JSON values", name)
 
 
-def _exceeds(data: bytes, limit: int) -> bool:
-    """Return whether a value contains more than `limit` values; brackets and commas in strings do not count."""
+def has_more_values(data: bytes, limit: int) -> bool:
+    """Return whether a JSON text has more than `limit` values; brackets and commas in its strings do not count."""
     return _count(data) >= limit and _count(_STRING.sub(b"", data)) >= limit
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fcshim.codecs.body_fields import BodyFields, FieldRules, InvalidBodyError, split_fields
+from fcshim.codecs.body_fields import BodyFields, FieldRules, InvalidBodyError, has_more_values, split_fields
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -160,6 +160,8 @@ _TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Accepts the names of MCP and of every API; no character needs escaping."""
 
 
+MAX_ARGUMENT_VALUES = 30_000
+"""JSON values in the arguments of a past call that come as text, which decoders of JSON read later."""
 MAX_DEPTH = 100
 """Levels of nesting in one field of a request, or in one item of an array: the conversation's own are under 10."""
 
@@ -197,6 +199,15 @@ def _decode_value(data: bytes, name: str) -> JSON:
     if may_exceed_depth(data, MAX_DEPTH) and exceeds_depth(value, MAX_DEPTH):
         raise _too_deep(name)
     return value
+
+
+def check_arguments(arguments: str, path: str) -> str:
+    """Return the arguments of a past call, which are JSON in a string. Raises `RequestError` for very many values."""
+    if len(arguments) > MAX_ARGUMENT_VALUES:
+        data = arguments.encode("utf-8", "surrogatepass")
+        if has_more_values(data, MAX_ARGUMENT_VALUES):
+            raise RequestError(f"{path}: more than {MAX_ARGUMENT_VALUES} JSON values", param=path)
+    return arguments
 
 
 def _too_deep(name: str) -> RequestError:

@@ -1,6 +1,7 @@
 """Bodies with very many JSON values: what is known is limited, what is not is forwarded as it came."""
 
 import json
+import logging
 
 import pytest
 
@@ -9,7 +10,7 @@ from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides, UpstreamConfig
 from tests.codecs.test_pairs import REQUEST
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import http_client, running_proxy
+from tests.server.proxy import CHAT, http_client, running_proxy
 from tests.server.raw_upstream import raw_upstream, stream_chunks
 
 pytestmark = pytest.mark.security
@@ -145,3 +146,36 @@ async def test_a_body_that_is_relayed_to_one_of_several_upstreams_may_not_have_v
 
     assert 400 == response.status_code
     assert "more than 1000 fields" in response.text
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "ollama"])
+async def test_the_arguments_of_a_past_call_with_very_many_values_are_refused(name):
+    arguments = json.dumps('{"a":' + "[]," * 40_000 + '"b":1}')
+    call = b'"function":{"name":"f","arguments":' + arguments.encode() + b"}"
+    message = b'[{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function",' + call + b"}]}]"
+    item = b'[{"type":"function_call","call_id":"1","name":"f","arguments":' + arguments.encode() + b"}]"
+    field = CONVERSATIONS[name]
+    response, sent = await post(CODECS[name], replaced(field, item if field == "input" else message))
+
+    assert 400 == response.status_code
+    assert "arguments: more than 30000 JSON values" in response.text
+    assert [] == sent
+
+
+@pytest.mark.parametrize("inner", [True, False], ids=["in a string", "in the body"])
+async def test_a_line_of_the_log_about_a_dense_body_with_credentials_quotes_nothing_of_it(caplog, inner):
+    dense = NESTED
+    if inner:  # the brackets of the text are escaped
+        dense = b'"' + b"\\u005b\\u002c" * 20_000 + b'token"'
+    secret = b'{"api_key":"sk-unmasked-1","x":' + dense + b"}"
+    with caplog.at_level(logging.INFO):
+        response, _ = await post(
+            CODECS["openai_chat"],
+            lambda body: with_field("metadata", secret)(replaced("messages", b'[{"role":"sk-unmasked-1"}]')(body)),
+        )
+    (line,) = [record.getMessage() for record in caplog.records if CHAT in record.getMessage()]
+
+    assert 400 == response.status_code
+    assert line.startswith(f"POST {CHAT} 400 in ")
+    assert "not shown: the request has too many values" in line
+    assert "sk-unmasked-1" not in caplog.text

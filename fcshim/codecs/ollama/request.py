@@ -11,7 +11,15 @@ from collections import OrderedDict, defaultdict, deque
 import msgspec
 
 from fcshim.codecs.body_fields import BodyFields, FieldRules
-from fcshim.codecs.json_text import RequestLimits, expect, field_error, read_field, read_object, read_required
+from fcshim.codecs.json_text import (
+    RequestLimits,
+    check_arguments,
+    expect,
+    field_error,
+    read_field,
+    read_object,
+    read_required,
+)
 from fcshim.codecs.ollama.options import UNSUPPORTED, OllamaClientOptions, read_settings, refuse_unsupported
 from fcshim.codecs.openai_chat.request import read_tools
 from fcshim.events import JSON
@@ -83,6 +91,7 @@ class _OllamaMessageReader:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()
+        check_arguments(arguments, f"{path}.function.arguments")
         call_id = read_field(fields, "id", str, "", f"{path}.") or f"call_{position}_{index}"
         self._open_calls[call_id] = name
         self._by_name[name].append(call_id)

@@ -13,6 +13,7 @@ import msgspec
 from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import (
     RequestLimits,
+    check_arguments,
     check_tools,
     expect,
     field_error,
@@ -236,7 +237,9 @@ def _read_function(item: JSON, path: str) -> tuple[str, str]:
     if isinstance(arguments, dict):
         arguments = msgspec.json.encode(arguments).decode()
     name = read_required(function, "name", str, path)
-    return name, "" if arguments is None else expect(arguments, str, f"{path}.arguments")
+    if arguments is None:
+        return name, ""
+    return name, check_arguments(expect(arguments, str, f"{path}.arguments"), f"{path}.arguments")
 
 
 def _read_content(message: dict[str, JSON], path: str) -> Content:

@@ -12,6 +12,7 @@ import msgspec
 from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import (
     RequestLimits,
+    check_arguments,
     expect,
     field_error,
     read_field,
@@ -66,7 +67,8 @@ class ItemReader:
             case "message":
                 self._read_message(fields, path)
             case "function_call":
-                self._read_call(fields, read_field(fields, "arguments", str, "", f"{path}."), path)
+                arguments = read_field(fields, "arguments", str, "", f"{path}.")
+                self._read_call(fields, check_arguments(arguments, f"{path}.arguments"), path)
             case "custom_tool_call":
                 text = read_field(fields, "input", str, "", f"{path}.")
                 self._read_call(fields, msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode(), path)
