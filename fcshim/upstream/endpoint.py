@@ -323,8 +323,9 @@ async def _send_target_verbatim(
 
 async def _on_connection_reuse(*_: object) -> None:
     connection_reused.set(True)
-    for _ in range(2):
-        await asyncio.sleep(0)  # the event loop reads an end that has already arrived, so that nothing is written
+    # The event loop reads an end that has already arrived, so that nothing is written.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
 
 async def _on_chunk_sent(_session: object, _context: object, sent: aiohttp.TraceRequestChunkSentParams) -> None:

@@ -186,7 +186,7 @@ async def test_a_key_that_is_meant_for_another_service_is_not_forwarded(name, to
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("name", ["key", "api_key", "access_token", "token", "api%2Dkey", "password"])
+@pytest.mark.parametrize("name", ["api_key", "access_token", "token", "api%2Dkey", "password"])
 async def test_a_key_in_a_query_is_not_forwarded(name):
     async with (
         raw_upstream(fixed_reply(200, b"{}")) as upstream,

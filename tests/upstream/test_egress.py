@@ -14,7 +14,6 @@ from fcshim.upstream import Upstream
 from fcshim.upstream.egress import Egress, egress_for
 from fcshim.upstream.health import Health, measured_upstream_for
 from tests.certificates import self_signed_certificate
-from tests.server.raw_upstream import raw_upstream
 
 PROXY = "http://user:secret-pass@127.0.0.1:3128"
 
@@ -144,11 +143,14 @@ async def test_only_the_authorities_of_the_file_may_sign(own_authority):
 
 @pytest.mark.security
 async def test_an_endpoint_that_speaks_no_tls_is_named_as_such():
-    async with raw_upstream(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server:
-        url = server.url.replace("http://", "https://")
-        async with Upstream(url) as upstream:
-            with pytest.raises(UpstreamError, match=r"no TLS connection to the upstream at 127\.0\.0\.1:\d+: "):
-                await upstream.list_models()
+    async def handle(_reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server, Upstream(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}") as upstream:
+        with pytest.raises(UpstreamError, match=r"no TLS connection to the upstream at 127\.0\.0\.1:\d+: "):
+            await upstream.list_models()
 
 
 @pytest.mark.security
