@@ -11,7 +11,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,10 @@ from benchmarks.proxy.load import LoadResult, send_request
 from benchmarks.proxy.processes import Process, _running, free_port, proxy
 from benchmarks.proxy.upstream import FILLER, encode_event, http_chunk
 from benchmarks.report import Report, arguments
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.dispatch import run_off_loop
+from fcshim.errors import RequestError
+from fcshim.server.request_body import split_body
 
 MAX_WAIT_MS = 50
 """How much longer a chunk may wait beside requests of 1 MB than in the control."""
@@ -95,28 +100,35 @@ def _array(value: bytes, count: int) -> bytes:
     return b"[" + b",".join([value] * count) + b"]"
 
 
-def dense_bodies(megabytes: int) -> dict[str, bytes]:
-    """Return bodies of that size that have very many values: in an unknown field, in the known ones, as fields."""
+def dense_bodies(megabytes: int) -> dict[str, Callable[[], bytes]]:
+    """Return functions that make bodies with very many values: in an unknown field, in the known ones, as fields."""
     plain = _body({"type": "object"}, "Hello.", "none")
-    bodies = {
-        f"{name} in an unknown field": _with_field(plain, b"metadata", _array(value, count * megabytes))
-        for name, (value, count) in _DENSE.items()
-    }
-    keys = b",".join(b'"%x":0' % at for at in range(95_000 * megabytes))
     arrays, items = _DENSE["nested arrays"]
-    return bodies | {
-        "keys in an unknown field": _with_field(plain, b"metadata", b"{" + keys + b"}"),
-        "fields": plain[:-1] + b"," + keys + b"}",
-        "values in messages": plain.replace(b'"messages": [', b'"messages": [' + b"{}," * (330_000 * megabytes)),
-        "values in a message": plain.replace(b'"Hello. ', _array(arrays, items * megabytes) + b',"x": "'),
-        "values in a schema": plain.replace(b'{"type": "object"}', b'{"a":' + _array(arrays, items * megabytes) + b"}"),
-        "values in the arguments of a past call": plain.replace(
-            b'"messages": [',
-            b'"messages": [{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":'
-            b'{"name":"f","arguments":"{\\"a\\":%b}"}}]},' % _array(arrays, items * megabytes),
-        ),
-        "messages": plain.replace(b'"messages": [', b'"messages": [' + (_EMPTY_MESSAGE + b",") * (33_000 * megabytes)),
-        "a text with very many commas": plain.replace(b"Hello. ", b"[{," * (320_000 * megabytes)),
+    start = b'"messages": ['
+
+    def unknown(value: bytes, count: int) -> bytes:
+        return _with_field(plain, b"metadata", _array(value, count * megabytes))
+
+    def keys() -> bytes:
+        return b",".join([b'"%x":0' % at for at in range(95_000 * megabytes)])
+
+    def nested() -> bytes:
+        return _array(arrays, items * megabytes)
+
+    past_call = (
+        b'{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":'
+        b'{"name":"f","arguments":"{\\"a\\":%b}"}}]},'
+    )
+    return {
+        **{f"{name} in an unknown field": partial(unknown, *dense) for name, dense in _DENSE.items()},
+        "keys in an unknown field": lambda: _with_field(plain, b"metadata", b"{" + keys() + b"}"),
+        "fields": lambda: plain[:-1] + b"," + keys() + b"}",
+        "values in messages": lambda: plain.replace(start, start + b"{}," * (330_000 * megabytes)),
+        "values in a message": lambda: plain.replace(b'"Hello. ', nested() + b',"x": "'),
+        "values in a schema": lambda: plain.replace(b'{"type": "object"}', b'{"a":' + nested() + b"}"),
+        "values in the arguments of a past call": lambda: plain.replace(start, start + past_call % nested()),
+        "messages": lambda: plain.replace(start, start + (_EMPTY_MESSAGE + b",") * (33_000 * megabytes)),
+        "a text with very many commas": lambda: plain.replace(b"Hello. ", b"[{," * (320_000 * megabytes)),
     }
 
 
@@ -141,24 +153,23 @@ def _request(body: bytes, extra: bytes = b"") -> bytes:
     return head + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
-def hostile_requests() -> dict[str, bytes]:
-    """Return the hostile requests by their kind."""
-    plain = _body({"type": "object"}, "Hello.", "none")
-    return {
-        **{name: _request(_body(schema, "Call f.", name)) for name, (schema, _) in SCHEMAS.items()},
-        **{name: _request(_body({"type": "object"}, text, name)) for name, text in TEXTS.items()},
-        "6,000 headers": _request(plain, b"".join(b"x%d: 1\r\n" % i for i in range(6_000))),
-        **{f"1 MB: {name}": _request(body) for name, body in dense_bodies(1).items()},
-        "nested arrays": _request(_body({"a": 0}, "x", "none").replace(b'{"a": 0}', b"[" * 450_000 + b"]" * 450_000)),
-    }
-
-
 LARGE = "30 MB: "
 
 
-def large_requests() -> dict[str, bytes]:
-    """Return the hostile requests of 30 MB by their kind."""
-    return {LARGE + name: _request(body) for name, body in dense_bodies(30).items()}
+def hostile_requests() -> dict[str, Callable[[], bytes]]:
+    """Return functions that make the hostile requests, by their kind; those of 30 MB begin with `LARGE`."""
+    plain = _body({"type": "object"}, "Hello.", "none")
+    headers = b"".join(b"x%d: 1\r\n" % i for i in range(6_000))
+    return {
+        **{name: lambda n=name, s=schema: _request(_body(s, "Call f.", n)) for name, (schema, _) in SCHEMAS.items()},
+        **{name: lambda n=name, t=text: _request(_body({"type": "object"}, t, n)) for name, text in TEXTS.items()},
+        "6,000 headers": lambda: _request(plain, headers),
+        "nested arrays": lambda: _request(
+            _body({"a": 0}, "x", "none").replace(b'{"a": 0}', b"[" * 450_000 + b"]" * 450_000)
+        ),
+        **{f"1 MB: {name}": lambda m=make: _request(m()) for name, make in dense_bodies(1).items()},
+        **{LARGE + name: lambda m=make: _request(m()) for name, make in dense_bodies(30).items()},
+    }
 
 
 # The upstream, a process of its own.
@@ -264,19 +275,60 @@ def main() -> int:
     """Measure every kind, or those whose name contains `--kind`."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--kind", default="", help="only the kinds whose name contains this")
+    parser.add_argument("--decoding", action="store_true", help="only the decoding of dense bodies, in CPU time")
     options = parser.parse_args()
-    kinds = hostile_requests() | large_requests()
-    chosen = {name: request for name, request in kinds.items() if options.kind in name}
+    chosen = {name: make for name, make in hostile_requests().items() if options.kind in name}
     report = Report("hostile requests")
+    _measure_decoding(report, options.kind)
+    if options.decoding:
+        return report.finish(options.json)
     seconds = 2 if options.quick else 5
     with TemporaryDirectory() as folder, _upstream() as upstream:
-        rows = [_measure_kind(upstream, Path(folder), name, request, seconds) for name, request in chosen.items()]
+        rows = [_measure_kind(upstream, Path(folder), name, make(), seconds) for name, make in chosen.items()]
     columns = ("hostile request", "p99", "longest", "longest in the control", "difference", "spread of controls")
     report.table("waiting of a stream's chunks, ms (medians of three runs)", columns, rows)
     for name, *_, difference, _ in rows:
         limit = MAX_WAIT_LARGE_MS if name.startswith(LARGE) else MAX_WAIT_MS
         report.bar(f"longer wait than in the control: {name}", difference, limit, "ms")
     return report.finish(options.json)
+
+
+# Decoding alone, in CPU time of this process, which other work on the machine does not change.
+
+
+def _measure_decoding(report: Report, kind: str) -> None:
+    """Measure for how long decoding a dense body keeps an event loop that has something to do from running."""
+    rows: list[tuple[str, float, float, str]] = []
+    for megabytes in (1, 30):
+        for name, make in dense_bodies(megabytes).items():
+            if kind in f"{megabytes} MB: {name}":
+                rows.append((f"{megabytes} MB: {name}", *asyncio.run(_longest_gap(make()))))
+    report.table("decoding, CPU ms", ("body", "longest hold of the event loop", "all", "outcome"), rows)
+    for name, gap, _, _ in rows:
+        limit = MAX_WAIT_LARGE_MS if name.startswith(LARGE) else MAX_WAIT_MS
+        report.bar(f"the event loop is held: {name}", gap, limit, "ms")
+
+
+async def _longest_gap(body: bytes) -> tuple[float, float, str]:
+    """Decode a body as the server does; return the longest gap between two turns of the loop, the sum, the outcome."""
+    sys.setswitchinterval(0.001)  # as the server
+    longest, started = 0.0, time.process_time()
+    task = asyncio.create_task(_decode(body))
+    last = started
+    while not task.done():
+        await asyncio.sleep(0.001)
+        now = time.process_time()
+        longest, last = max(longest, now - last), now
+    return 1_000 * longest, 1_000 * (last - started), task.result()
+
+
+async def _decode(body: bytes) -> str:
+    try:
+        fields = await split_body(body, OPENAI_CHAT.field_rules)
+        await run_off_loop(len(body), partial(OPENAI_CHAT.decode_request, fields))
+    except RequestError as error:
+        return error.message[:50]
+    return "decoded"
 
 
 def _measure_kind(
