@@ -75,7 +75,7 @@ def split_fields(body: bytes, rules: FieldRules) -> BodyFields:
         raise InvalidBodyError(f"the request body is not valid JSON: {error}") from None
     if len(values) > rules.fields:
         raise InvalidBodyError(f"the request body has more than {rules.fields} fields")
-    if is_dense(body):
+    if len(body) > DENSE and is_dense(body):
         for name in rules.known & values.keys():
             _check_values(name, bytes(values[name]), rules)
     return BodyFields(values)

@@ -175,30 +175,30 @@ def read_object(body: bytes | BodyFields, rules: FieldRules) -> dict[str, JSON]:
         fields = split_fields(body, rules) if isinstance(body, bytes) else body
     except InvalidBodyError as error:
         raise RequestError(error.message, param=error.field) from None
-    # A copy, because a `Raw` keeps the whole body alive.
-    return {
-        name: _decode_field(raw, name) if name in rules.known else raw.copy() for name, raw in fields.values.items()
-    }
+    source: dict[str, JSON] = {}
+    for name, raw in fields.values.items():
+        # A copy, because a `Raw` keeps the whole body alive.
+        source[name] = _decode_field(raw, name) if name in rules.known else raw.copy()
+    return source
 
 
 def _decode_field(raw: msgspec.Raw, name: str) -> JSON:
     """Decode a field, an array item by item: other threads run between two calls of msgspec."""
     data = bytes(raw)
+    is_array = data[:1] == b"["
+    values: list[JSON] = []
     try:
-        if data[:1] != b"[":
-            return _decode_value(data, name)
-        return [_decode_value(bytes(item), name) for item in msgspec.json.decode(data, type=list[msgspec.Raw])]
+        for item in msgspec.json.decode(data, type=list[msgspec.Raw]) if is_array else (data,):
+            encoded = bytes(item)
+            value = msgspec.json.decode(encoded)
+            if may_exceed_depth(encoded, MAX_DEPTH) and exceeds_depth(value, MAX_DEPTH):
+                raise _too_deep(name)
+            values.append(value)
     except RecursionError:
         raise _too_deep(name) from None
     except ValueError as error:
         raise RequestError(f"the request body is not valid JSON: {name}: {error}", param=name) from None
-
-
-def _decode_value(data: bytes, name: str) -> JSON:
-    value = msgspec.json.decode(data)
-    if may_exceed_depth(data, MAX_DEPTH) and exceeds_depth(value, MAX_DEPTH):
-        raise _too_deep(name)
-    return value
+    return values if is_array else values[0]
 
 
 def check_arguments(arguments: str, path: str) -> str:

@@ -18,7 +18,7 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import ExchangeFactory, RequestAttempts, run_off_loop
+from fcshim.dispatch import MIN_SIZE, ExchangeFactory, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
@@ -232,7 +232,7 @@ class ReplyEndpoints:
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
         take_logged_body(body)
-        fields = await split_body(body, codec.field_rules)
+        fields = body if len(body) < MIN_SIZE else await split_body(body, codec.field_rules)
         memory = ClientMemory(self._store, connection)
         stored_upstream = self._upstream_stores_replies(route)
         target = route.make_target(connection.path, connection.query, stored_upstream=stored_upstream)
