@@ -177,8 +177,10 @@ def read_object(body: bytes | BodyFields, rules: FieldRules) -> dict[str, JSON]:
         raise RequestError(error.message, param=error.field) from None
     source: dict[str, JSON] = {}
     for name, raw in fields.values.items():
-        # A copy, because a `Raw` keeps the whole body alive.
-        source[name] = _decode_field(raw, name) if name in rules.known else raw.copy()
+        if name in rules.known:
+            source[name] = _decode_field(raw, name)
+        else:  # a copy, because a `Raw` keeps the whole body alive
+            source[name] = None if memoryview(raw) == b"null" else raw.copy()
     return source
 
 

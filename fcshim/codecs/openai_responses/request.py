@@ -7,6 +7,8 @@ and parts are skipped. A result without its call is the API's documented error, 
 call.
 """
 
+from typing import Final
+
 import msgspec
 
 from fcshim.codecs.body_fields import BodyFields, FieldRules
@@ -236,7 +238,7 @@ def _join_texts(parts: JSON) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
-API = "openai_responses"
+API: Final = "openai_responses"
 
 ECHO_DEFAULTS: dict[str, JSON] = {
     "frequency_penalty": 0.0,
