@@ -11,7 +11,8 @@ from fcshim.tools import Executor, PermissionDecision, Permissions, parse_rules
 from fcshim.tools.builtin import Files, Search, Shell, Workspace
 from fcshim.tools.commands import syntax
 from fcshim.tools.rules import judge
-from fcshim.tools.subjects import CommandSubject, UrlSubject
+from fcshim.tools.command_subject import CommandSubject
+from fcshim.tools.subjects import UrlSubject
 from tests.steps import steps
 
 pytestmark = pytest.mark.security
