@@ -10,9 +10,15 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from fcshim.tools.commands.plain import read_plain_line
-from fcshim.tools.commands.programs import may_run_arguments
+from fcshim.tools.commands.programs import is_interpreter
 from fcshim.tools.commands.reading import read_commands
-from fcshim.tools.commands.usage import inner_command, is_harmless, skip_harmless_assignments
+from fcshim.tools.commands.usage import (
+    has_subcommands,
+    inner_command,
+    is_harmless,
+    runs_nothing,
+    skip_harmless_assignments,
+)
 from fcshim.tools.commands.words import ShellWord, program_name, skip_assignments
 from fcshim.tools.subjects import TextSubject, matches_any
 
@@ -159,15 +165,29 @@ def _after_options(texts: Sequence[str]) -> Iterator[int]:
 
 
 def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
-    """Return whether an unknown program has a matching command among its arguments: `launcher -x rm y`."""
-    if not words or not may_run_arguments(program_name(words[0].text)):
+    """Return whether a program may run a matching command in its arguments: `launcher -x rm y`, `git -c alias.x=push x`."""
+    name = program_name(words[0].text) if words else ""
+    if not words or is_interpreter(name) or runs_nothing(name) or is_harmless(words):
         return False
     texts = [word.text for word in words[1:_MAX_ARGUMENTS]]
+    subcommands = has_subcommands(name)
+    if subcommands and program_name(pattern.partition(" ")[0]) == name and any("=" in text for text in _leading(texts)):
+        return True
     return any(
-        matches_any((name, f"{name} ", " ".join([name, *texts[at + 1 :]])), pattern)
+        matches_any((candidate, f"{candidate} ", " ".join([candidate, *texts[at + 1 :]])), pattern)
         for at, text in enumerate(texts)
-        for name in (program_name(text), text.rpartition("=")[2])
+        if at or not subcommands
+        for candidate in (program_name(text), text.rpartition("=")[2].removeprefix("!"), text[2:])
+        if candidate != text[2:] or text.startswith("-")
     )
+
+
+def _leading(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the options before a subcommand, and their values."""
+    for at, text in enumerate(texts):
+        if not text.startswith("-") and not (at and texts[at - 1].startswith("-")):
+            return
+        yield text
 
 
 def _may_become(pattern: str, words: Sequence[ShellWord]) -> bool:

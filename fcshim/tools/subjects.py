@@ -7,7 +7,7 @@ None says that this cannot be known. Paths are resolved before they are compared
 import fnmatch
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
@@ -98,7 +98,9 @@ class UrlSubject:
         """Return whether scheme, host and the rest match, each by itself: `*.a.com` does not match `evil/.a.com`."""
         parts = _url_parts(self._normal)
         return any(
-            all(map(fnmatch.fnmatchcase, parts, _url_parts(_normal_pattern(each)))) if "://" in each else not each.strip("*")
+            all(map(fnmatch.fnmatchcase, parts, _url_parts(_normal_pattern(each))))
+            if "://" in each
+            else not each.strip("*")
             for each in patterns
         )
 

@@ -9,9 +9,9 @@ import pytest
 from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, PermissionDecision, Permissions, parse_rules
 from fcshim.tools.builtin import Files, Search, Shell, Workspace
+from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.commands import syntax
 from fcshim.tools.rules import judge
-from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.subjects import UrlSubject
 from tests.steps import steps
 

@@ -37,10 +37,14 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 VARIABLES = frozenset(
-    "CI NO_COLOR FORCE_COLOR CLICOLOR COLUMNS TZ LANG LC_ALL NODE_ENV RUST_BACKTRACE PYTHONUNBUFFERED "
-    "PYTHONDONTWRITEBYTECODE".split()
+    ["CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS", "TZ", "LANG", "LC_ALL", "NODE_ENV", "RUST_BACKTRACE", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"]
 )
 """Variables that decide neither which programs run nor which files they load."""
+
+INERT = frozenset(
+    ["cp", "mv", "rm", "ln", "mkdir", "rmdir", "touch", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "kill", "pkill", "killall", "mktemp", "unlink", "gzip", "gunzip", "bzip2", "xz", "unzip", "[", "[[", "printf", "shift", "umask", "ulimit", "exit", "return", "break", "continue", "for", "case", "select", "in", "local"]
+)
+"""Programs beside those of the table that run no other one, whatever their arguments are: a deny rule does not ask about these."""
 
 _NONE = Usage(operands="none")
 _ANY = Usage("*")
@@ -62,13 +66,16 @@ _LOG = (
 )
 _GIT = {
     **dict.fromkeys(
-        ("status", "add", "rev-parse", "ls-files", "ls-tree", "describe", "check-ignore", "cherry", "count-objects"), _ANY
+        ("status", "add", "rev-parse", "ls-files", "ls-tree", "describe", "check-ignore", "cherry", "count-objects"),
+        _ANY,
     ),
     **dict.fromkeys(("merge-base", "show-ref"), _ANY),
     "diff": Usage(f"{_DIFF} --cached --staged --merge-base --no-index --ours --theirs --base"),
     **dict.fromkeys(("log", "show", "rev-list", "whatchanged"), Usage(_LOG)),
     "shortlog": Usage("-s -n -e --summary --numbered --email --since= --until= --all --no-merges"),
-    "blame": Usage("-L= -w -e -s -l -t -f -n -p -M? -C? --date= --porcelain --line-porcelain --since= --show-email --first-parent"),
+    "blame": Usage(
+        "-L= -w -e -s -l -t -f -n -p -M? -C? --date= --porcelain --line-porcelain --since= --show-email --first-parent"
+    ),
     "grep": Usage(
         "-n -i -w -v -l -L -c -h -H -o -q -a -I -E -G -F -P -p -W -z -r -e= -f= -A= -B= -C= -m= -# --line-number --ignore-case "
         "--word-regexp --invert-match --count --name-only --files-with-matches --files-without-match --only-matching --extended-regexp "
@@ -103,7 +110,9 @@ _GIT = {
     "rebase": Usage("-q --onto= --abort --continue --skip --autostash --quiet"),
     **dict.fromkeys(("cherry-pick", "revert"), Usage("-x -n --no-edit --no-commit --abort --continue --skip --quit")),
     "fetch": Usage("-p -t -q -v --all --prune --tags --quiet --verbose --dry-run --depth= --unshallow", "name"),
-    "pull": Usage("-q -v -r --rebase? --no-rebase --ff-only --ff --no-ff --quiet --verbose --autostash --prune", "name"),
+    "pull": Usage(
+        "-q -v -r --rebase? --no-rebase --ff-only --ff --no-ff --quiet --verbose --autostash --prune", "name"
+    ),
     "ls-remote": Usage("-h -t -q --heads --tags --quiet --refs", "name"),
     "remote": Usage("-v --verbose", "none", {"get-url": Usage("--all --push")}),
     "reflog": Usage(_LOG, "none", {"show": Usage(_LOG)}),
@@ -169,13 +178,19 @@ _RUFF = Usage(
             "--target-version= --quiet --verbose",
             "inside",
         ),
-        "format": Usage("-q -v --check --diff --line-length= --exclude= --preview --no-cache --target-version= --quiet", "inside"),
+        "format": Usage(
+            "-q -v --check --diff --line-length= --exclude= --preview --no-cache --target-version= --quiet", "inside"
+        ),
         "rule": Usage("--output-format=", "name"),
         "version": _NONE,
     },
 )
-_BLACK = Usage("-q -v -l= -t= --check --diff --fast --line-length= --target-version= --quiet --verbose --version", "inside")
-_FLAKE8 = Usage("-v -q --max-line-length= --select= --ignore= --extend-ignore= --statistics --count --exclude= --version", "inside")
+_BLACK = Usage(
+    "-q -v -l= -t= --check --diff --fast --line-length= --target-version= --quiet --verbose --version", "inside"
+)
+_FLAKE8 = Usage(
+    "-v -q --max-line-length= --select= --ignore= --extend-ignore= --statistics --count --exclude= --version", "inside"
+)
 _UNITTEST = Usage("-v -q -f -b -k= --verbose --quiet --failfast --buffer --locals", "name")
 _PIP = Usage(
     "-V --version",
@@ -195,17 +210,25 @@ _PYTHON = Usage(
         "-m": Usage(
             "",
             "none",
-            {"pytest": _PYTEST, "mypy": _MYPY, "ruff": _RUFF, "black": _BLACK, "flake8": _FLAKE8, "unittest": _UNITTEST, "pip": _PIP},
+            {
+                "pytest": _PYTEST,
+                "mypy": _MYPY,
+                "ruff": _RUFF,
+                "black": _BLACK,
+                "flake8": _FLAKE8,
+                "unittest": _UNITTEST,
+                "pip": _PIP,
+            },
             least=1,
         ),
     },
     least=1,
 )
 
-_GH_LIST = (
-    "-R= -L= -s= -l= -a= -A= -S= -B= -H= --repo= --limit= --state= --label= --assignee= --author= --search= --base= --head= --json= "
+_GH_LIST = "-R= -L= -s= -l= -a= -A= -S= -B= -H= --repo= --limit= --state= --label= --assignee= --author= --search= --base= --head= --json= "
+_GH_VIEW = Usage(
+    "-R= -c -v --repo= --comments --json= --log --log-failed --job= --verbose --exit-status --name-only --patch --required"
 )
-_GH_VIEW = Usage("-R= -c -v --repo= --comments --json= --log --log-failed --job= --verbose --exit-status --name-only --patch --required")
 _GH_READ = {"list": Usage(_GH_LIST, "none"), "view": _GH_VIEW, "status": _GH_VIEW, "diff": _GH_VIEW, "checks": _GH_VIEW}
 _DOCKER_PS = Usage("-a -q -l -s -n= -f= --all --quiet --latest --size --last= --filter= --format= --no-trunc", "none")
 _DOCKER_LOGS = Usage("-f -t -n= --follow --timestamps --tail= --since= --until= --details --no-color --no-log-prefix")
@@ -224,7 +247,9 @@ _DOCKER = {
     "image": Usage("", "none", {"ls": _DOCKER_IMAGES, "inspect": _DOCKER_INSPECT}),
     **dict.fromkeys(("volume", "network"), Usage("", "none", {"ls": _DOCKER_IMAGES, "inspect": _DOCKER_INSPECT})),
     "compose": Usage(
-        "", "none", {"ps": Usage("-a -q --all --quiet --services --status=", "any"), "logs": _DOCKER_LOGS, "images": Usage("-q")}
+        "",
+        "none",
+        {"ps": Usage("-a -q --all --quiet --services --status=", "any"), "logs": _DOCKER_LOGS, "images": Usage("-q")},
     ),
 }
 _KUBECTL_READ = Usage(
@@ -235,9 +260,7 @@ _KUBECTL_READ = Usage(
 PROGRAMS: Mapping[str, Usage] = {
     # These have no option that runs a program or writes a file.
     **dict.fromkeys(
-        "ls cat head tail wc cut grep egrep fgrep nl tac rev tr paste comm join fold fmt expand column cmp diff md5sum sha1sum "
-        "sha256sum sha512sum cksum base64 basename dirname realpath readlink stat du df pwd whoami id uname nproc arch true false : seq "
-        "sleep uptime free od strings which type echo groups tty".split(),
+        ["ls", "cat", "head", "tail", "wc", "cut", "grep", "egrep", "fgrep", "nl", "tac", "rev", "tr", "paste", "comm", "join", "fold", "fmt", "expand", "column", "cmp", "diff", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "base64", "basename", "dirname", "realpath", "readlink", "stat", "du", "df", "pwd", "whoami", "id", "uname", "nproc", "arch", "true", "false", ":", "seq", "sleep", "uptime", "free", "od", "strings", "which", "type", "echo", "groups", "tty"],
         _ANY,
     ),
     "sort": Usage(
@@ -245,7 +268,9 @@ PROGRAMS: Mapping[str, Usage] = {
         "--human-numeric-sort --general-numeric-sort --version-sort --month-sort --ignore-case --ignore-leading-blanks --check? --stable "
         "--zero-terminated --merge --parallel="
     ),
-    "ps": Usage("-e -f -A -p= -o= -C= --forest", "none", {"aux": Usage("-p=", "none")}),  # its operand `e` shows environments
+    "ps": Usage(
+        "-e -f -A -p= -o= -C= --forest", "none", {"aux": Usage("-p=", "none")}
+    ),  # its operand `e` shows environments
     "uniq": Usage("-c -d -u -i -D -z -f= -s= -w= --count --repeated --unique --ignore-case", most=1),
     "date": Usage("-u -R -I? -d= -r= --utc --date= --reference= --iso-8601? --rfc-3339=", "date"),
     "file": Usage("-b -i -L -h -k -0 --brief --mime --mime-type --mime-encoding --dereference"),
@@ -263,7 +288,9 @@ PROGRAMS: Mapping[str, Usage] = {
         "--rawfile==",
         "jq",
     ),
-    "tree": Usage("-a -d -f -s -h -D -C -F -i -p -J -L= -I= -P= --du --dirsfirst --gitignore --noreport --prune --charset="),
+    "tree": Usage(
+        "-a -d -f -s -h -D -C -F -i -p -J -L= -I= -P= --du --dirsfirst --gitignore --noreport --prune --charset="
+    ),
     "find": Usage(
         "-H -L -P -name= -iname= -path= -ipath= -wholename= -iwholename= -regex= -iregex= -regextype= -type= -xtype= -size= -mtime= "
         "-mmin= -atime= -amin= -ctime= -cmin= -newer= -newermt= -perm= -user= -group= -uid= -gid= -links= -inum= -samefile= -empty "
@@ -272,7 +299,10 @@ PROGRAMS: Mapping[str, Usage] = {
         single_dash=True,
     ),
     **dict.fromkeys(
-        ("fd", "fdfind"), Usage("-e= -t= -d= -E= -H -I -a -g -p -u -s -i -F -L -0 -1 --extension= --type= --max-depth= --exclude= --hidden --no-ignore")
+        ("fd", "fdfind"),
+        Usage(
+            "-e= -t= -d= -E= -H -I -a -g -p -u -s -i -F -L -0 -1 --extension= --type= --max-depth= --exclude= --hidden --no-ignore"
+        ),
     ),
     "rg": Usage(
         "-n -N -i -l -c -v -w -x -o -S -s -F -P -u -U -H -h -I -p -L -0 -. -e= -f= -g= -t= -T= -A= -B= -C= -m= -r= -d= --glob= --iglob= "
@@ -290,7 +320,8 @@ PROGRAMS: Mapping[str, Usage] = {
     **dict.fromkeys(
         ("test", "["),
         Usage(
-            "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -z -n -o -G -L -N -O -S -eq -ne -lt -le -gt -ge -nt -ot -ef -#", single_dash=True
+            "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -z -n -o -G -L -N -O -S -eq -ne -lt -le -gt -ge -nt -ot -ef -#",
+            single_dash=True,
         ),
     ),
     "read": Usage("-r -s -t= -n= -d= -p=", "variable"),
@@ -345,17 +376,24 @@ PROGRAMS: Mapping[str, Usage] = {
             "list": Usage("-f= -m -json -deps -test -e -u -versions", "inside", single_dash=True),
             "doc": Usage("-all -u -src -short -c", "inside", single_dash=True),
             "env": Usage("-json", "name", single_dash=True),
-            "mod": Usage("", "none", dict.fromkeys(("tidy", "verify", "graph", "why"), Usage("-v -m", "name", single_dash=True))),
+            "mod": Usage(
+                "", "none", dict.fromkeys(("tidy", "verify", "graph", "why"), Usage("-v -m", "name", single_dash=True))
+            ),
             "version": _NONE,
         },
     ),
     **dict.fromkeys(
         ("make", "gmake"),
-        Usage("-k -s -n -B -i -j? --dry-run --just-print --silent --quiet --keep-going --jobs? --always-make --version", "name"),
+        Usage(
+            "-k -s -n -B -i -j? --dry-run --just-print --silent --quiet --keep-going --jobs? --always-make --version",
+            "name",
+        ),
     ),
     "docker": Usage("-v --version", "none", _DOCKER),
     "kubectl": Usage(
-        "-n= --namespace=", "none", {**dict.fromkeys(("get", "describe", "logs", "top"), _KUBECTL_READ), "version": Usage("--client")}
+        "-n= --namespace=",
+        "none",
+        {**dict.fromkeys(("get", "describe", "logs", "top"), _KUBECTL_READ), "version": Usage("--client")},
     ),
     # Programs that run the command in their arguments.
     "timeout": Usage("-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose", runs=1),
@@ -374,7 +412,9 @@ PROGRAMS: Mapping[str, Usage] = {
     "exec": Usage("-c -l", runs=0),
     "setsid": Usage("-w -c -f --wait --ctty --fork", runs=0),
     "ionice": Usage("-c= -n= -t --class= --classdata= --ignore", runs=0),
-    "flock": Usage("-n -s -x -e -w= -u --nonblock --nb --shared --exclusive --wait= --timeout= --unlock", runs=1, named=True),
+    "flock": Usage(
+        "-n -s -x -e -w= -u --nonblock --nb --shared --exclusive --wait= --timeout= --unlock", runs=1, named=True
+    ),
     "sudo": Usage("-n -k -H -S", runs=0, named=True, assigns=True),
     "doas": Usage("-n", runs=0, named=True),
     "uv": Usage(

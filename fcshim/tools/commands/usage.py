@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from fcshim.tools.commands.harmless import PROGRAMS, VARIABLES, Usage
+from fcshim.tools.commands.harmless import INERT, PROGRAMS, VARIABLES, Usage
 from fcshim.tools.commands.sed import executing_sed_words
-from fcshim.tools.commands.words import ShellWord, assigned_name
+from fcshim.tools.commands.words import ShellWord, assigned_name, is_one_word, may_be_option
 
 _GLOB = re.compile(r"[*?[]")
 _SEGMENT = re.compile(r"/|::")
@@ -59,6 +59,16 @@ def is_harmless(words: Sequence[ShellWord], spelled: int = 0) -> bool:
     if not scan.run():
         return False
     return scan.inner is None or (spelled > scan.inner and is_harmless(scan.inner_command(), spelled - scan.inner))
+
+
+def runs_nothing(name: str) -> bool:
+    """Return whether a program runs no other one, whatever its arguments are."""
+    return name in INERT or (name in PROGRAMS and PROGRAMS[name].options == "*")
+
+
+def has_subcommands(name: str) -> bool:
+    """Return whether the first argument of a program is a word of its own: `git rm`."""
+    return name in PROGRAMS and bool(PROGRAMS[name].subcommands)
 
 
 def inner_command(words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
@@ -152,9 +162,7 @@ class _UsageScan:
 
     def _may_be_option(self, word: ShellWord) -> bool:
         """Return whether a word is an option, or the shell may replace it by one: `*` by the name of a file."""
-        if self._only_operands or word.text == "-":
-            return False
-        return word.text.startswith("-") or (not word.known and _GLOB.match(word.text) is not None)
+        return not self._only_operands and may_be_option(word)
 
     def _accept_option(self, usage: Usage, word: ShellWord, *, given: bool) -> bool:
         count = self._option_values(usage, word)
@@ -167,7 +175,8 @@ class _UsageScan:
         values = self._words[self._at : self._at + count]
         self._at += count
         return len(values) == count and all(
-            _INTEGER.fullmatch(value.text) or not self._may_be_option(value) for value in values
+            _INTEGER.fullmatch(value.text) or not self._may_be_option(value) or (is_one_word(value) and not value.known)
+            for value in values
         )
 
     def _option_values(self, usage: Usage, word: ShellWord) -> int | None:
