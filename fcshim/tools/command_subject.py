@@ -165,7 +165,7 @@ def _after_options(texts: Sequence[str]) -> Iterator[int]:
 
 
 def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
-    """Return whether a program may run a matching command in its arguments: `launcher -x rm y`, `git -c alias.x=push x`."""
+    """Return whether a program may run a matching command of its arguments: `launcher -x rm y`, `git -c a=rm x`."""
     name = program_name(words[0].text) if words else ""
     if not words or is_interpreter(name) or runs_nothing(name) or is_harmless(words):
         return False

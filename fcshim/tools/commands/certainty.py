@@ -6,6 +6,7 @@ out, and holds numbers, operators and counters alone: variables to which the lin
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fcshim.tools.commands.words import ShellWord, assigned_name
@@ -80,7 +81,7 @@ def _is_test_certain(arguments: Sequence[ShellWord]) -> bool:
     """Return whether no argument can be the operator `-v` with a name that is not certain."""
     if all(word.known for word in arguments):
         texts = [word.text for word in arguments]
-        names = [other for one, other in zip(texts, texts[1:], strict=False) if one in _NAME_OPERATORS]
+        names = [other for one, other in pairwise(texts) if one in _NAME_OPERATORS]
         return all(map(_NAME.fullmatch, names))
     operators = {1: (), 2: (0,), 3: (1,)}.get(len(arguments))
     return operators is not None and all(
@@ -127,30 +128,31 @@ def _counters(nodes: Sequence["Node"]) -> frozenset[str]:
 
 
 def _is_node_certain(node: "Node", counters: frozenset[str]) -> bool:
-    children = node.children
+    children, certain = node.children, True
     match node.type:
         case "arithmetic_expansion":
-            return _is_expression(children, counters)
+            certain = _is_expression(children, counters)
         case "compound_statement" if children and children[0].type == "((":
-            return _is_expression(children, counters)
+            certain = _is_expression(children, counters)
         case "c_style_for_statement":
-            return _is_expression(
-                [child for child in children[1:] if child.type not in ("do_group", "compound_statement")], counters
-            )
+            bodies = ("do_group", "compound_statement")
+            certain = _is_expression([child for child in children[1:] if child.type not in bodies], counters)
         case "subscript":
-            return _text(node).endswith(("[@]", "[*]")) or _is_expression(children[1:], counters)
+            certain = _text(node).endswith(("[@]", "[*]")) or _is_expression(children[1:], counters)
         case "expansion":
-            return _is_expansion_certain(node, counters)
+            certain = _is_expansion_certain(node, counters)
         case "array":
-            return not any(_ELEMENT.match(_text(child)) for child in children)
-        case "unary_expression" if children[0].type == "test_operator" and _text(children[0]) in _NAME_OPERATORS:
-            return _NAME.fullmatch(_text(children[-1])) is not None
+            certain = not any(_ELEMENT.match(_text(child)) for child in children)
+        case "unary_expression" if _text(children[0]) in _NAME_OPERATORS:
+            certain = _NAME.fullmatch(_text(children[-1])) is not None
         case "binary_expression" if any(_text(child) in _NUMERIC_OPERATORS for child in children):
             in_single_brackets = _text(_enclosing_test(node)).startswith("[ ")
-            return in_single_brackets or _is_expression([children[0], children[-1]], counters)
+            certain = in_single_brackets or _is_expression([children[0], children[-1]], counters)
+        case _ if not children and node.type not in _TEXTS and _SUBSTITUTION.search(_text(node)):
+            certain = _text(node) in _SUBSTITUTION_TOKENS
         case _:
-            hidden = not children and node.type not in _TEXTS and _SUBSTITUTION.search(_text(node)) is not None
-            return not hidden or _text(node) in _SUBSTITUTION_TOKENS
+            pass
+    return certain
 
 
 def _enclosing_test(node: "Node") -> "Node":

@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from fcshim.tools.commands.harmless import INERT, PROGRAMS, VARIABLES, Usage
+import msgspec
+
+from fcshim.tools.commands.harmless import GENERAL, INERT, VARIABLES, Usage
+from fcshim.tools.commands.harmless_development import DEVELOPMENT
 from fcshim.tools.commands.sed import executing_sed_words
 from fcshim.tools.commands.words import ShellWord, assigned_name, is_one_word, may_be_option
 
@@ -37,7 +40,7 @@ OPERANDS: Mapping[str, Callable[[str], bool]] = {
     "name": lambda text: re.fullmatch(r"\w[\w./@^~+-]*", text) is not None and _is_inside(text),
     "script": lambda text: re.fullmatch(r"\w[\w:./-]*", text) is not None and _is_inside(text),
     "variable": lambda text: re.fullmatch(r"[a-z_][a-z0-9_]*", text) is not None,
-    "setting": lambda text: assigned_name(text) in VARIABLES and text.startswith(f"{assigned_name(text)}="),
+    "setting": lambda text: assigned_name(text) in VARIABLES.split() and text.startswith(f"{assigned_name(text)}="),
     "date": lambda text: text.startswith("+"),
     "format": lambda text: re.search(r"%[^a-zA-Z%]*n", text) is None,  # bash's printf assigns to the name of a `%n`
     "jq": lambda text: re.search(r"env|import|include", text, re.IGNORECASE) is None,
@@ -63,12 +66,14 @@ def is_harmless(words: Sequence[ShellWord], spelled: int = 0) -> bool:
 
 def runs_nothing(name: str) -> bool:
     """Return whether a program runs no other one, whatever its arguments are."""
-    return name in INERT or (name in PROGRAMS and PROGRAMS[name].options == "*")
+    usage = _programs().get(name)
+    return name in INERT.split() or (usage is not None and usage.options == "*")
 
 
 def has_subcommands(name: str) -> bool:
     """Return whether the first argument of a program is a word of its own: `git rm`."""
-    return name in PROGRAMS and bool(PROGRAMS[name].subcommands)
+    usage = _programs().get(name)
+    return usage is not None and bool(usage.subcommands)
 
 
 def inner_command(words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
@@ -102,7 +107,7 @@ class _UsageScan:
     def run(self) -> bool:
         """Return whether all words are harmless up to the end, or to the inner command."""
         program = self._words[0]
-        usage = PROGRAMS.get(program.source) if program.known else None
+        usage = _programs().get(program.source) if program.known else None
         while usage is not None and self._at < len(self._words):
             word = self._words[self._at]
             if usage.runs is not None and self._begins_inner(usage, word):
@@ -122,7 +127,7 @@ class _UsageScan:
     def inner_command(self) -> Sequence[ShellWord]:
         """Return the words of the inner command, those that its wrapper adds or replaces included."""
         assert self.inner is not None
-        inner, usage = self._words[self.inner :], PROGRAMS[self._words[0].text]
+        inner, usage = self._words[self.inner :], _programs()[self._words[0].text]
         if not usage.appends:
             return inner
         found = (_REPLACED.fullmatch(word.text) for word in self._words[1 : self.inner])
@@ -189,6 +194,20 @@ class _UsageScan:
         if usage.single_dash:
             return _word_values(options, word.text)
         return _long_values(options, word.text) if word.text.startswith("--") else _short_values(options, word.text)
+
+
+@cache
+def _programs() -> Mapping[str, Usage]:
+    return _by_name({**GENERAL, **DEVELOPMENT})
+
+
+def _by_name(rows: Mapping[str, Usage]) -> dict[str, Usage]:
+    """Return rows by each word of their keys."""
+    return {
+        name: msgspec.structs.replace(row, subcommands=_by_name(row.subcommands)) if row.subcommands else row
+        for names, row in rows.items()
+        for name in names.split()
+    }
 
 
 @cache
