@@ -16,6 +16,7 @@ from fcshim.tools.commands.usage import (
     has_subcommands,
     inner_command,
     is_harmless,
+    is_known,
     runs_nothing,
     skip_harmless_assignments,
 )
@@ -25,6 +26,8 @@ from fcshim.tools.subjects import TextSubject, matches_any
 _COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n]")
 _MAX_ARGUMENTS = 100
 """Arguments of an unknown program that are compared with a rule."""
+_MAX_WRAPPERS = 8
+"""Wrappers and assignments before a command: `timeout 5 nice git status` has two."""
 _WILDCARD = re.compile(r"[*?[]")
 _QUOTE = re.compile("['\"]")
 
@@ -77,13 +80,40 @@ def is_unlimited(pattern: str) -> bool:
     return "**" in pattern
 
 
+def unlimited_pattern(pattern: str) -> str:
+    """Return the pattern that allows all that the programs of another one can do: `git **` for `git *`."""
+    before, wildcard, after = pattern.rpartition("*")
+    return f"{before}**{after}" if wildcard else f"{pattern} **"
+
+
+def pattern_note(pattern: str, restoring: str) -> str:
+    """Return what an allow rule's pattern covers, where it is not what the pattern seems to say; else nothing."""
+    found = _WILDCARD.search(pattern)
+    if found is None or pattern.endswith((":*", ":**")):
+        return ""  # a second pattern, with a blank for the colon, has the note
+    literal = pattern[: found.start()].strip() or "every program"
+    name = literal.partition(" ")[0]
+    if is_unlimited(pattern):
+        return f"allows all that {literal} can do, such as running other programs and writing files."
+    if runs_nothing(name):
+        return ""
+    covered = (
+        "its harmless uses" if found.start() <= len(name) or is_known(name) else "nothing, as its options are not known"
+    )
+    return f"covers {covered}, and asks about every other line; {restoring} allows all that {literal} can do."
+
+
 def _covers(pattern: str, words: Sequence[ShellWord]) -> bool:
     """Return whether a pattern allows one plain command, by itself or behind harmless assignments and wrappers."""
-    if _covers_all(pattern, words):
-        return True
-    program = skip_harmless_assignments(words)
-    inner = program if len(program) < len(words) else inner_command(words)
-    return bool(inner) and _covers(pattern, inner or ())
+    for _ in range(_MAX_WRAPPERS):
+        if _covers_all(pattern, words):
+            return True
+        program = skip_harmless_assignments(words)
+        inner = program if len(program) < len(words) else inner_command(words)
+        if not inner:
+            return False
+        words = inner
+    return False
 
 
 def _covers_all(pattern: str, words: Sequence[ShellWord]) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from fcshim.errors import ConfigError
 from fcshim.tools.base import AnyTool
+from fcshim.tools.command_subject import pattern_note, unlimited_pattern
 from fcshim.tools.rule_patterns import SUBJECT_KINDS, name_patterns, subject_patterns
 from fcshim.tools.subjects import Subject
 
@@ -70,6 +71,16 @@ def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefi
             raise ConfigError(
                 f"the rule for {rule.name!r} has a pattern; expected none: the tool has nothing to compare"
             )
+
+
+def rule_notes(rules: Iterable[PermissionRule]) -> list[str]:
+    """Return what allow rules for commands cover, where that is less or more than they seem to say."""
+    return [
+        f"{rule.name}({rule.subject}) {note}"
+        for rule in rules
+        if rule.verdict == "allow" and rule.subject is not None and SUBJECT_KINDS.get(rule.name) == "command"
+        if (note := pattern_note(rule.subject, f"--allow '{rule.name}({unlimited_pattern(rule.subject)})'"))
+    ]
 
 
 def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject) -> Verdict | None:

@@ -17,19 +17,25 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"-?\d+")
 _OPERATOR = re.compile(r"[^\w`'\\]+|\$\(\(|\$\[")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\[(?:\d+|[@*])\])?")
-_ASSIGNED = re.compile(r"""["']?[A-Za-z_]\w*\+?=""")
+_ASSIGNED = re.compile(r"""(["']?[A-Za-z_]\w*\+?=)["']?(?:[^"'$`(]|$)""")
+"""An assignment whose value is not written as an array, and cannot become one: `declare` evaluates its subscripts."""
 _KEYS = re.compile(r"\$\{!\w+(?:\[[@*]\]|[@*])\}")
 """The names of variables or the keys of an array; any other `${!x}` evaluates a value."""
 _ELEMENT = re.compile(r"\[(?!\d+\]\+?=)")
-_COUNTS = frozenset("#?$!")
+_COUNTS = frozenset({"$#", "$?", "$$", "$!", "${#}", "${?}"})
+_VALUE = re.compile(r"\$(?:\w+|\{\w+\}|\(\([^()]*\)\))")
+_WORD_SIGNS = re.compile(r"\w+")
+_MAX_CLUSTER = 8
+"""Characters of an option in which the letters before its value may stand."""
 _NUMERIC_OPERATORS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _NAME_OPERATORS = frozenset({"-v", "-R"})
-_SUBSTITUTION = re.compile(r"`|\$\(|[<>]\(")
-_SUBSTITUTION_TOKENS = frozenset({"$(", "`", "$((", "<(", ">("})
+_SUBSTITUTION = re.compile(r"`|\$[(\[]|[<>]\(")
+_BODIES = frozenset({"for", "do_group", "compound_statement"})
+_SUBSTITUTION_TOKENS = frozenset({"$(", "`", "$((", "$[", "<(", ">("})
 _TEXTS = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content"})
 _ASSIGNING = frozenset({"declare", "typeset", "local", "export", "readonly"})
 _NAMING = frozenset({"read", "mapfile", "readarray", "getopts", "unset", "wait"})
-EVALUATING_BUILTINS = _ASSIGNING | _NAMING | {"let", "printf", "test"}
+EVALUATING_BUILTINS = _ASSIGNING | _NAMING | {"let", "printf", "test", "["}
 """They evaluate their arguments, quoted or not, as names of variables or as arithmetic: `test -v 'a[$(rm x)]'`."""
 
 
@@ -47,8 +53,8 @@ def is_builtin_certain(words: Sequence[ShellWord]) -> bool:
         return all(word.known and not re.search(r"[^\d\s+*/%()-]", word.text) for word in arguments)
     if name == "printf":
         return _is_printf_certain(arguments)
-    if name == "test":
-        return _is_test_certain(arguments)
+    if name in ("test", "["):
+        return _is_test_certain(arguments if name == "test" else arguments[:-1])
     if name in _ASSIGNING:
         options = [word.text for word in arguments if word.text.startswith(("-", "+"))]
         evaluates = any(sign in option for option in options for sign in "in")  # numbers, references
@@ -110,16 +116,19 @@ def _counters(nodes: Sequence["Node"]) -> frozenset[str]:
             case "variable_assignment":
                 value = node.children[-1]
                 certain = value.type == "arithmetic_expansion" or _NUMBER.fullmatch(_text(value)) is not None
-                (numbers if certain else others).add(_text(node.children[0]))
+                name = _WORD_SIGNS.match(_text(node))
+                (numbers if certain and node.children[0].type == "variable_name" else others).add(
+                    name[0] if name else ""
+                )
             case "for_statement":
                 values = [_text(child) for child in node.named_children[1:] if child.type != "do_group"]
                 (numbers if values and all(map(_NUMBER.fullmatch, values)) else others).add(
                     _text(node.named_children[0])
                 )
             case "command" | "declaration_command" | "unset_command":
-                others.update(
-                    _text(child).partition("=")[0] for child in node.children if child.type != "variable_assignment"
-                )
+                for child in node.children:
+                    if child.type != "variable_assignment":
+                        others.update(_possible_names(_text(child)))
             case "expansion" if any(child.type in ("=", ":=") for child in node.children):
                 others.update(_text(child) for child in node.named_children[:1])
             case _:
@@ -127,16 +136,21 @@ def _counters(nodes: Sequence["Node"]) -> frozenset[str]:
     return frozenset(numbers - others)
 
 
+def _possible_names(text: str) -> Iterator[str]:
+    """Yield the variables that an argument may name: `-vx` of `printf` means `x`."""
+    for name in _WORD_SIGNS.findall(_VALUE.sub("", text)):
+        yield from (name[at:] for at in range(min(len(name), _MAX_CLUSTER) if text.startswith("-") else 1))
+
+
 def _is_node_certain(node: "Node", counters: frozenset[str]) -> bool:
     children, certain = node.children, True
     match node.type:
-        case "arithmetic_expansion":
-            certain = _is_expression(children, counters)
-        case "compound_statement" if children and children[0].type == "((":
-            certain = _is_expression(children, counters)
-        case "c_style_for_statement":
-            bodies = ("do_group", "compound_statement")
-            certain = _is_expression([child for child in children[1:] if child.type not in bodies], counters)
+        case "arithmetic_expansion" | "compound_statement" | "c_style_for_statement":
+            evaluated = node.type != "compound_statement" or children[0].type == "(("
+            parts = [child for child in children if child.type not in _BODIES]
+            certain = not evaluated or _is_expression(parts, counters)
+        case "command_substitution" if _text(node).startswith("$(("):
+            certain = False  # the parser takes some arithmetic for a subshell
         case "subscript":
             certain = _text(node).endswith(("[@]", "[*]")) or _is_expression(children[1:], counters)
         case "expansion":
@@ -178,16 +192,11 @@ def _is_expression(nodes: Sequence["Node"], counters: frozenset[str]) -> bool:
         text = _text(node)
         if node.type == "command_substitution":
             return False
-        if node.type == "expansion" and text.startswith("${#"):
-            continue  # a length is a number
-        if node.children:
+        if node.type in ("simple_expansion", "expansion"):
+            if not (text.startswith("${#") or text in _COUNTS or text.strip("${}") in counters):
+                return False  # `${#x}` is a number; `$1` is not
+        elif node.children:
             pending += node.children
-        elif not (
-            text in counters
-            or text in _COUNTS
-            or _NUMBER.fullmatch(text)
-            or _OPERATOR.fullmatch(text)
-            or not text.strip()
-        ):
+        elif not (text in counters or _NUMBER.fullmatch(text) or _OPERATOR.fullmatch(text) or not text.strip()):
             return False
     return True

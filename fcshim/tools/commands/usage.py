@@ -70,6 +70,11 @@ def runs_nothing(name: str) -> bool:
     return name in INERT.split() or (usage is not None and usage.options == "*")
 
 
+def is_known(name: str) -> bool:
+    """Return whether the table has a row for a program."""
+    return name in _programs()
+
+
 def has_subcommands(name: str) -> bool:
     """Return whether the first argument of a program is a word of its own: `git rm`."""
     usage = _programs().get(name)
