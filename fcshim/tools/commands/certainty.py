@@ -30,6 +30,10 @@ _MAX_CLUSTER = 8
 _NUMERIC_OPERATORS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _NAME_OPERATORS = frozenset({"-v", "-R"})
 _SUBSTITUTION = re.compile(r"`|\$[(\[]|[<>]\(")
+_EVALUATED = frozenset(
+    {"arithmetic_expansion", "compound_statement", "c_style_for_statement", "command_substitution", "subscript"}
+    | {"expansion", "array", "unary_expression", "binary_expression"}
+)
 _BODIES = frozenset({"for", "do_group", "compound_statement"})
 _SUBSTITUTION_TOKENS = frozenset({"$(", "`", "$((", "$[", "<(", ">("})
 _TEXTS = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content"})
@@ -42,8 +46,9 @@ EVALUATING_BUILTINS = _ASSIGNING | _NAMING | {"let", "printf", "test", "["}
 def is_tree_certain(root: "Node") -> bool:
     """Return whether all texts in a script that Bash evaluates are certain, and all its substitutions were parsed."""
     nodes = list(_nodes(root))
-    counters = _counters(nodes)
-    return all(_is_node_certain(node, counters) for node in nodes)
+    evaluated = [node for node in nodes if node.type in _EVALUATED]
+    counters = _counters(nodes) if evaluated else frozenset()
+    return all(_is_node_certain(node, counters) for node in evaluated) and not any(map(_hides_substitution, nodes))
 
 
 def is_builtin_certain(words: Sequence[ShellWord]) -> bool:
@@ -162,11 +167,16 @@ def _is_node_certain(node: "Node", counters: frozenset[str]) -> bool:
         case "binary_expression" if any(_text(child) in _NUMERIC_OPERATORS for child in children):
             in_single_brackets = _text(_enclosing_test(node)).startswith("[ ")
             certain = in_single_brackets or _is_expression([children[0], children[-1]], counters)
-        case _ if not children and node.type not in _TEXTS and _SUBSTITUTION.search(_text(node)):
-            certain = _text(node) in _SUBSTITUTION_TOKENS
         case _:
             pass
     return certain
+
+
+def _hides_substitution(node: "Node") -> bool:
+    """Return whether a text holds a substitution that the parser has not found."""
+    if node.child_count or node.type in _TEXTS or node.type in _SUBSTITUTION_TOKENS:
+        return False
+    return _SUBSTITUTION.search(_text(node)) is not None
 
 
 def _enclosing_test(node: "Node") -> "Node":

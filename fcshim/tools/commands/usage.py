@@ -40,7 +40,7 @@ OPERANDS: Mapping[str, Callable[[str], bool]] = {
     "name": lambda text: re.fullmatch(r"\w[\w./@^~+-]*", text) is not None and _is_inside(text),
     "script": lambda text: re.fullmatch(r"\w[\w:./-]*", text) is not None and _is_inside(text),
     "variable": lambda text: re.fullmatch(r"[a-z_][a-z0-9_]*", text) is not None,
-    "setting": lambda text: assigned_name(text) in VARIABLES.split() and text.startswith(f"{assigned_name(text)}="),
+    "setting": lambda text: assigned_name(text) in _words_of(VARIABLES) and text.startswith(f"{assigned_name(text)}="),
     "date": lambda text: text.startswith("+"),
     "format": lambda text: re.search(r"%[^a-zA-Z%]*n", text) is None,  # bash's printf assigns to the name of a `%n`
     "jq": lambda text: re.search(r"env|import|include", text, re.IGNORECASE) is None,
@@ -67,7 +67,7 @@ def is_harmless(words: Sequence[ShellWord], spelled: int = 0) -> bool:
 def runs_nothing(name: str) -> bool:
     """Return whether a program runs no other one, whatever its arguments are."""
     usage = _programs().get(name)
-    return name in INERT.split() or (usage is not None and usage.options == "*")
+    return name in _words_of(INERT) or (usage is not None and usage.options == "*")
 
 
 def is_known(name: str) -> bool:
@@ -199,6 +199,11 @@ class _UsageScan:
         if usage.single_dash:
             return _word_values(options, word.text)
         return _long_values(options, word.text) if word.text.startswith("--") else _short_values(options, word.text)
+
+
+@cache
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 @cache
