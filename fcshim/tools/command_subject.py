@@ -77,13 +77,19 @@ class CommandSubject:
 
 def is_unlimited(pattern: str) -> bool:
     """Return whether a pattern allows all that its program can do: `git **`."""
-    return "**" in pattern
+    return pattern == "**" or pattern.endswith(" **")
 
 
 def unlimited_pattern(pattern: str) -> str:
-    """Return the pattern that allows all that the programs of another one can do: `git **` for `git *`."""
-    before, wildcard, after = pattern.rpartition("*")
-    return f"{before}**{after}" if wildcard else f"{pattern} **"
+    """Return the pattern that allows all that the program of another one can do: `git **` for `git *`."""
+    return f"{_literal_words(pattern)} **".lstrip()
+
+
+def _literal_words(pattern: str) -> str:
+    """Return the words of a pattern before its first wildcard; the start of a path or of a program's name is none."""
+    found = _WILDCARD.search(pattern)
+    before, blank, last = pattern[: found.start() if found else None].rpartition(" ")
+    return f"{before}{blank}{last}".strip() if blank and last.isalnum() else before
 
 
 def pattern_note(pattern: str, restoring: str) -> str:
@@ -91,16 +97,14 @@ def pattern_note(pattern: str, restoring: str) -> str:
     found = _WILDCARD.search(pattern)
     if found is None or pattern.endswith((":*", ":**")):
         return ""  # a second pattern, with a blank for the colon, has the note
-    literal = pattern[: found.start()].strip() or "every program"
-    name = literal.partition(" ")[0]
+    literal = _literal_words(pattern)
+    name, program = literal.partition(" ")[0], literal or "every program"
     if is_unlimited(pattern):
-        return f"allows all that {literal} can do, such as running other programs and writing files."
+        return f"allows all that {program} can do, such as running other programs and writing files."
     if runs_nothing(name):
         return ""
-    covered = (
-        "its harmless uses" if found.start() <= len(name) or is_known(name) else "nothing, as its options are not known"
-    )
-    return f"covers {covered}, and asks about every other line; {restoring} allows all that {literal} can do."
+    covered = "its harmless uses" if not name or is_known(name) else "nothing, as its options are not known"
+    return f"covers {covered}, and asks about every other line; {restoring} allows all that {program} can do."
 
 
 def _covers(pattern: str, words: Sequence[ShellWord]) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, Permissions, parse_rules
 from fcshim.tools.builtin import Shell, Workspace
-from fcshim.tools.command_subject import CommandSubject
+from fcshim.tools.command_subject import CommandSubject, unlimited_pattern
 from fcshim.tools.commands import syntax, usage
 from fcshim.tools.commands.harmless import GENERAL
 from fcshim.tools.commands.harmless_development import DEVELOPMENT
@@ -214,6 +214,21 @@ def test_the_start_says_what_rules_cover():
 
     assert expected == rule_notes(parse_rules("allow", rules))
     assert [] == rule_notes(parse_rules("deny", ["Bash(git *)"]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "restoring"),
+    [("git *", "git **"), ("git log*", "git log **"), ("cat src/*", "cat **"), ("git * main", "git **"), ("g*", "**")],
+)
+def test_a_note_names_the_rule_without_limits(pattern, restoring):
+    assert restoring == unlimited_pattern(pattern)
+
+
+@pytest.mark.parametrize("rule", ["Bash(find . -name '**/x' *)", "Bash(cat src/**)", "Bash(g**)"])
+def test_two_stars_inside_a_word_are_a_wildcard(rule):
+    lines = ["find . -name '**/x' -delete", "cat src/../x", "git -c a=b x"]
+
+    assert [None] * len(lines) == [verdict(each, allow=[rule]) for each in lines]
 
 
 def test_the_line_that_a_note_names_restores_the_rule():

@@ -48,7 +48,7 @@ unzip [ [[ printf shift umask ulimit exit return break continue for case select 
 _READERS = (
     "ls cat head tail wc cut grep egrep fgrep nl tac rev tr paste comm join fold fmt expand column cmp diff md5sum "
     "sha1sum sha256sum sha512sum cksum base64 basename dirname realpath readlink stat du df pwd whoami id uname "
-    "nproc arch true false : seq sleep uptime free od strings which type echo groups tty"
+    "nproc arch true false : seq sleep uptime free od which type echo groups tty"
 )
 """They have no option that runs a program or writes a file."""
 

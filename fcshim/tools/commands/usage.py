@@ -7,6 +7,7 @@ arguments (`timeout 5 git status`) is as harmless as that command.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 
@@ -135,8 +136,11 @@ class _UsageScan:
         inner, usage = self._words[self.inner :], _programs()[self._words[0].text]
         if not usage.appends:
             return inner
-        found = (_REPLACED.fullmatch(word.text) for word in self._words[1 : self.inner])
-        replaced = [each[1] or self._words[self.inner - 1].text for each in found if each is not None]
+        replaced = [
+            found[1] or following.text
+            for word, following in pairwise(self._words[: self.inner + 1])
+            if (found := _REPLACED.fullmatch(word.text))
+        ]
         return [
             *(_ANY_WORD if any(sign in word.text for sign in replaced) else word for word in inner),
             _ANY_WORD,
