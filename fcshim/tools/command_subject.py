@@ -201,9 +201,11 @@ def _after_options(texts: Sequence[str]) -> Iterator[int]:
 def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
     """Return whether a program may run a matching command of its arguments: `launcher -x rm y`, `git -c a=rm x`."""
     name = program_name(words[0].text) if words else ""
+    texts = [word.text for word in words[1:_MAX_ARGUMENTS]]
+    if any(text.startswith("/") and matches_any((f"{program_name(text)} ",), pattern) for text in texts):
+        return True  # the program gets another name: `ln -s /bin/rm x`
     if not words or is_interpreter(name) or runs_nothing(name) or is_harmless(words):
         return False
-    texts = [word.text for word in words[1:_MAX_ARGUMENTS]]
     subcommands = has_subcommands(name)
     if subcommands and program_name(pattern.partition(" ")[0]) == name and any("=" in text for text in _leading(texts)):
         return True

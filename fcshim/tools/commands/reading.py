@@ -61,6 +61,8 @@ _COMMAND_OPTIONS = {
 """Options that a command follows."""
 _SCRIPT = re.compile(r"""[\s'"`$;&|()<>]""")
 """A sign that no name of a program or file needs: the text may be a script."""
+_STANDARD_INPUT = frozenset({"-", "/dev/stdin"})
+"""Files that another command of the line may write: `echo 'x:; rm y' | make -f -`."""
 _FROM_INPUT = ShellWord("$", "$", known=False)
 """The arguments that `xargs` reads."""
 _READS_ARGUMENTS = frozenset({"xargs", "parallel"})
@@ -200,7 +202,7 @@ class _CommandReader:
             self.complete &= not any(executing_sed_words(words[1:]))
         elif not runs_nothing(name) and not is_harmless(words):
             for at, word in enumerate(words[1:], 2):
-                self.complete &= word.known or not may_be_option(word)
+                self.complete &= word.text not in _STANDARD_INPUT and (word.known or not may_be_option(word))
                 if word.text in _COMMAND_OPTIONS.get(name, ()):
                     self._add(words[at:])
                 self._read_texts(filter(_SCRIPT.search, _values(word.text)), depth)
