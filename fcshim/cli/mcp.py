@@ -91,7 +91,11 @@ def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
 
 def _add_permission_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "--allow", action="append", default=[], metavar="RULE", help="calls that run: Write, files:write_*, Bash(git *)"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="calls that run: Write, files:write_*, Bash(git *) for its harmless uses, Bash(git **) for all",
     )
     group.add_argument(
         "--deny", action="append", default=[], metavar="RULE", help="calls that do not run; overrides --allow"

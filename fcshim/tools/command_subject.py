@@ -86,10 +86,10 @@ def unlimited_pattern(pattern: str) -> str:
 
 
 def _literal_words(pattern: str) -> str:
-    """Return the words of a pattern before its first wildcard; the start of a path or of a program's name is none."""
+    """Return the words of a pattern before its first wildcard; the start of a path is none."""
     found = _WILDCARD.search(pattern)
     before, blank, last = pattern[: found.start() if found else None].rpartition(" ")
-    return f"{before}{blank}{last}".strip() if blank and last.isalnum() else before
+    return f"{before}{blank}{last}".strip() if last.isalnum() else before
 
 
 def pattern_note(pattern: str, restoring: str) -> str:
@@ -103,7 +103,8 @@ def pattern_note(pattern: str, restoring: str) -> str:
         return f"allows all that {program} can do, such as running other programs and writing files."
     if runs_nothing(name):
         return ""
-    covered = "its harmless uses" if not name or is_known(name) else "nothing, as its options are not known"
+    any_program = " " not in pattern[: found.start()]
+    covered = "its harmless uses" if any_program or is_known(name) else "nothing, as its options are not known"
     return f"covers {covered}, and asks about every other line; {restoring} allows all that {program} can do."
 
 

@@ -218,7 +218,14 @@ def test_the_start_says_what_rules_cover():
 
 @pytest.mark.parametrize(
     ("pattern", "restoring"),
-    [("git *", "git **"), ("git log*", "git log **"), ("cat src/*", "cat **"), ("git * main", "git **"), ("g*", "**")],
+    [
+        ("git *", "git **"),
+        ("git log*", "git log **"),
+        ("cat src/*", "cat **"),
+        ("git * main", "git **"),
+        ("ls*", "ls **"),
+        ("*", "**"),
+    ],
 )
 def test_a_note_names_the_rule_without_limits(pattern, restoring):
     assert restoring == unlimited_pattern(pattern)

@@ -25,6 +25,11 @@ _REPLACED = re.compile(r"-\w*?I(.*)")
 _ANY_WORD = ShellWord("*", "*", known=False)
 
 
+@cache
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def _is_inside(text: str) -> bool:
     """Return whether a path leads below the folder that it starts from, as far as its text shows."""
     return (
@@ -203,11 +208,6 @@ class _UsageScan:
         if usage.single_dash:
             return _word_values(options, word.text)
         return _long_values(options, word.text) if word.text.startswith("--") else _short_values(options, word.text)
-
-
-@cache
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 @cache
