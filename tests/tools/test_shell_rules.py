@@ -54,9 +54,14 @@ def verdict(command, **rules):
     return judge(given, ["Bash"], CommandSubject(command))
 
 
-@pytest.mark.parametrize("command", EVERYDAY["lines"])
+@pytest.mark.parametrize("command", EVERYDAY["lines"] + EVERYDAY["further"])
 def test_an_everyday_line_is_not_asked_about(command):
     assert "allow" == verdict(command, allow=EVERYDAY["allow"])
+
+
+@pytest.mark.parametrize("command", EVERYDAY["asked"])
+def test_an_everyday_line_with_effects_is_asked_about(command):
+    assert verdict(command, allow=EVERYDAY["allow"]) is None
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: f"{attack['rule']} {attack['command']}")

@@ -69,6 +69,7 @@ GENERAL: Mapping[str, Usage] = {
         "--unbuffered --posix --sandbox --debug --version",
         "sed",
     ),
+    "awk gawk mawk": Usage("-F= -v=", "awk", least=1),
     "jq": Usage(
         "-r -c -n -s -S -e -a -j -M -C -R --raw-output --compact-output --null-input --slurp --sort-keys "
         "--exit-status --ascii-output --join-output --monochrome-output --color-output --tab --indent= --args "

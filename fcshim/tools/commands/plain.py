@@ -57,4 +57,4 @@ def _is_simple(words: list[ShellWord]) -> bool:
 
 def _word(source: str) -> ShellWord:
     text = _QUOTED.sub(lambda found: found[1] or found[2] or "", source)
-    return ShellWord(source, text, known=_PATTERN.search(_QUOTED.sub("", source)) is None)
+    return ShellWord(source, text, known=source == "[" or _PATTERN.search(_QUOTED.sub("", source)) is None)

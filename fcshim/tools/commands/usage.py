@@ -50,6 +50,7 @@ OPERANDS: Mapping[str, Callable[[str], bool]] = {
     "date": lambda text: text.startswith("+"),
     "format": lambda text: re.search(r"%[^a-zA-Z%]*n", text) is None,  # bash's printf assigns to the name of a `%n`
     "jq": lambda text: re.search(r"env|import|include", text, re.IGNORECASE) is None,
+    "awk": lambda text: re.search(r"system|getline|environ|[|>@]|\\\n", text, re.IGNORECASE) is None,
     "sed": lambda _: True,  # `executing_sed_words` reads them
 }
 """What an operand may be, by the name that the rows use."""
