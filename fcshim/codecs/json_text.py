@@ -180,7 +180,7 @@ def read_object(body: bytes | BodyFields, rules: FieldRules) -> dict[str, JSON]:
         if name in rules.known:
             source[name] = _decode_field(raw, name)
         else:  # a copy, because a `Raw` keeps the whole body alive
-            source[name] = None if memoryview(raw) == b"null" else raw.copy()
+            source[name] = None if bytes(memoryview(raw)[:5]) == b"null" else raw.copy()
     return source
 
 
