@@ -173,7 +173,7 @@ async def test_a_line_of_the_log_about_a_dense_body_with_credentials_quotes_noth
             CODECS["openai_chat"],
             lambda body: with_field("metadata", secret)(replaced("messages", b'[{"role":"sk-unmasked-1"}]')(body)),
         )
-    (line,) = [record.getMessage() for record in caplog.records if CHAT in record.getMessage()]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "fcshim.server"]
 
     assert 400 == response.status_code
     assert line.startswith(f"POST {CHAT} 400 in ")
