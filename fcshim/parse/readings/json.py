@@ -143,9 +143,9 @@ class JsonSearch(ReadingSearch):
             char = ""
         return end, char.translate(_ASCII)
 
-    def content_end(self, start: int) -> int:
-        """Return where a string that is not escaped ends at the latest, without an end marker at a line like a call."""
-        end = super().content_end(start)
+    def find_no_content(self, start: int) -> int:
+        """Return the position of the next marker of a call, or, without an end marker, of a line like a call."""
+        end = super().find_no_content(start)
         if self._has_end_marker or not self._root.holds_calls:
             return end
         lines = (found for found in _CALL_LINE.finditer(self.text, start, end) if self._root.lists_member(found[1]))
