@@ -239,6 +239,8 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         sent, quote = self._call.sent_arguments(), string.syntax.quote
         before = "" if string.at_start else open_string_content(sent)
+        if string.has_escape or 0 < string.line_breaks < before.count("\\n"):
+            raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
         if quote == "'":
             before = before.replace("'", "\\'")
         search = self._make_search(before + text)

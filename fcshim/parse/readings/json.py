@@ -104,7 +104,7 @@ def read_json(
     before = open_string_content(sent) if commit_point == "string" and not at_string_start else ""
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
-    last = search.find(search.first_step(frame, commit_point))
+    last = search.find(search.first_step(frame, commit_point), len(before))
     if NOT_ESCAPED in last.styles and LITERAL_COMMA.search(sent):
         raise NoReadingError("a comma between two strings, or in one that is not escaped")
     return JsonWriter(text, len(before), frame).write(last, commit_point)

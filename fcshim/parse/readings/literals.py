@@ -65,7 +65,7 @@ class LiteralSearch(JsonSearch):
         """
         if is_raw:
             self._raw_starts.add(0)
-        last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)))
+        last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)), before)
         edits = set(edits_of(last))
         if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or (
             NOT_ESCAPED in edits and edits & {JOINED, JOINED_IN_LINE}
@@ -209,8 +209,12 @@ class LiteralSearch(JsonSearch):
         elif end == len(self.text):
             edits = ((END_MISSING,) if frame is not None else ()) + ((END_DOUBLED,) if closers else ())
             self.add(step, done, end, None, *edits)
-        elif frame is None and ("\n" in found[0] or self._is_text(end)):
+        elif frame is None and (self._is_text(end) or ("\n" in found[0] and self._ends_list(step, found[0]))):
             self.add(step, done, end, None)
+
+    def _ends_list(self, step: Step, separators: str) -> bool:
+        """Return whether no line of code in a string that is not escaped ends like the calls."""
+        return "]" in separators or NOT_ESCAPED not in step.styles
 
     def _is_text(self, end: int) -> bool:
         """Return whether the text at `end` has no quotes, and stands apart from the calls before it."""

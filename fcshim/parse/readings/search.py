@@ -89,8 +89,8 @@ class ReadingSearch(ABC):
 
     # The search.
 
-    def find(self, first: Step) -> Step:
-        """Return the last step of the only reading. Raises `NoReadingError`."""
+    def find(self, first: Step, sent: int) -> Step:
+        """Return the last step of the only reading; the text begins with what was `sent`. Raises `NoReadingError`."""
         # Most texts have a cheap reading; then the steps that cost more are not even added.
         best = self._find_within(first, MARGIN)
         if best is None:
@@ -99,18 +99,18 @@ class ReadingSearch(ABC):
             best = self._find_within(first, best.cost + MARGIN)
         if best is None or best.uncertain is not None:
             raise self._no_reading(best)
-        if NOT_ESCAPED in best.styles and self._has_doubtful_backslash(best, first.string):
+        if NOT_ESCAPED in best.styles and self._has_doubtful_backslash(best, first.string, sent):
             raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
         return best
 
-    def _has_doubtful_backslash(self, last: Step, first: OpenString | None) -> bool:
+    def _has_doubtful_backslash(self, last: Step, first: OpenString | None, sent: int) -> bool:
         """Return whether a string that is not escaped has a backslash with two readings."""
         for kind, start, end in tokens_of(last):
             quote = self.text[start - 1] if start else first.quote if first else '"'
             if kind != "string" or quote not in _INSIDE_QUOTE:
                 continue
             at, _ = self._next_quote(OpenString(quote, start), start)
-            if at < end and has_doubtful_escape(self.text[start:end]):
+            if at < end and has_doubtful_escape(self.text[start:end], max(0, sent - start)):
                 return True
         return False
 
