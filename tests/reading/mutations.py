@@ -26,7 +26,7 @@ from tests.reading.members import MEMBER_CHANGES, MemberChange
 from tests.reading.readings import have_two_readings
 from tests.reading.seeds import Call, Seed
 from tests.reading.structure import STRUCTURAL_CHANGES, Change, structure_of
-from tests.reading.styles import JSON_STYLES, PYTHON_STYLES
+from tests.reading.styles import JSON_STYLES, NOT_ESCAPED, PYTHON_STYLES
 
 JSON = Any
 _SHORTEST_TAG = 3
@@ -73,7 +73,7 @@ def _styled(kind: str) -> Mutation:
             if replaced is None:
                 return None
             mutated = replaced
-        ambiguous = kind == "unescaped quotes" and have_two_readings([arguments for _, arguments in seed.calls])
+        ambiguous = kind in NOT_ESCAPED and have_two_readings([arguments for _, arguments in seed.calls])
         return Mutant(mutated, seed.calls, has_two_readings=ambiguous) if mutated != text else None
 
     return mutate
