@@ -188,7 +188,7 @@ class JsonSearch(ReadingSearch):
             self.open_string(step, '"', found.end(), WRONG_QUOTE)
         self._add_surplus(step, self._value, found)
         for bracket in self.closers:
-            if bracket != char:
+            if bracket != char and (bracket != "{" or self._begins_member(found.end())):
                 self._open(step, bracket, found.end(), WRONG_BRACKET)
 
     def _add_surplus(self, step: Step, state: State, symbol: re.Match[str]) -> None:
@@ -280,16 +280,24 @@ class JsonSearch(ReadingSearch):
         return in_array and self._skip(pos + 1)[1] == "{"
 
     def _add_damaged_end(self, step: Step, frame: Frame, pos: int, char: str) -> None:
-        if char == "," and frame.parent is not None:
-            self._close(step, frame, pos, INNER_BRACKET)
+        if char == ",":
+            parent = frame.parent
+            if parent is not None and (parent.is_call or not parent.keyed or self._begins_member(pos + 1)):
+                self._close(step, frame, pos, INNER_BRACKET)
+            return
         found = _ONE_SYMBOL.match(self.text, pos)
         if found is None:
             return
         self._add_surplus(step, self._after, found)
-        if char not in ",\"'":
+        if char not in "\"'":
             self._next(step, frame, found.end(), WRONG_COMMA)
-        if char not in {frame.closer, ","}:
+        if char != frame.closer:
             self._close(step, frame, found.end(), WRONG_BRACKET)
+
+    def _begins_member(self, pos: int) -> bool:
+        """Return whether a key without a further mistake follows, or the end of an object."""
+        pos, char = self._skip(pos)
+        return char in {"", "}", ","} or _KEY.match(self.text, pos) is not None or self.key_at(pos) is not None
 
     def _add_second_value(self, step: Step, frame: Frame) -> None:
         may_be_code = self.text[step.pos - 2 : step.pos - 1] in _BEFORE_LITERAL
