@@ -30,8 +30,8 @@ _QUOTATION = re.compile(
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
 _OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
-_HALF_PAIR = re.compile(r"(?<=[\"'])\\\\n|(?<!\\)\\\\n(?!\w)")
-r"""Outside of quotations, a backslash at the end of a line of code before `\n`, or one that is escaped."""
+_ESCAPED_BREAK = re.compile(r"(?<!\\)\\\\n")
+r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one."""
 _PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)(?:\\\\)+[\"']")
 r"""The end of a literal in code (`'\\\\'`), or an escaped quote in one (`'it\\\\'s'`)."""
 
@@ -80,4 +80,4 @@ def has_doubtful_escape(content: str, sent: int) -> bool:
         return True
     if any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
         return True
-    return _HALF_PAIR.search(_QUOTATION.sub("", content)) is not None
+    return _ESCAPED_BREAK.search(_QUOTATION.sub("", content)) is not None

@@ -76,7 +76,8 @@ class Style:
 
 PYTHON = ("True", "False", "None")
 
-NOT_ESCAPED = ("unescaped quotes", "nothing escaped", "only line breaks escaped")
+NOTHING_ESCAPED = ("nothing escaped", "only line breaks escaped")
+NOT_ESCAPED = ("unescaped quotes", *NOTHING_ESCAPED)
 """The styles in which a quote may be content or the end of its string."""
 
 JSON_STYLES = {
