@@ -238,12 +238,13 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         sent, quote = self._call.sent_arguments(), string.syntax.quote
         before = "" if string.at_start else open_string_content(sent)
-        if string.has_escape or 0 < string.line_breaks < before.count("\\n"):
-            raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
+        has_escapes = string.has_escape or 0 < string.line_breaks < before.count("\\n")
         if quote == "'":
             before = before.replace("'", "\\'")
         search = self._make_search(before + text)
         escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
+        if has_escapes and escaped != text:
+            raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
         if LITERAL_COMMA.search(sent) and escaped != text:
             raise NoReadingError("a comma between two strings, or in one that is not escaped")
         return escaped

@@ -198,6 +198,8 @@ class LiteralSearch(JsonSearch):
         assert found is not None
         frame, end = step.frame, found.end()
         closers = found[0].count("]")
+        # In a string that is not escaped, a line of code may end like the last call.
+        is_code = not closers and NOT_ESCAPED in step.styles
         while frame is not None and closers:
             frame, closers = frame.parent, closers - 1
         call = _CALL.match(self.text, end)
@@ -209,12 +211,8 @@ class LiteralSearch(JsonSearch):
         elif end == len(self.text):
             edits = ((END_MISSING,) if frame is not None else ()) + ((END_DOUBLED,) if closers else ())
             self.add(step, done, end, None, *edits)
-        elif frame is None and (self._is_text(end) or ("\n" in found[0] and self._ends_list(step, found[0]))):
+        elif frame is None and (self._is_text(end) or ("\n" in found[0] and not is_code)):
             self.add(step, done, end, None)
-
-    def _ends_list(self, step: Step, separators: str) -> bool:
-        """Return whether no line of code in a string that is not escaped ends like the calls."""
-        return "]" in separators or NOT_ESCAPED not in step.styles
 
     def _is_text(self, end: int) -> bool:
         """Return whether the text at `end` has no quotes, and stands apart from the calls before it."""
