@@ -32,8 +32,8 @@ _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
 _OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
 _ESCAPED_BREAK = re.compile(r"(?<!\\)\\\\n")
 r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one."""
-_PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)(?:\\\\)+[\"']")
-r"""The end of a literal in code (`'\\\\'`), or an escaped quote in one (`'it\\\\'s'`)."""
+_PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)\\\\[\"']")
+r"""The end of a literal in code (`'/\\'`), or an escaped quote in one (`'it\\'s'`)."""
 
 
 def mixes_escapes(value: JSON) -> bool:
