@@ -243,10 +243,8 @@ class LiteralValues(ABC):
             before = before.replace("'", "\\'")
         search = self._make_search(before + text)
         escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
-        if has_escapes and escaped != text:
-            raise NoReadingError("a backslash is content or begins an escape, in a string that is not escaped")
-        if LITERAL_COMMA.search(sent) and escaped != text:
-            raise NoReadingError("a comma between two strings, or in one that is not escaped")
+        if escaped != text and (has_escapes or LITERAL_COMMA.search(sent)):
+            raise NoReadingError("a backslash or a comma that was read may be content of a string that is not escaped")
         return escaped
 
     def mark_escaped(self) -> None:
