@@ -263,7 +263,8 @@ class JsonSearch(ReadingSearch):
         if char == frame.closer:
             self._close(step, frame, pos + 1)
         elif char == ",":
-            if self._lacks_brace(frame, pos):
+            in_array = frame.keyed and frame.parent is not None and not frame.parent.keyed
+            if in_array and self._skip(pos + 1)[1] == "{":
                 self._close(step, frame, pos, BRACE_MISSING)
             self._next(step, frame, pos + 1)
         elif _FULL_STOP.match(self.text, pos):
@@ -273,11 +274,6 @@ class JsonSearch(ReadingSearch):
             self._next(step, frame, pos, COMMA_MISSING if has_space else COMMA_AND_SPACE)
         elif frame.parent is not None and char == frame.parent.closer:
             self._close(step, frame, pos, BRACE_MISSING if frame.keyed else BRACKET_MISSING)
-
-    def _lacks_brace(self, frame: Frame, pos: int) -> bool:
-        """Return whether another object follows the comma at `pos`, so that an object in an array is not closed."""
-        in_array = frame.keyed and frame.parent is not None and not frame.parent.keyed
-        return in_array and self._skip(pos + 1)[1] == "{"
 
     def _add_damaged_end(self, step: Step, frame: Frame, pos: int, char: str) -> None:
         if char == ",":

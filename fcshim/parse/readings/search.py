@@ -260,13 +260,10 @@ class ReadingSearch(ABC):
                 return -1, has_escape
             if text[pos] == "\\":
                 has_escape, pos = True, pos + 2
-            elif text.startswith(quote, pos) and not (quote == "'" and self._is_apostrophe(pos)):
+            elif text.startswith(quote, pos) and not (quote == "'" and _APOSTROPHE.match(text, pos)):
                 return pos, has_escape
             else:
                 pos += 1
-
-    def _is_apostrophe(self, at: int) -> bool:
-        return _APOSTROPHE.match(self.text, at) is not None
 
     def content_end(self, start: int) -> int:
         """Return where a string that is not escaped ends at the latest: where text begins that is no content."""
