@@ -25,6 +25,7 @@ from fcshim.codecs.anthropic.builtin_tools import (
 )
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
+from fcshim.codecs.anthropic.system_prompt import read_system_prompt
 from fcshim.codecs.json_text import (
     RequestLimits,
     check_tools,
@@ -163,7 +164,7 @@ def read_messages(
         raise RequestError("messages: at least one message is required", param="messages")
     reader = _AnthropicMessageReader(complete_history=complete_history)
     if source.get("system") is not None:
-        content = read_content(source["system"], "system", reader.loaded_tools)
+        content = read_system_prompt(read_content(source["system"], "system", reader.loaded_tools))
         reader.messages += [SystemMessage(content)] if content else []
     for position, item in enumerate(items):
         reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
