@@ -24,9 +24,10 @@ from tests.conformance.suite import ConformanceCase, ReaderResult
 from tests.reading.mutations import MUTATIONS, Mutant
 from tests.reading.seeds import Seed, make_seed
 from tests.reading.snippets import snippet_seed, snippets
+from tests.reading.styles import NOT_ESCAPED
 from tests.reading.verdict import Delivered, Verdict, can_be_seen, cuts, judge_mutant, read
 
-UNESCAPED_QUOTES = MUTATIONS["unescaped quotes"]
+UNESCAPED_QUOTES = "unescaped quotes"
 SEEDS, QUICK_SEEDS = 200, 8
 SHARE_OF_DIALECTS = 4
 """Each seed is used in every fourth dialect, another quarter each time."""
@@ -82,17 +83,22 @@ def main() -> int:
 
 def _report_snippets(report: Report, count: int) -> None:
     """Read calls that write snippets of the standard library, each in one dialect of each syntax."""
-    rows = {syntax: _count_snippets(count, dialects) for syntax, dialects in _dialects_by_syntax().items()}
+    rows = {
+        f"{syntax}, {style}": _count_snippets(count, dialects, style)
+        for syntax, dialects in _dialects_by_syntax().items()
+        for style in NOT_ESCAPED
+    }
     report.table(
-        f"unescaped quotes in {count} snippets of the standard library",
-        ["arguments", "replies", *VERDICTS, "differ by split"],
-        [_row(syntax, *counts) for syntax, counts in rows.items()],
+        f"{count} snippets of the standard library with quotes, which are not escaped",
+        ["arguments, style", "replies", *VERDICTS, "differ by split"],
+        [_row(kind, *counts) for kind, counts in rows.items()],
     )
-    for syntax, (verdicts, differing) in rows.items():
+    for kind, (verdicts, differing) in rows.items():
         not_exact = 100 * (1 - verdicts["exact"] / max(1, verdicts.total()))
-        report.bar(f"snippets, {syntax}: wrong calls", verdicts["wrong"], 0)
-        report.bar(f"snippets, {syntax}: calls that are not exact", not_exact, MAX_NOT_EXACT, "%")
-        report.bar(f"snippets, {syntax}: replies whose calls depend on the split", differing, 0)
+        report.bar(f"snippets, {kind}: wrong calls", verdicts["wrong"], 0)
+        if kind.endswith(UNESCAPED_QUOTES):
+            report.bar(f"snippets, {kind}: calls that are not exact", not_exact, MAX_NOT_EXACT, "%")
+        report.bar(f"snippets, {kind}: replies whose calls depend on the split", differing, 0)
 
 
 def _dialects_by_syntax() -> dict[str, list[Dialect]]:
@@ -101,21 +107,22 @@ def _dialects_by_syntax() -> dict[str, list[Dialect]]:
     rng = random.Random(0)
     seed = snippet_seed('print("x")', rng)
     for dialect in DIALECTS.values():
-        mutant = UNESCAPED_QUOTES(seed, dialect, rng)
+        mutant = MUTATIONS[UNESCAPED_QUOTES](seed, dialect, rng)
         if mutant is not None:
             found["JSON" if '"content": ' in mutant.text else "Python"].append(dialect)
     return found
 
 
-def _count_snippets(count: int, dialects: Sequence[Dialect]) -> tuple[Counter[Verdict], int]:
+def _count_snippets(count: int, dialects: Sequence[Dialect], style: str) -> tuple[Counter[Verdict], int]:
     rng = random.Random(0)
     chosen = itertools.islice(snippets(rng), count)
     seeds = ((snippet_seed(snippet, rng), dialects[at % len(dialects)]) for at, snippet in enumerate(chosen))
-    return _judge_all((_unescaped(seed, dialect, rng) for seed, dialect in seeds), EVERY_SPLIT_SHARE_OF_SNIPPETS)
+    samples = (_in_style(style, seed, dialect, rng) for seed, dialect in seeds)
+    return _judge_all(samples, EVERY_SPLIT_SHARE_OF_SNIPPETS)
 
 
-def _unescaped(seed: Seed, dialect: Dialect, rng: random.Random) -> tuple[Sample, random.Random] | None:
-    mutant = UNESCAPED_QUOTES(seed, dialect, rng)
+def _in_style(style: str, seed: Seed, dialect: Dialect, rng: random.Random) -> tuple[Sample, random.Random] | None:
+    mutant = MUTATIONS[style](seed, dialect, rng)
     return None if mutant is None else (Sample(seed.tools, dialect, mutant), rng)
 
 

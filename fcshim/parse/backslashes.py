@@ -30,7 +30,10 @@ _QUOTATION = re.compile(
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
 _OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
-_CONTINUATION = re.compile(r"(?<=\s)\\\\n(?!\w)")
+_ESCAPED_BREAK = re.compile(r"(?<!\\)\\\\n")
+r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one."""
+_PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)\\\\[\"']")
+r"""The end of a literal in code (`'/\\'`), or an escaped quote in one (`'it\\'s'`)."""
 
 
 def mixes_escapes(value: JSON) -> bool:
@@ -61,15 +64,20 @@ def _may_contain_letters(text: str) -> bool:
     return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
 
 
-def has_doubtful_escape(content: str) -> bool:
+def has_doubtful_escape(content: str, sent: int) -> bool:
     r"""Return whether an escape in a string that is not escaped may be a backslash and a letter.
 
     `\n` is a line break of the text, but in a quotation on one line it is one of the code that is written there; a
     backslash before it outside of quotations ends a line of code. What JSON does not have (`\w`), and what hardly any
-    text contains (`\b`, `\u00e9`), is content. Before a blank a backslash is content in every notation.
+    text contains (`\b`, `\u00e9`), is content. Before a blank a backslash is content in every notation. In text with
+    line breaks that are not escaped, nothing is; `sent` characters of the content were read, so that all are there.
     """
     if "\\" not in content:
         return False
-    if _OTHER_ESCAPE.search(content) or any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
+    if "\n" in content and ("\\" in content[sent:] or "\\\\" in content):
         return True
-    return _CONTINUATION.search(_QUOTATION.sub("", content)) is not None
+    if _OTHER_ESCAPE.search(content) or _PAIR_BEFORE_QUOTE.search(content):
+        return True
+    if any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
+        return True
+    return _ESCAPED_BREAK.search(_QUOTATION.sub("", content)) is not None

@@ -1,6 +1,7 @@
 """Law 10 for arguments with quotes that were not escaped, and for other careless spellings: never a wrong call."""
 
 import ast
+import functools
 import json
 import random
 import warnings
@@ -11,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.stream import StreamParser
+from fcshim.parse.stream import StreamParser, parse
 from tests.parse.cases import random_split
+from tests.steps import steps
 
 KEYS = ("path", "content", "mode", "days")
 TOOL = {
@@ -134,6 +136,30 @@ def test_code_with_one_reading_is_read(content: str) -> None:
 
     assert [arguments] == _accepted("hermes", f"<tool_call>\n{body}\n</tool_call>", random.Random(1))
     assert [arguments] == _accepted("pythonic", in_python(arguments, {"quotes"}), random.Random(1))
+
+
+def test_contents_with_many_quotes_are_read() -> None:
+    members = {f"key{number}": {"name": f"n{number}", "tags": ["ab", "c"]} for number in range(250)}
+    arguments = {"path": "a.json", "content": json.dumps(members)}
+    body = in_json(arguments, {"quotes"})
+
+    assert [arguments] == _accepted("hermes", f"<tool_call>{body}</tool_call>", random.Random(1))
+    assert [arguments] == _accepted("pythonic", in_python(arguments, {"quotes"}), random.Random(1))
+
+
+@pytest.mark.parametrize("quotes", ['"', "'", "\"'", '"" '])
+@pytest.mark.parametrize(
+    ("dialect", "start", "end"),
+    [
+        ("hermes", '<tool_call>{"name": "f", "arguments": {"path": ', "}}</tool_call>"),
+        ("pythonic", "[f(path=", ")]"),
+        ("gemma4", "<|tool_call>call:f{path:", "}<tool_call|>"),
+    ],
+)
+def test_text_of_quotes_alone_takes_a_limited_number_of_steps(dialect: str, start: str, end: str, quotes: str) -> None:
+    text = f"{start}{quotes * (10_000 // len(quotes))}{end}"
+
+    assert steps(functools.partial(parse, text, dialect=dialect, tools=[TOOL]), "line") < 60 * len(text)
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,11 @@ from tests.reading.members import MEMBER_CHANGES, MemberChange
 from tests.reading.readings import have_two_readings
 from tests.reading.seeds import Call, Seed
 from tests.reading.structure import STRUCTURAL_CHANGES, Change, structure_of
-from tests.reading.styles import JSON_STYLES, PYTHON_STYLES
+from tests.reading.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES
 
 JSON = Any
 _SHORTEST_TAG = 3
+_LONE_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\(?!\\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,20 @@ def _styled(kind: str) -> Mutation:
             if replaced is None:
                 return None
             mutated = replaced
-        ambiguous = kind == "unescaped quotes" and have_two_readings([arguments for _, arguments in seed.calls])
-        return Mutant(mutated, seed.calls, has_two_readings=ambiguous) if mutated != text else None
+        values = [arguments for _, arguments in seed.calls]
+        if mutated == text or (kind in NOTHING_ESCAPED and any(map(_has_doubled_backslashes, values))):
+            return None
+        return Mutant(mutated, seed.calls, has_two_readings=kind in NOT_ESCAPED and have_two_readings(values))
 
     return mutate
+
+
+def _has_doubled_backslashes(value: JSON) -> bool:
+    """Return whether a string has no other backslashes: as it stands it means another one, whose quotes are bare."""
+    if isinstance(value, str):
+        return "\\" in value and _LONE_BACKSLASH.search(value) is None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_has_doubled_backslashes, inner))
 
 
 def _structural(change: Change) -> Mutation:

@@ -18,6 +18,16 @@ def without_escaped_quotes(text: str) -> str:
     return '"' + "".join(char if char == '"' else json_string(char)[1:-1] for char in text) + '"'
 
 
+def bare(text: str) -> str:
+    """Write a string in which nothing is escaped."""
+    return f'"{text}"'
+
+
+def with_escaped_line_breaks(text: str) -> str:
+    """Write a string in which only line breaks are escaped."""
+    return bare(text.replace("\n", "\\n"))
+
+
 def single_quoted(text: str) -> str:
     """Write a string in single quotes."""
     inner = "".join(char if char == '"' else json_string(char)[1:-1] for char in text)
@@ -66,9 +76,14 @@ class Style:
 
 PYTHON = ("True", "False", "None")
 
+NOTHING_ESCAPED = ("nothing escaped", "only line breaks escaped")
+NOT_ESCAPED = ("unescaped quotes", *NOTHING_ESCAPED)
+"""The styles in which a quote may be content or the end of its string."""
 
 JSON_STYLES = {
     "unescaped quotes": Style(string=without_escaped_quotes),
+    "nothing escaped": Style(string=bare),
+    "only line breaks escaped": Style(string=with_escaped_line_breaks),
     "single quotes": Style(string=single_quoted),
     "Python literals": Style(literals=PYTHON),
     "trailing comma": Style(before_end=","),
@@ -78,6 +93,8 @@ JSON_STYLES = {
 """Applied to the arguments of dialects that write them as JSON."""
 PYTHON_STYLES = {
     "unescaped quotes": Style(string=without_escaped_quotes, literals=PYTHON),
+    "nothing escaped": Style(string=bare, literals=PYTHON),
+    "only line breaks escaped": Style(string=with_escaped_line_breaks, literals=PYTHON),
     "single quotes": Style(string=single_quoted, literals=PYTHON),
     "Python literals": Style(),
     "trailing comma": Style(literals=PYTHON, before_end=","),

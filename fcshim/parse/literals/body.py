@@ -35,7 +35,7 @@ from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.literals.trailer import LiteralTrailer
+from fcshim.parse.literals.trailer import LiteralTrailer, end_after_last_string
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
@@ -193,7 +193,8 @@ class LiteralBody(BodyReader):
         try:
             self._escaped_text = self._values.escape_quotes(text)
         except NoReadingError as error:
-            end = -1 if self._dialect.closes_bodies else self._values.end_as_it_stands(text)
+            closers = self._values.brackets[0].closing_brackets
+            end = -1 if self._dialect.closes_bodies else end_after_last_string(text, closers)
             raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
         self._values.mark_escaped()
         self._state = None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from fcshim.parse.arguments.scopes import ANYTHING, Members
 from fcshim.parse.arguments.tokens import OpenContainer
+from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.readings.literals import CALL_LIST
 from fcshim.parse.readings.steps import Frame
 
@@ -91,3 +92,35 @@ def _frame(
     if keyed:
         frame.slot = "" if container is None else container.key
     return frame
+
+
+class OpenBrackets:
+    """The open brackets of a call, as far as all of them were written."""
+
+    def __init__(self, brackets: list[OpenBracket], call: LiteralCall) -> None:
+        self._brackets = brackets
+        self._call = call
+
+    def fast_end(self, closers: str) -> str:
+        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
+        brackets = self._brackets
+        at = len(brackets) - len(closers) - 1
+        closes = at >= 0 and brackets[-1].closing_brackets.startswith(closers)
+        return fast_end_in(brackets[at]) if closes and self._call.has_written(len(brackets)) else ""
+
+    def admits_key(self, closers: str, key: str) -> bool:
+        """Return whether the bracket that stays open admits this key next."""
+        return self._call.admits_key(len(self._brackets) - len(closers) - 1, key)
+
+    def admits_object_with(self, closers: str, key: str) -> bool:
+        """Return whether the array that stays open admits an object with this key."""
+        return self._call.admits_object_with(len(self._brackets) - len(closers) - 1, key)
+
+
+def fast_end_in(bracket: OpenBracket) -> str:
+    """Return the group of the fast pattern that ends a string in this bracket."""
+    if bracket.kind is ARGUMENTS:
+        return "argument"
+    if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
+        return "item"
+    return "key" if not bracket.expects_key and bracket.kind is DICT else ""

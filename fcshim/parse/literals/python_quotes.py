@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
+from fcshim.parse.literals.brackets import OpenBrackets
 from fcshim.parse.markers import EndMarkers
 from fcshim.parse.readings.literals import Follows
 
@@ -42,25 +43,6 @@ PREFIXES = frozenset({"r", "f", "u", "rf", "fr"})
 """String prefixes, in lower case; JSON has no bytes."""
 
 
-class OuterBrackets:
-    """The open brackets around a string; this base class knows none, so that no fast pattern decides."""
-
-    def fast_end(self, _closers: str) -> str:
-        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
-        return ""
-
-    def admits_key(self, _closers: str, _key: str) -> bool:
-        """Return whether the bracket that stays open admits this key next."""
-        return False
-
-    def admits_object_with(self, _closers: str, _key: str) -> bool:
-        """Return whether the array that stays open admits an object with this key."""
-        return False
-
-
-_NO_BRACKETS = OuterBrackets()
-
-
 @dataclass(slots=True)
 class StringContext:
     """Where a string stands.
@@ -75,9 +57,9 @@ class StringContext:
     names: Set[str] | None
     seen: Set[str]
     what_follows: Callable[[str], Follows]
+    outer: OpenBrackets
     may_be_key: bool = False
     escaped: bool = False
-    outer: OuterBrackets = _NO_BRACKETS
 
     def ends_fast(self, found: re.Match[str]) -> bool:
         """Return whether the fast pattern's match shows that the quote ends the string."""

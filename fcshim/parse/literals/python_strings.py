@@ -71,6 +71,10 @@ class PythonString(QuotedString):
     """Reads one literal, from after its opening quote."""
 
     syntax: PythonStringSyntax
+    has_escape = False
+    """True if an escape was read that JSON does not have."""
+    line_breaks = 0
+    """Line breaks that are not escaped."""
 
     def __init__(self, syntax: PythonStringSyntax, context: StringContext, limits: Limits) -> None:
         super().__init__(syntax, limits)
@@ -117,7 +121,11 @@ class PythonString(QuotedString):
         if strict is not None and strict.end() > pos:
             return self._add_content(text, pos, strict.end(), strict=True)
         plain = self.syntax.match_content(text, pos)
-        return self._read_brace(text, pos, final=final) if plain is None else self._add_content(text, pos, plain.end())
+        if plain is None:
+            return self._read_brace(text, pos, final=final)
+        end = self._add_content(text, pos, plain.end())
+        self.line_breaks += text.count("\n", pos, end)
+        return end
 
     def _read_quote(self, text: str, pos: int, *, final: bool) -> int:
         if len(self.syntax.quote) == 3:
@@ -168,6 +176,7 @@ class PythonString(QuotedString):
         if not final and _PARTIAL_ESCAPE.match(text, pos):
             self.wait = True
             return pos
+        self.has_escape = True
         found = _ESCAPE.match(text, pos)
         if found is None:
             self.has_backslash = True

@@ -3,9 +3,13 @@
 Rule: brackets and commas belong to the body; only the text after the last one of them is trailing text.
 """
 
+import re
+
 from fcshim.parse.body import TrailingStatus, TrailingText
 from fcshim.parse.dialect import Dialect, compiled_call_markers
 from fcshim.parse.markers import EndMarkers
+
+_STRING_END = re.compile(r"[\"'](?=\s*[,)\]}:])")
 
 
 class LiteralTrailer:
@@ -47,3 +51,13 @@ class LiteralTrailer:
         self.collect(text, pos)
         status, self.start = self._trailing_text.read(text, pos)
         return status, self.start
+
+
+def end_after_last_string(text: str, closers: str) -> int:
+    """Return the end of the brackets that `closers` close, after the last quote that may end a string, or -1.
+
+    Before that quote a call may be content of a string, which must not run.
+    """
+    ends = [quote.end() for quote in _STRING_END.finditer(text)]
+    found = re.compile(r"\s*".join(map(re.escape, closers))).search(text, ends[-1]) if ends else None
+    return found.end() if found else -1

@@ -24,7 +24,6 @@ from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.body_end import end_as_it_stands
 from fcshim.parse.literals.brackets import (
     ARGUMENTS,
     ARRAY,
@@ -34,6 +33,8 @@ from fcshim.parse.literals.brackets import (
     SPREAD,
     BracketKind,
     OpenBracket,
+    OpenBrackets,
+    fast_end_in,
     open_frames,
 )
 from fcshim.parse.literals.call import (
@@ -49,7 +50,7 @@ from fcshim.parse.literals.call import (
     LiteralCall,
     tokens_to_key,
 )
-from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
+from fcshim.parse.literals.python_quotes import StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 from fcshim.parse.readings.json_writer import open_string_content
@@ -132,38 +133,6 @@ class Word:
         return word
 
 
-class OpenBrackets(OuterBrackets):
-    """The open brackets of a call, as far as all of them were written."""
-
-    def __init__(self, brackets: list[OpenBracket], call: LiteralCall) -> None:
-        self._brackets = brackets
-        self._call = call
-
-    def fast_end(self, closers: str) -> str:
-        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
-        brackets = self._brackets
-        at = len(brackets) - len(closers) - 1
-        closes = at >= 0 and brackets[-1].closing_brackets.startswith(closers)
-        return fast_end_in(brackets[at]) if closes and self._call.has_written(len(brackets)) else ""
-
-    def admits_key(self, closers: str, key: str) -> bool:
-        """Return whether the bracket that stays open admits this key next."""
-        return self._call.admits_key(len(self._brackets) - len(closers) - 1, key)
-
-    def admits_object_with(self, closers: str, key: str) -> bool:
-        """Return whether the array that stays open admits an object with this key."""
-        return self._call.admits_object_with(len(self._brackets) - len(closers) - 1, key)
-
-
-def fast_end_in(bracket: OpenBracket) -> str:
-    """Return the group of the fast pattern that ends a string in this bracket."""
-    if bracket.kind is ARGUMENTS:
-        return "argument"
-    if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
-        return "item"
-    return "key" if not bracket.expects_key and bracket.kind is DICT else ""
-
-
 class LiteralValues(ABC):
     """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
 
@@ -239,19 +208,14 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         sent, quote = self._call.sent_arguments(), string.syntax.quote
         before = "" if string.at_start else open_string_content(sent)
+        has_escapes = string.has_escape or 0 < string.line_breaks < before.count("\\n")
         if quote == "'":
             before = before.replace("'", "\\'")
         search = self._make_search(before + text)
         escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
-        if LITERAL_COMMA.search(sent) and escaped != text:
-            raise NoReadingError("a comma between two strings, or in one that is not escaped")
+        if escaped != text and (has_escapes or LITERAL_COMMA.search(sent)):
+            raise NoReadingError("a backslash or a comma that was read may be content of a string that is not escaped")
         return escaped
-
-    def end_as_it_stands(self, text: str) -> int:
-        """Return where a body ends whose remainder, from a doubtful quote on, has no certain reading, or -1."""
-        if not isinstance(self.string, PythonString):
-            return -1  # Gemma's quotes are tokens, which are no content
-        return end_as_it_stands(text, self.string.syntax.quote, self.brackets[-1].closing_brackets)
 
     def mark_escaped(self) -> None:
         """Read on in escaped text, inside the open string."""
@@ -282,9 +246,9 @@ class LiteralValues(ABC):
                 self._names,
                 self._seen_names,
                 self._what_follows,
+                self._outer_brackets,
                 may_be_key=bracket.expects_key,
                 escaped=self.quotes_escaped,
-                outer=self._outer_brackets,
             )
         return found
 

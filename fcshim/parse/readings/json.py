@@ -104,7 +104,7 @@ def read_json(
     before = open_string_content(sent) if commit_point == "string" and not at_string_start else ""
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
-    last = search.find(search.first_step(frame, commit_point))
+    last = search.find(search.first_step(frame, commit_point), len(before))
     if NOT_ESCAPED in last.styles and LITERAL_COMMA.search(sent):
         raise NoReadingError("a comma between two strings, or in one that is not escaped")
     return JsonWriter(text, len(before), frame).write(last, commit_point)
@@ -143,9 +143,9 @@ class JsonSearch(ReadingSearch):
             char = ""
         return end, char.translate(_ASCII)
 
-    def content_end(self, start: int) -> int:
-        """Return where a string that is not escaped ends at the latest, without an end marker at a line like a call."""
-        end = super().content_end(start)
+    def find_no_content(self, start: int) -> int:
+        """Return the position of the next marker of a call, or, without an end marker, of a line like a call."""
+        end = super().find_no_content(start)
         if self._has_end_marker or not self._root.holds_calls:
             return end
         lines = (found for found in _CALL_LINE.finditer(self.text, start, end) if self._root.lists_member(found[1]))
@@ -188,7 +188,7 @@ class JsonSearch(ReadingSearch):
             self.open_string(step, '"', found.end(), WRONG_QUOTE)
         self._add_surplus(step, self._value, found)
         for bracket in self.closers:
-            if bracket != char:
+            if bracket != char and (bracket != "{" or self._begins_member(found.end())):
                 self._open(step, bracket, found.end(), WRONG_BRACKET)
 
     def _add_surplus(self, step: Step, state: State, symbol: re.Match[str]) -> None:
@@ -263,7 +263,8 @@ class JsonSearch(ReadingSearch):
         if char == frame.closer:
             self._close(step, frame, pos + 1)
         elif char == ",":
-            if self._lacks_brace(frame, pos):
+            in_array = frame.keyed and frame.parent is not None and not frame.parent.keyed
+            if in_array and self._skip(pos + 1)[1] == "{":
                 self._close(step, frame, pos, BRACE_MISSING)
             self._next(step, frame, pos + 1)
         elif _FULL_STOP.match(self.text, pos):
@@ -274,22 +275,25 @@ class JsonSearch(ReadingSearch):
         elif frame.parent is not None and char == frame.parent.closer:
             self._close(step, frame, pos, BRACE_MISSING if frame.keyed else BRACKET_MISSING)
 
-    def _lacks_brace(self, frame: Frame, pos: int) -> bool:
-        """Return whether another object follows the comma at `pos`, so that an object in an array is not closed."""
-        in_array = frame.keyed and frame.parent is not None and not frame.parent.keyed
-        return in_array and self._skip(pos + 1)[1] == "{"
-
     def _add_damaged_end(self, step: Step, frame: Frame, pos: int, char: str) -> None:
-        if char == "," and frame.parent is not None:
-            self._close(step, frame, pos, INNER_BRACKET)
+        if char == ",":
+            parent = frame.parent
+            if parent is not None and (parent.is_call or not parent.keyed or self._begins_member(pos + 1)):
+                self._close(step, frame, pos, INNER_BRACKET)
+            return
         found = _ONE_SYMBOL.match(self.text, pos)
         if found is None:
             return
         self._add_surplus(step, self._after, found)
-        if char not in ",\"'":
+        if char not in "\"'":
             self._next(step, frame, found.end(), WRONG_COMMA)
-        if char not in {frame.closer, ","}:
+        if char != frame.closer:
             self._close(step, frame, found.end(), WRONG_BRACKET)
+
+    def _begins_member(self, pos: int) -> bool:
+        """Return whether a key without a further mistake follows, or the end of an object."""
+        pos, char = self._skip(pos)
+        return char in {"", "}", ","} or _KEY.match(self.text, pos) is not None or self.key_at(pos) is not None
 
     def _add_second_value(self, step: Step, frame: Frame) -> None:
         may_be_code = self.text[step.pos - 2 : step.pos - 1] in _BEFORE_LITERAL

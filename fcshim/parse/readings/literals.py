@@ -65,7 +65,7 @@ class LiteralSearch(JsonSearch):
         """
         if is_raw:
             self._raw_starts.add(0)
-        last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)))
+        last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)), before)
         edits = set(edits_of(last))
         if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or (
             NOT_ESCAPED in edits and edits & {JOINED, JOINED_IN_LINE}
@@ -198,6 +198,8 @@ class LiteralSearch(JsonSearch):
         assert found is not None
         frame, end = step.frame, found.end()
         closers = found[0].count("]")
+        # In a string that is not escaped, a line of code may end like the last call.
+        is_code = not closers and NOT_ESCAPED in step.styles
         while frame is not None and closers:
             frame, closers = frame.parent, closers - 1
         call = _CALL.match(self.text, end)
@@ -209,7 +211,7 @@ class LiteralSearch(JsonSearch):
         elif end == len(self.text):
             edits = ((END_MISSING,) if frame is not None else ()) + ((END_DOUBLED,) if closers else ())
             self.add(step, done, end, None, *edits)
-        elif frame is None and ("\n" in found[0] or self._is_text(end)):
+        elif frame is None and (self._is_text(end) or ("\n" in found[0] and not is_code)):
             self.add(step, done, end, None)
 
     def _is_text(self, end: int) -> bool:

@@ -4,10 +4,15 @@ import pytest
 
 from fcshim.events import ToolCallEnd
 from fcshim.parse.arguments.scopes import ANYTHING
+from fcshim.parse.body import BodyProgress
+from fcshim.parse.limits import DEFAULT_LIMITS
+from fcshim.parse.literals.brackets import OpenBrackets
+from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.readings.literals import CALL_LIST, Follows, LiteralSearch
 from fcshim.parse.readings.steps import Frame
+from fcshim.parse.sink import CallSink
 from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
@@ -23,7 +28,9 @@ def ends_string(following: str, *, may_be_key: bool = False, final: bool = False
     def what_follows(text: str) -> Follows:
         return LiteralSearch(text, lambda _: ANYTHING).what_follows(frame, 0)
 
-    context = StringContext("", None, {"a"}, what_follows, may_be_key=may_be_key)
+    sink = CallSink(None, "stream", str, 100)
+    outer = OpenBrackets([], LiteralCall(BodyProgress(sink), sink, DEFAULT_LIMITS))
+    context = StringContext("", None, {"a"}, what_follows, outer, may_be_key=may_be_key)
     return context.ends_string(following, 0, MARKER, final=final)
 
 
