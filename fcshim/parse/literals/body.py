@@ -193,8 +193,7 @@ class LiteralBody(BodyReader):
         try:
             self._escaped_text = self._values.escape_quotes(text)
         except NoReadingError as error:
-            end = -1 if self._dialect.closes_bodies else self._values.end_as_it_stands(text)
-            raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
+            raise LiteralError(str(error), pos) from None
         self._values.mark_escaped()
         self._state = None
 
@@ -403,8 +402,6 @@ class LiteralBody(BodyReader):
             self._escape_held(0)
         except LiteralError as error:
             self._fail(error)
-            if error.after_body is not None:
-                self.status = self._progress.status
         while self._escaped_text and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             self.feed("", 0)
         self.unread += self._escaped_text

@@ -24,7 +24,6 @@ from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.body_end import end_as_it_stands
 from fcshim.parse.literals.brackets import (
     ARGUMENTS,
     ARRAY,
@@ -62,7 +61,7 @@ class LiteralError(Exception):
     """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
 
     `after_body` is the text after a body that has ended although its call has not: at an end marker inside a string
-    that is not closed, or at its last bracket if its quotes are doubtful.
+    that is not closed.
     """
 
     def __init__(
@@ -246,12 +245,6 @@ class LiteralValues(ABC):
         if LITERAL_COMMA.search(sent) and escaped != text:
             raise NoReadingError("a comma between two strings, or in one that is not escaped")
         return escaped
-
-    def end_as_it_stands(self, text: str) -> int:
-        """Return where a body ends whose remainder, from a doubtful quote on, has no certain reading, or -1."""
-        if not isinstance(self.string, PythonString):
-            return -1  # Gemma's quotes are tokens, which are no content
-        return end_as_it_stands(text, self.string.syntax.quote, self.brackets[-1].closing_brackets)
 
     def mark_escaped(self) -> None:
         """Read on in escaped text, inside the open string."""
