@@ -11,7 +11,6 @@ Rule: the role of a marker depends only on a bounded number of characters after 
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from fcshim.parse.markers import begins_damaged
 from fcshim.parse.tagged.damage import begins_like_opening
 from fcshim.parse.tagged.markup import BetweenKind, CallMarkup
 from fcshim.parse.tagged.tags import MarkerKind, NamedTag
@@ -88,9 +87,9 @@ class MarkerRoles:
         return "ambiguous" if opens else "content"
 
     def _opens_damaged(self, text: str, pos: int) -> bool | None:
-        """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed.
+        """Return whether a parameter's opening follows that is damaged, or whose name is not closed.
 
-        Where the value quotes no other parameter, so does the opening of a second value, and a tag much like one.
+        Where the value quotes no other parameter, the opening of a second value is one, too.
         """
         prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
         if value_open and not self.open_tags:
@@ -99,10 +98,6 @@ class MarkerRoles:
                 return True if rest == value_open else None
         if len(prefix) < _SHORTEST_TAG:
             return False
-        if text.startswith(prefix, pos):
-            return True
-        if self.open_tags:
-            return begins_damaged(text, pos, prefix)
         return begins_like_opening(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:

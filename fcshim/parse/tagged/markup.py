@@ -174,12 +174,10 @@ class CallMarkup:
         for opening, close in _VALUE_OPENINGS.items():
             if text.startswith(opening, at):
                 return NamedTag(found["name"], "", at + len(opening), close=close)
-        damaged = [self.compiled.is_opening_damaged(text, at, opening) for opening in _VALUE_OPENINGS]
-        if True in damaged:
-            return False
-        return (
-            None if None in damaged else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
-        )
+        if any(opening.startswith(text[at:]) for opening in _VALUE_OPENINGS):
+            return None
+        is_damaged = text[at] == "<"
+        return False if is_damaged else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
 
     # Values.
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.parse.markers import MarkerSet, begins_damaged
+from fcshim.parse.markers import MarkerSet
 
 _MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
@@ -348,19 +348,10 @@ class CompiledTags:
             kind, at = typed.name, self.skip_space(text, typed.end)
         if text.startswith(tags.value_open, at):
             return NamedTag(found.name, kind, at + len(tags.value_open))
-        damaged = self.is_opening_damaged(text, at, tags.value_open) if tags.value_open else False
-        if damaged:
-            return False
-        partial = damaged is None or bool(tags.type_open and tags.type_open.startswith(text[at:]))
-        return None if partial else NamedTag(found.name, kind, at, lacks_value_open=True)
-
-    def is_opening_damaged(self, text: str, pos: int, opening: str) -> bool | None:
-        """Return whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""
-        after = self.skip_space(text, pos + 1)
-        if text.startswith(opening, after):
-            return True
-        damaged = begins_damaged(text, pos, opening)
-        return None if not damaged and opening.startswith(text[after:]) else damaged
+        if any(opening.startswith(text[at:]) for opening in (tags.value_open, tags.type_open)):
+            return None
+        is_damaged = text[at] == tags.value_open[0]
+        return False if is_damaged else NamedTag(found.name, kind, at, lacks_value_open=True)
 
     def _decode(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self.tags.entities else name
