@@ -307,15 +307,11 @@ class JsonBody(BodyReader):
         return pos
 
     def _check_trailing_text(self, trailer: JsonTrailer) -> None:
-        """Reject a call after which a string may end: its own last string may contain quotes."""
-        if trailer.may_end_string() and self._sink.is_open and self._calls.ends_with_string():
-            self._sink.fail("malformed", "a string may end after the body")
-        elif trailer.begins_with_member() and self._sink.is_open:
-            self._sink.fail("malformed", "a member after the end of the call")
-        elif trailer.begins_with_ellipsis() and self._sink.is_open and not self._calls.has_arguments:
-            self._sink.fail("malformed", "an ellipsis in place of the arguments")
-        elif trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument():
-            self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
+        """Reject a call if a bracket of it may stand too early."""
+        is_doubtful = trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument()
+        ends_with_string = self._calls.ends_with_string()
+        if self._sink.is_open and (is_doubtful or trailer.may_belong_to_call(ends_with_string=ends_with_string)):
+            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""

@@ -62,7 +62,11 @@ def holds_damaged_tag(text: str, head: str) -> bool:
     token = head[:-1]
     others = re.sub(_pattern_of(token), "\0", text)
     lacks_token = len(token) >= _SHORTEST_TAG and f"{token[-1]}</" in others
-    return lacks_token or holds_damaged(others, token) or re.search(re.escape(token) + _DAMAGED_REST_OF_TAG, text) is not None
+    return (
+        lacks_token
+        or holds_damaged(others, token)
+        or re.search(re.escape(token) + _DAMAGED_REST_OF_TAG, text) is not None
+    )
 
 
 def _ends_like_json(value: str) -> bool:
