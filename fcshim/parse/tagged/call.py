@@ -234,16 +234,6 @@ class TaggedCall:
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
 
-    def may_begin_with(self, text: str) -> bool:
-        """Return whether the first argument may be the value that begins with `text`."""
-        for end in ("}", '"}'):  # a closing quote is sent with what follows it
-            try:
-                first = json.loads(self._sink.unfinished_arguments + end)[next(iter(self.seen_keys))]
-                return first.strip().startswith(text.strip()) if isinstance(first, str) else first == json.loads(text)
-            except (ValueError, KeyError):
-                continue
-        return True
-
     def fail_with(self, error: LimitError | NotStrictError) -> None:
         """End the call with the error that corresponds to an exception."""
         if isinstance(error, LimitError):
