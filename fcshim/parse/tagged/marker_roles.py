@@ -186,37 +186,11 @@ class MarkerRoles:
 
     def _role_before_closer(self, text: str, found: NamedTag, *, on_new_line: bool) -> MarkerRole | None:
         """Decide by the next marker: a closing tag that further content follows shows that the pair is quoted."""
-        limit, own_close = found.end + _LOOK_AHEAD, self._compiled.tags.parameter_close
-        if found.close and found.close != own_close:
-            return self._role_before_other_closer(text, found, own_close)
+        limit = found.end + _LOOK_AHEAD
         next_marker = self._compiled.value_markers.search(text, found.end, limit)
         if next_marker is None or self._compiled.value_markers.is_partial(text, next_marker.start()):
             return None if len(text) < limit else "before" if on_new_line else "ambiguous"
         if self._compiled.value_marker_kinds[next_marker[0]] == "value_close":
             kind = self._markup.kind_after_space(text, next_marker.end())
             return None if kind is None else "before" if kind else "content"
-        ends = self._ends_parameter(text, found.name, next_marker[0].lstrip("\n"), next_marker.end())
-        return None if ends is None else "before" if ends or on_new_line else "ambiguous"
-
-    def _role_before_other_closer(self, text: str, found: NamedTag, own_close: str) -> MarkerRole | None:
-        """Decide by which closing tag comes first, where each parameter has its own."""
-        limit = found.end + _LOOK_AHEAD
-        closer, own_closer = (text.find(each, found.end, limit) for each in (found.close, own_close))
-        if closer >= 0 and not 0 <= own_closer < closer:
-            kind = self._markup.kind_after_space(text, closer + len(found.close))
-            return None if kind is None else "before" if kind else "content"
-        if own_closer >= 0:
-            return "content"  # this value is closed, the other one is not
-        return None if len(text) < limit else "ambiguous"
-
-    def _ends_parameter(self, text: str, name: str, marker: str, end: int) -> bool | None:
-        """Return whether the marker before `end` can only follow a parameter whose closing tag is missing."""
-        kind = self._compiled.value_marker_kinds[marker]
-        if kind == "parameter":
-            found = self._markup.read_parameter(text, end - len(marker))
-            follows = found and found.name != name and self._may_follow(found.name, on_new_line=True)
-            return None if found is None else bool(follows)
-        if kind == "call_close":
-            after = self._markup.kind_after_space(text, end)
-            return None if after is None else after in {"close", "call", "open"}
-        return kind == "close"
+        return "before" if on_new_line else "ambiguous"
