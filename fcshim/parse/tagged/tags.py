@@ -31,8 +31,6 @@ _MAX_SPACE = 256
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _ATTRIBUTE = re.compile(r"[ \tĠ]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
-_NAME_WITHOUT_BLANK = re.compile(r"(name)[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
-"""The first attribute without the blank before it (`<functionname="f">`)."""
 _PARTIAL_ATTRIBUTE = re.compile(r"[ \tĠ]{0,16}[\w.:-]{0,64}[ \t]{0,4}(?:=[ \t]{0,4})?\Z")
 _EMPTY_TAG_ATTRIBUTES = ("type", "string", "id", "index")
 """Attributes that may stand beside the name in a tag without content, and say nothing about a value."""
@@ -457,7 +455,7 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
                 return False  # the tag itself holds a value
             value_type = found.get(tag.type_attribute, "")
             return NamedTag(name, value_type, start + end, is_empty=is_empty, attributes=others) if name else False
-        attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
+        attribute = _ATTRIBUTE.match(line, pos)
         value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
             may_follow = attribute is not None or _may_continue_tag(tag, line, pos)

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
@@ -162,7 +161,7 @@ class UntypedValue:
             is_key = text.strip(_SPACE) == self._path[-1]  # as the name of a variable
             if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
-            if self._is_json and strict[0] == '"' and not self._is_listed_string(text.strip(_SPACE)):
+            if self._is_json and strict[0] == '"' and text.strip(_SPACE)[:1] != '"' and not self._expected.only_strings:
                 raise NotStrictError
             self._writer.write_literal(strict, text, self._path, self._expected)
             return
@@ -182,21 +181,6 @@ class UntypedValue:
         except ValueError as error:
             raise NotStrictError from error
         return bare
-
-    def _is_listed_string(self, text: str) -> bool:
-        """Return whether `text` is a string although the format types it as JSON.
-
-        Either it has quotes, or the schema names strings, and the text is neither damaged JSON nor a boolean nor the
-        key, as the name of a variable.
-        """
-        if text[:1] == '"' or self._expected is ANY:
-            return text[:1] == '"'
-        if self._expected.only_strings:
-            return True
-        may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
-        return self.may_be_text and not (
-            may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text)
-        )
 
     def _begin_text(self) -> None:
         self._mode = "text"
