@@ -91,7 +91,7 @@ class TaggedCall:
                 writer, expected, limits, (tag.name,), is_text=is_text, is_json=is_json, repeatable=True
             )
         self._last = value
-        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys())
         reader.lacks_opening = tag.lacks_value_open
         return reader
 
@@ -121,7 +121,7 @@ class TaggedCall:
         self.seen_keys[tag.name] = None
         parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in self._compiled.tags.text_types
         self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
-        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys(), limits)
+        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys())
 
     def _repeats_last(self, tag: NamedTag) -> bool:
         """Return whether the parameter is the next element of the array that the last one began."""
@@ -136,7 +136,7 @@ class TaggedCall:
             siblings = self.markup.keys - self.seen_keys.keys()
             last, self._last = self._last, None
             return NestedValue(self._compiled, self._writer, tag.name, expected, limits, siblings, last)
-        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys(), limits)
+        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys())
 
     def _flush_last(self) -> None:
         """Write the last value, if it waits for further elements."""

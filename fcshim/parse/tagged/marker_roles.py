@@ -15,10 +15,9 @@ from fcshim.parse.tagged.damage import begins_like_opening
 from fcshim.parse.tagged.markup import BetweenKind, CallMarkup
 from fcshim.parse.tagged.tags import MarkerKind, NamedTag
 
-MarkerRole = Literal["end", "before", "content", "pause", "drop", "ambiguous"]
-"""What a marker does: it closes the value, it follows the value, it is content, it may end the whole body, it is
-superfluous, or its role is unknown.
-"""
+MarkerRole = Literal["end", "before", "content", "drop", "ambiguous"]
+"""What a marker does: it closes the value, it follows the value, it is content, it is superfluous, or its role is
+unknown."""
 _LOOK_AHEAD = 512
 """Characters after a parameter's opening in which its closing tag is looked for."""
 _SHORTEST_TAG = 3
@@ -44,10 +43,8 @@ class MarkerRoles:
         """Number of closing tags that are content, without their openings."""
         self.has_closers = False
         """True where a closing tag of a parameter or call is content: the value must end with its own closing tag."""
-        self.is_disordered = False
         self.opening_end = 0
         """The end of a doubled opening, which is dropped."""
-        """True where an opening is content after a stray closing tag: rather the end of a value, and another one."""
 
     def classify(self, text: str, start: int, marker: str, *, empty: bool, may_end: bool | None) -> MarkerRole | None:
         """Return the role of the marker at `start`; None where more text is needed.
@@ -136,7 +133,7 @@ class MarkerRoles:
             ends = next_kind in {"close", "call", "open"}
             self.has_closers |= not ends
             return "before" if ends else "content"
-        return "before" if next_kind in {"call", "open"} else "pause"
+        return "before" if next_kind in {"call", "open"} else "content"
 
     # Quoted calls.
 
@@ -167,7 +164,6 @@ class MarkerRoles:
         elif found and self._may_follow(found.name, on_new_line=on_new_line or empty):
             role = self._classify_next(text, found, on_new_line=on_new_line, empty=empty, may_end=may_end)
         if found and role == "content":
-            self.is_disordered |= self.stray_closers > 0
             self.open_tags += found.close in {"", self._compiled.tags.parameter_close}
         return role
 

@@ -29,8 +29,6 @@ _PARTIAL_NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?:{_KEY}\s{{0,4}}(?:</?[a-z_]{{0
 _NAME_WORDS = frozenset(_WORDS.split("|"))
 _VALUE_OPENINGS = {"<value>": "</value>", "<arg_value>": "</arg_value>", "<param_value>": "</param_value>"}
 """The element of a value whose name has an element of its own."""
-_COMMENT_OPEN, _COMMENT_CLOSE = "<!--", "-->"
-_MAX_COMMENT = 500
 _MAX_OBJECT_TAG = 100
 BetweenKind = MarkerKind | Literal["markup"]
 """The kind of what stands between parameters; `markup` adds nothing (a comment, a wrapper)."""
@@ -98,12 +96,6 @@ class CallMarkup:
 
     def end_of_markup(self, text: str, pos: int) -> int | None:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none, None where more text is needed."""
-        if text.startswith(_COMMENT_OPEN, pos):
-            end = text.find(_COMMENT_CLOSE, pos, pos + _MAX_COMMENT)
-            complete = len(text) - pos >= _MAX_COMMENT
-            return end + len(_COMMENT_CLOSE) if end >= 0 else pos if complete else None
-        if _COMMENT_OPEN.startswith(text[pos:]):
-            return None
         element_end = self._end_of_object_tag(text, pos) if self.compiled.tags.object_open else pos
         if element_end != pos:
             return element_end

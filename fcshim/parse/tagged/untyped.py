@@ -36,25 +36,6 @@ class MissingValueError(NotStrictError):
     """The key of a parameter has no value: neither text nor a closing tag follows it."""
 
 
-class _ContainerEnd:
-    """Determines whether a container may end with the JSON text so far, which arrives in pieces."""
-
-    def __init__(self) -> None:
-        self._quotes = 0
-        self._last_char = self._last_visible = ""
-
-    def add(self, text: str) -> None:
-        """Add a piece."""
-        self._quotes += text.count('"') - text.count('\\"') - (self._last_char == "\\" and text[:1] == '"')
-        self._last_char = text[-1:] or self._last_char
-        self._last_visible = text.rstrip(_SPACE)[-1:] or self._last_visible
-
-    @property
-    def is_closed(self) -> bool:
-        """True after a closing bracket outside strings."""
-        return self._last_visible in {"}", "]"} and self._quotes % 2 == 0
-
-
 class UntypedValue:
     """Writes one value from pieces of its text; the key is already written."""
 
@@ -92,9 +73,6 @@ class UntypedValue:
         self._parts: list[str] = []
         self._size = 0
         self._elements: list[str] = []
-        self._end = _ContainerEnd()
-        """The end of the first `_judged` parts."""
-        self._judged = 0
         if (expected.only_strings and not is_json) or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
@@ -112,9 +90,8 @@ class UntypedValue:
         """Return whether the value may end here: a scalar, or a container that is closed; None for a string."""
         if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
             return None if '"' in self._expected.streaming_starts else True
-        self._end.add("".join(self._parts[self._judged :]))
-        self._judged = len(self._parts)
-        return self._end.is_closed
+        last = next((part for part in reversed(self._parts) if not part.isspace()), "")
+        return last.rstrip(_SPACE)[-1:] in {"}", "]"}
 
     def end_empty(self) -> None:
         """Complete a value whose tag closes itself. Raises `NotStrictError` where the schema admits no empty value."""
@@ -151,7 +128,6 @@ class UntypedValue:
         """Take the collected text as an element; the next one follows."""
         self._elements.append("".join(self._parts))
         self._parts.clear()
-        self._end, self._judged = _ContainerEnd(), 0
 
     def flush(self) -> None:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
