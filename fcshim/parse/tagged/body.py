@@ -150,9 +150,7 @@ class TaggedBody(CallContentReader):
         kind = self._marker_kind(text, pos)
         if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
             return self._begin_next_call(found, pos)
-        if kind == "open":
-            self._progress.end_body()
-        elif kind == "close":
+        if kind in {"open", "close"}:
             self._progress.end_body()
         if kind in {"close", "call_close"}:  # models write the call's closing tag twice
             return self._compiled.end_of_marker(text, pos)
