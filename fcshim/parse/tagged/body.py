@@ -150,8 +150,10 @@ class TaggedBody(CallContentReader):
         kind = self._marker_kind(text, pos)
         if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
             return self._begin_next_call(found, pos)
-        if kind in {"open", "close"}:
+        if kind == "open":
             self._progress.end_body()
+        elif kind == "close":
+            self._end_at_marker()
         if kind in {"close", "call_close"}:  # models write the call's closing tag twice
             return self._compiled.end_of_marker(text, pos)
         if kind is None or kind == "open":
@@ -242,7 +244,7 @@ class TaggedBody(CallContentReader):
             self._close_between_parameters(tail, natural=natural)
         elif self._state not in {self._before_header, self._before_first_call}:
             self.unread = "".join(self._stray_text) + tail if self._stray_text else self._without_partial_marker(tail)
-        if natural or (self._state == self._after_call and not tail.strip()):
+        if natural or (self._state in {self._after_call, self._after_end_marker} and not tail.strip()):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")

@@ -7,6 +7,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 """
 
 import json
+import re
 from collections.abc import Mapping, Set
 
 from fcshim.events import JSON, CallErrorKind
@@ -28,6 +29,10 @@ from fcshim.schema.expect import ANY
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 _WRAPPERS = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
 """Parameters that models invent to hold all arguments as one object."""
+
+_LAST_QUOTE = re.compile(r"""(\\"|['`])"\s*[\]}]{1,4}\Z""")
+"""The end of the last string of complete arguments, if that is a quotation mark."""
+_LAST_QUOTE_SIZE = 10
 
 
 class TaggedCall:
@@ -233,6 +238,11 @@ class TaggedCall:
                 self.fail("malformed", "words without quotes where the schema admits no string")
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
+
+    def last_quote(self) -> str:
+        """Return the quotation mark with which the last value of the complete arguments ends, or an empty string."""
+        found = _LAST_QUOTE.search(self._sink.unfinished_arguments[-_LAST_QUOTE_SIZE:])
+        return found[1][-1] if found else ""
 
     def fail_with(self, error: LimitError | NotStrictError) -> None:
         """End the call with the error that corresponds to an exception."""

@@ -50,6 +50,8 @@ class CallContentReader(BodyReader):
         """That text."""
         self._space = ""
         """The white space before the first parameter, with which that text begins."""
+        self._quote = ""
+        """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
         self._value: TaggedValue | NestedValue | None = None
         self._content: UntypedValue | None = None
@@ -86,13 +88,28 @@ class CallContentReader(BodyReader):
                 self._check_stray_text()
                 self._close_call()
                 if kind == "close":
-                    self._progress.end_body()
+                    self._end_at_marker()
                 return self._compiled.end_of_marker(text, pos)
             case _ if text[pos] == "{" and not (self._call.has_arguments or self._stray_size):
                 self._state = self._in_object
                 return pos
             case _:
                 return self._begin_unexpected_text(pos)
+
+    def _end_at_marker(self) -> None:
+        """End the body at an end marker, or after the next character if the last value may quote the marker."""
+        self._quote = self._call.last_quote() if self._has_outer_marker and not self._progress.discarding else ""
+        if self._quote:
+            self._state = self._after_end_marker
+        else:
+            self._progress.end_body()
+
+    def _after_end_marker(self, text: str, pos: int) -> int:
+        """Read the character after an end marker: a closing quote shows that the marker is content."""
+        if text[pos] == self._quote:
+            self._sink.fail("malformed", "the end of the call may be quoted")
+        self._progress.end_body()
+        return pos
 
     def _begin_unexpected_text(self, pos: int) -> int:
         """Read text between parameters: that of a custom tool, up to the end of the call, if it has no parameters."""
