@@ -32,7 +32,6 @@ from fcshim.parse.json.surroundings import (
     JsonTrailer,
     continues_in_next_body,
     fence_end,
-    intro_line_end,
     json_begins,
     skip_space,
 )
@@ -87,7 +86,6 @@ class JsonBody(BodyReader):
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
         self._state: State | None = self._before_body
-        self._saw_newline = False
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
@@ -167,8 +165,7 @@ class JsonBody(BodyReader):
     # Before the JSON.
 
     def _before_body(self, text: str, pos: int) -> int:
-        start, pos = pos, skip_space(text, pos)
-        self._saw_newline = self._saw_newline or "\n" in text[start:pos]
+        pos = skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] in "{｛":
@@ -177,24 +174,19 @@ class JsonBody(BodyReader):
             self._envelope.begin_array()
             self._state = _IN_STRICT_JSON
         elif text[pos] == "`":
-            return self._skip_prefix(fence_end(text, pos), pos)
+            end = fence_end(text, pos)
+            self._reader.stop = end is None
+            if end == pos:
+                self._end_with(BodyStatus.NO_BODY)
+            return end or pos
         elif self._start_marker and text.startswith(self._start_marker, pos):
             doubled, self._start_marker = self._start_marker, ""
             return pos + len(doubled)
         elif self._start_marker.startswith(text[pos:]):
             self._reader.stop = True
-        elif self._saw_newline and self._dialect.closes_bodies:
-            return self._skip_prefix(intro_line_end(text, pos), pos)
         else:
             self._end_with(BodyStatus.NO_BODY)
         return pos
-
-    def _skip_prefix(self, end: int | None, pos: int) -> int:
-        """Skip a prefix up to `end`: a fence line inside the tag, or an introductory line."""
-        self._reader.stop = end is None
-        if end == pos:
-            self._end_with(BodyStatus.NO_BODY)
-        return end or pos
 
     # The JSON.
 

@@ -46,8 +46,6 @@ class JsonCalls:
         self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
-        self.has_surplus_brace = False
-        """True if a closing brace too many stands in the body."""
         self.words: frozenset[str] = frozenset()
         """Strings of the body that stood without quotes."""
         self.begin_next()
@@ -287,9 +285,7 @@ class JsonCalls:
             return "a string with line breaks and escapes, which may be content"
         if self.lacks_brackets and self._may_lack_inner_bracket():
             return "a bracket is missing before a parameter or at the end"
-        if (self.has_surplus_brace and self.has_unlisted_argument()) or self._sink.misplaces(self.words):
-            return "a bracket too many, or a word that the schema does not admit"
-        return ""
+        return "a word that the schema does not admit" if self._sink.misplaces(self.words) else ""
 
     def reject_surplus_brace(self) -> None:
         """Reject the call that is complete if a brace too many may have ended one of its objects too early."""

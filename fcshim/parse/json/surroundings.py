@@ -19,14 +19,8 @@ from fcshim.parse.markers import EndMarkers
 _SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
 _SPACE = r"[ \t\r\n\ufeff]{0,64}"
 _FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
-_INTRO_LINE = r"[^\s<{\[`｛［][^\n<{\[`｛［]{0,80}"
-_NEW_LINE = rf"[ \t]{{0,8}}\r?\n{_SPACE}"
 _PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[｛［])")
 _PARTIAL_PLAIN = re.compile(rf"{_SPACE}(?:`{{1,2}}|```\w{{0,16}}{_SPACE})?\Z")
-_INTRO_AND_JSON = re.compile(rf"{_INTRO_LINE}\n{_SPACE}(?=[{{\[｛［]{_SPACE}[\"'{{“”｛&])")
-_PARTIAL_INTRO = re.compile(rf"{_INTRO_LINE}(?:\n{_SPACE}(?:[{{\[｛［]{_SPACE})?)?\Z")
-_NEW_LINE_INTRO = re.compile(_NEW_LINE + _INTRO_AND_JSON.pattern)
-_PARTIAL_NEW_LINE_INTRO = re.compile(rf"{_NEW_LINE}(?:{_PARTIAL_INTRO.pattern})")
 _FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
 _PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
 _PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
@@ -51,9 +45,9 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
         return _keyed_json_begins(text, pos, keys)
     if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
         return False
-    if _PLAIN.match(text, pos) or _NEW_LINE_INTRO.match(text, pos):
+    if _PLAIN.match(text, pos):
         return True
-    return None if _PARTIAL_PLAIN.match(text, pos) or _PARTIAL_NEW_LINE_INTRO.match(text, pos) else False
+    return None if _PARTIAL_PLAIN.match(text, pos) else False
 
 
 def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
@@ -70,14 +64,6 @@ def fence_end(text: str, pos: int) -> int | None:
     if found is not None:
         return found.end()
     return None if _PARTIAL_FENCE_LINE.match(text, pos) else pos
-
-
-def intro_line_end(text: str, pos: int) -> int | None:
-    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text is needed."""
-    found = _INTRO_AND_JSON.match(text, pos)
-    if found is not None:
-        return found.end()
-    return None if _PARTIAL_INTRO.match(text, pos) else pos
 
 
 def _named_object_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
