@@ -72,15 +72,8 @@ class JsonCalls:
 
     def arguments_of(self, name: str | None) -> Members:
         """Return what may stand in the arguments of a tool."""
-        found = None if name is None else self._find_tool(name)
+        found = None if name is None else self._sink.find_tool(name)
         return ANYTHING if found is None else SchemaMembers(self._sink.expectation_of(found))
-
-    def _find_tool(self, name: str) -> str | None:
-        """Return the offered tool that a key or a name means; the report of a defect does not name it."""
-        unoffered = self._sink.unoffered_name
-        found = self._sink.resolve(name)
-        self._sink.unoffered_name = unoffered
-        return found
 
     def _report(self, status: BodyStatus) -> None:
         if self.status is READING:
@@ -165,7 +158,7 @@ class JsonCalls:
 
     def _check_second_name(self, name: str) -> None:
         """Reject a call with the names of two tools; a word that names no tool says nothing."""
-        if self._find_tool(name) not in {None, self.name}:
+        if self._sink.find_tool(name) not in {None, self.name}:
             self.abandon("malformed", "the call has two names", name)
 
     def begin_arguments(self, first: str) -> None:
@@ -299,7 +292,7 @@ class JsonCalls:
         ((key, value),) = self.unknown_members.items()
         if value[:1] != ["{"]:
             return False
-        self.name = self._find_tool(key)
+        self.name = self._sink.find_tool(key)
         if self.name is None:
             return False
         self._send_members("".join(value))

@@ -142,9 +142,7 @@ class LiteralCall:
 
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
-        unoffered = self._sink.unoffered_name
-        found = self._sink.resolve(name)
-        self._sink.unoffered_name = unoffered
+        found = self._sink.find_tool(name)
         return None if found is None else SchemaMembers(self._sink.expectation_of(found))
 
     def admits_object(self, parameter: str) -> bool:
