@@ -24,8 +24,6 @@ _ASSIGNMENT = re.compile(
     r"[ \t]{1,8}([^\W\d][\w.-]{0,127})=(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
 )
 _MAX_ATTRIBUTES = 8
-_MAX_QUOTES = 16
-"""Quotation marks in an attribute's value, including the two around it."""
 _MAX_SPACE = 256
 """White space between two tags that one match skips."""
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
@@ -481,11 +479,7 @@ def _tag_end(tag: Tag, line: str, pos: int) -> int:
 
 
 def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tuple[str, int] | None:
-    """Return a value and its end.
-
-    A quoted value ends at the first quotation mark that the tag's end or another attribute follows, because models do
-    not always escape quotation marks.
-    """
+    """Return a value and its end."""
     quote, start = attribute[0][-1], attribute.end()
     if quote not in "\"'":
         bare = _UNQUOTED_VALUE.match(line, start)
@@ -493,11 +487,5 @@ def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tupl
         at = bare.end() if bare and end < 0 else end
         at -= bare is not None and tag.end == ">" and line.startswith("/>", at - 1)
         return (line[start:at], at) if 0 <= at < len(line) else None
-    at = start - 1
-    for _ in range(_MAX_QUOTES):
-        at = line.find(quote, at + 1)
-        if at < 0:
-            break
-        if _tag_end(tag, line, at + 1) >= 0 or _ATTRIBUTE.match(line, at + 1):
-            return line[start:at], at + 1
-    return None
+    at = line.find(quote, start)
+    return (line[start:at], at + 1) if at >= 0 else None
