@@ -352,7 +352,7 @@ class LiteralBody(BodyReader):
         """Look for the end marker after unexpected text."""
         self._collect(text, pos)
         status, end = self._trailing.read(text, pos)
-        self._trailing_start = end
+        self._restart_collecting(end)
         if status is TrailingStatus.OPEN:
             self._progress.wait = end < len(text)
             return end
@@ -424,9 +424,14 @@ class LiteralBody(BodyReader):
             self._escape_held(0)
         except LiteralError as error:
             self._fail(error)
-        while self._escaped_text and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+        waiting = ""
+        while self._escaped_text != waiting and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+            waiting = self._escaped_text  # half an end marker stays
             self.feed("", 0)
-        self.unread += self._escaped_text
+        if self._has_trailing_text():
+            self._trailing.add(self._escaped_text)
+        else:
+            self.unread += self._escaped_text
         self._escaped_text = ""
 
     def _close_incomplete(self) -> None:
