@@ -103,6 +103,11 @@ class TokenWriter:
         """Number of open containers."""
         return len(self.buffer.containers)
 
+    def admits_key(self, depth: int, key: str) -> bool:
+        """Return whether this key may come next in the open object at this depth in the arguments."""
+        keys = self.buffer.keys[self.buffer.containers[:depth].count("{")]
+        return key not in keys and self.members_at(depth).lists_member(key) is not False
+
     def complete(self) -> None:
         """Mark the call as complete at the sink."""
         assert not self.buffer.containers

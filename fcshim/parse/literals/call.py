@@ -128,6 +128,18 @@ class LiteralCall:
         """Return the open containers that were written, the arguments first."""
         return [] if self.progress.discarding else self.writer.open_containers()
 
+    def has_written(self, depth: int) -> bool:
+        """Return whether that many open containers, and no others, were written."""
+        return not self.progress.discarding and self.writer.depth == depth
+
+    def admits_key(self, depth: int, key: str) -> bool:
+        """Return whether this key may come next in the open object at this depth."""
+        return self.writer.admits_key(depth, key)
+
+    def admits_object_with(self, depth: int, key: str) -> bool:
+        """Return whether an object with this key may come next in the open array at this depth."""
+        return self.writer.members_at(depth).item(0).lists_member(key) is not False
+
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
         found = self._sink.find_tool(name)

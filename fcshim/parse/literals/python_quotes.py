@@ -42,12 +42,31 @@ PREFIXES = frozenset({"r", "f", "u", "rf", "fr"})
 """String prefixes, in lower case; JSON has no bytes."""
 
 
+class OuterBrackets:
+    """The open brackets around a string; this base class knows none, so that no fast pattern decides."""
+
+    def fast_end(self, _closers: str) -> str:
+        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
+        return ""
+
+    def admits_key(self, _closers: str, _key: str) -> bool:
+        """Return whether the bracket that stays open admits this key next."""
+        return False
+
+    def admits_object_with(self, _closers: str, _key: str) -> bool:
+        """Return whether the array that stays open admits an object with this key."""
+        return False
+
+
+_NO_BRACKETS = OuterBrackets()
+
+
 @dataclass(slots=True)
 class StringContext:
     """Where a string stands.
 
     `fast_end` is the group of the fast pattern that ends it, `names` are the arguments that may come (None: any) and
-    `seen` those that came. `what_follows` reads the text after the string, in the open brackets.
+    `seen` those that came. `what_follows` reads the text after the string, in the open brackets (`outer`).
     With `may_be_key` a colon may follow. With `escaped` every quote ends its string, because inner quotes were
     escaped.
     """
@@ -58,17 +77,30 @@ class StringContext:
     what_follows: Callable[[str], Follows]
     may_be_key: bool = False
     escaped: bool = False
+    outer: OuterBrackets = _NO_BRACKETS
 
     def ends_fast(self, found: re.Match[str]) -> bool:
         """Return whether the fast pattern's match shows that the quote ends the string."""
-        group = found.lastgroup
         if found["closers"]:
-            return False
+            return not self.may_be_key and self._ends_before_closers(found)
+        group = found.lastgroup
         if group in {"string", "object"}:
             return self.fast_end == "item"
         if group != self.fast_end:
             return False
         return group != "argument" or self.admits_argument(found["name"])
+
+    def _ends_before_closers(self, found: re.Match[str]) -> bool:
+        """Return whether what follows after closing brackets can follow in the bracket that stays open."""
+        group, closers = found.lastgroup, found["closers"]
+        fast_end = self.outer.fast_end(closers)
+        if group == "key" and fast_end == group:
+            return self.outer.admits_key(closers, found[group])
+        if group == "object" and fast_end == "item":
+            return self.outer.admits_object_with(closers, found[group])
+        if group == "item":
+            return fast_end == group and "{" not in found[group]
+        return fast_end == "item" if group == "string" else group == fast_end and self.admits_argument(found["name"])
 
     def admits_argument(self, name: str) -> bool:
         """Return whether an argument may come."""
@@ -76,7 +108,9 @@ class StringContext:
 
     def may_be_next_key(self, found: re.Match[str]) -> bool:
         """Return whether the string that the fast pattern matched after the quote may be the next key of a dict."""
-        partial = self.fast_end == "key" and found.lastgroup == "string" and not found["closers"]
+        closers = found["closers"]
+        fast_end = self.outer.fast_end(closers) if closers else self.fast_end
+        partial = fast_end == "key" and found.lastgroup == "string"
         return partial and _PARTIAL_KEY.match(found.string, found.start("string")) is not None
 
     def ends_string(self, text: str, pos: int, end_markers: EndMarkers, *, final: bool) -> bool | None:

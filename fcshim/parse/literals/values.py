@@ -46,7 +46,7 @@ from fcshim.parse.literals.call import (
     LiteralCall,
     tokens_to_key,
 )
-from fcshim.parse.literals.python_quotes import StringContext
+from fcshim.parse.literals.python_quotes import OuterBrackets, StringContext
 from fcshim.parse.literals.python_strings import Matcher, PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 from fcshim.parse.readings.json_writer import open_string_content
@@ -129,6 +129,29 @@ class Word:
         return word
 
 
+class OpenBrackets(OuterBrackets):
+    """The open brackets of a call, as far as all of them were written."""
+
+    def __init__(self, brackets: list[OpenBracket], call: LiteralCall) -> None:
+        self._brackets = brackets
+        self._call = call
+
+    def fast_end(self, closers: str) -> str:
+        """Return the group that ends a string in the bracket which stays open after `closers`; empty for none."""
+        brackets = self._brackets
+        at = len(brackets) - len(closers) - 1
+        closes = at >= 0 and brackets[-1].closing_brackets.startswith(closers)
+        return fast_end_in(brackets[at]) if closes and self._call.has_written(len(brackets)) else ""
+
+    def admits_key(self, closers: str, key: str) -> bool:
+        """Return whether the bracket that stays open admits this key next."""
+        return self._call.admits_key(len(self._brackets) - len(closers) - 1, key)
+
+    def admits_object_with(self, closers: str, key: str) -> bool:
+        """Return whether the array that stays open admits an object with this key."""
+        return self._call.admits_object_with(len(self._brackets) - len(closers) - 1, key)
+
+
 def fast_end_in(bracket: OpenBracket) -> str:
     """Return the group of the fast pattern that ends a string in this bracket."""
     if bracket.kind is ARGUMENTS:
@@ -155,6 +178,7 @@ class LiteralValues(ABC):
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         self.brackets: list[OpenBracket] = []
         """The open brackets; empty outside a call."""
+        self._outer_brackets = OpenBrackets(self.brackets, call)
         self.string: QuotedString | None = None
         """The open string."""
         self._call = call
@@ -251,6 +275,7 @@ class LiteralValues(ABC):
                 self._what_follows,
                 may_be_key=bracket.expects_key,
                 escaped=self.quotes_escaped,
+                outer=self._outer_brackets,
             )
         return found
 
