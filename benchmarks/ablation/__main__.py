@@ -51,7 +51,7 @@ def _replies(seeds: int, count: int) -> Iterator[Reply]:
         yield from (Reply("vectors", functools.partial(_read_vector, case)) for case in cases.load(path.stem))
     yield from (Reply("conformance", functools.partial(_read_conformance, case)) for case in load_conformance())
     for mutation in MUTATIONS:
-        for sample, _ in _samples(mutation, seeds, DIALECTS.values()):
+        for sample, _ in _samples(mutation, seeds, list(DIALECTS.values())):
             yield Reply("mutants", functools.partial(_read_mutant, sample))
     rng, dialects = random.Random(0), list(itertools.chain.from_iterable(_dialects_by_syntax().values()))
     for at, snippet in enumerate(itertools.islice(snippets(rng), count)):
