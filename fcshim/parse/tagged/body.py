@@ -187,9 +187,6 @@ class TaggedBody(CallContentReader):
             self._progress.end_body()
         elif found is None or self._compiled.markers.is_partial(text, end):
             self._progress.wait = end < len(text)
-        elif self._compiled.marker_kinds[found[0]] == "parameter":
-            self._stray_text.append(found[0])
-            return found.end()
         else:
             self._drop_stray_text()
             self._state = self._between_calls

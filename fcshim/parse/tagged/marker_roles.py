@@ -77,25 +77,12 @@ class MarkerRoles:
             return self._classify_repeated(is_text=is_text)
         if next_kind:
             return "end"
-        opens = self._opens_damaged(text, self._compiled.skip_space(text, end))
+        prefix, after = self._compiled.tags.parameter.prefix, self._compiled.skip_space(text, end)
+        opens = len(prefix) >= _SHORTEST_TAG and begins_like_opening(text, after, prefix)
         if opens is None:
             return None
         self._count_closer()
         return "ambiguous" if opens else "content"
-
-    def _opens_damaged(self, text: str, pos: int) -> bool | None:
-        """Return whether a parameter's opening follows that is damaged, or whose name is not closed.
-
-        Where the value quotes no other parameter, the opening of a second value is one, too.
-        """
-        prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
-        if value_open and not self.open_tags:
-            rest = text[pos : pos + len(value_open)]
-            if rest == value_open or value_open.startswith(rest):
-                return True if rest == value_open else None
-        if len(prefix) < _SHORTEST_TAG:
-            return False
-        return begins_like_opening(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:
         """Classify a closing tag that others follow, up to markup: it closes what is quoted, or it is doubled."""

@@ -55,8 +55,6 @@ class CallMarkup:
         kind = self.compiled.kind_at(text, pos)
         if kind is not False and kind != "parameter":
             return kind
-        if kind == "parameter" and self._has_own_head(text, pos):
-            return "parameter"
         if kind == "parameter":
             own = self._read_own(text, pos)
             if own is not False:
@@ -66,11 +64,6 @@ class CallMarkup:
     def kind_after_space(self, text: str, pos: int) -> BetweenKind | Literal[False] | None:
         """Return the same for the text after the white space at `pos`."""
         return self.kind_at(text, self.compiled.skip_space(text, pos))
-
-    def _has_own_head(self, text: str, pos: int) -> bool:
-        """Return whether the dialect's own opening is here; if its name is an attribute, other words may follow it."""
-        tag = self.compiled.tags.parameter
-        return not tag.attribute and text.startswith(tag.head, pos)
 
     def _other_kind(self, text: str, pos: int) -> Literal["parameter", "markup"] | Literal[False] | None:
         found = self._read_spelling(text, pos)
