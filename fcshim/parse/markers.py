@@ -67,7 +67,7 @@ def _pattern_of_any(markers: Sequence[str]) -> str:
 
 
 def _pattern_of_group(markers: Sequence[str]) -> str:
-    start = markers[0][: _common_length(markers[0], markers[-1])]
+    start = markers[0][: common_length(markers[0], markers[-1])]
     rests = [marker[len(start) :] for marker in markers if marker != start]
     if not rests:
         return re.escape(start)
@@ -158,36 +158,6 @@ def compile_end_markers(markers: tuple[str, ...]) -> EndMarkers:
     return EndMarkers(markers)
 
 
-def is_damaged(text: str, marker: str) -> bool:
-    """Return whether `text` is a marker with one character deleted, inserted, replaced or swapped with the next."""
-    if text == escaped_once(marker):
-        return False
-    at = _common_length(text, marker)
-    rest, expected = text[at:], marker[at:]
-    swapped = rest[:2] == expected[1::-1] and rest[2:] == expected[2:]
-    return text != marker and (swapped or rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
-
-
-def begins_damaged(text: str, pos: int, marker: str) -> bool | None:
-    """Return whether a damaged marker is at `pos`; None where more text is needed."""
-    found = text[pos : pos + len(marker) + 1]
-    if marker.startswith(found) or found.startswith(marker):
-        return False if found.startswith(marker) else None
-    if found == escaped_once(marker):
-        return False
-    at = _common_length(found, marker)
-    wanted = [(found[at:], marker[at + 1 :]), (found[at + 1 :], marker[at:]), (found[at + 1 :], marker[at + 1 :])]
-    if found[at : at + 2] == marker[at : at + 2][::-1]:
-        wanted.append((found[at + 2 :], marker[at + 2 :]))
-    if any(rest.startswith(expected) for rest, expected in wanted):
-        return True
-    return None if any(expected.startswith(rest) for rest, expected in wanted) else False
-
-
-def escaped_once(marker: str) -> str:
-    """Return a marker as prompts escape it (`prompt/escape.py`), which the model may repeat in a value."""
-    return f"{marker[0]}_{marker[1:]}"
-
-
-def _common_length(text: str, marker: str) -> int:
+def common_length(text: str, marker: str) -> int:
+    """Return the number of characters with which both begin."""
     return next((at for at, (one, other) in enumerate(zip(text, marker, strict=False)) if one != other), len(text))

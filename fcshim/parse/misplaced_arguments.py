@@ -1,18 +1,17 @@
 """Find in a complete call what shows that its arguments stand elsewhere, or are none.
 
 Theory of operation. Strict JSON is no proof that the arguments are those of the call: a model repeats the definition of
-the tool, puts the arguments one level too deep, or writes a call as the argument of another one. Only keys that the
-schema does not have are evidence of that.
+the tool, or puts the arguments one level too deep. Only keys that the schema does not have are evidence of that.
 
 Rule: nothing is moved or deleted; such a call is malformed.
 """
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Set
 
 from fcshim.events import JSON, Coercion
-from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS, WRAPPER_KEYS
+from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.schema.expect import Expectation
 
 _ELLIPSES = frozenset(("...", "…", "etc", "etc."))
@@ -51,19 +50,12 @@ def holds_misplaced_word(
     return False
 
 
-def find_misplaced(
-    arguments: str, parameters: Collection[str], expectation: Expectation, offers: Callable[[str], bool]
-) -> str:
-    """Return why these are not the arguments of a tool with these parameters; empty if nothing shows that.
-
-    `offers` says whether a name means an offered tool.
-    """
+def find_misplaced(arguments: str, parameters: Collection[str], expectation: Expectation) -> str:
+    """Return why these are not the arguments of a tool with these parameters; empty if nothing shows that."""
     if _repeats_schema(arguments, parameters):
         return "the arguments are a schema, not values"
     if _nests_arguments(arguments, expectation):
         return "the arguments stand inside an argument that the tool does not have"
-    if _holds_call(arguments, expectation, offers):
-        return "the call names two tools, or holds another call"
     return ""
 
 
@@ -101,18 +93,3 @@ def _may_be_arguments(value: JSON, key: str, expectation: Expectation) -> bool:
         except (ValueError, RecursionError):
             return key in ARGUMENT_KEYS
     return isinstance(value, dict) and bool(value) and all(map(expectation.lists_member, value))
-
-
-def _holds_call(arguments: str, expectation: Expectation, offers: Callable[[str], bool]) -> bool:
-    """Return whether the arguments are a call, with a name and arguments, that the tool has no parameters for."""
-    if _ARGUMENTS_KEY.search(arguments) is None:
-        return False
-    value = json.loads(arguments)
-    unlisted = {key: member for key, member in value.items() if expectation.lists_member(key) is False}
-    inner = [member for key, member in unlisted.items() if key in WRAPPER_KEYS and isinstance(member, dict)]
-    return any(_is_call(each, offers) for each in (unlisted, *inner))
-
-
-def _is_call(value: dict[str, JSON], offers: Callable[[str], bool]) -> bool:
-    names = [name for key in NAME_KEYS if isinstance(name := value.get(key), str)]
-    return not set(ARGUMENT_KEYS).isdisjoint(value) and any(map(offers, names))

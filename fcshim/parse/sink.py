@@ -480,7 +480,7 @@ class CallSink:
             return ""
         if self.wrapper_tool not in {"", self._name}:
             return "the tag around the call names another tool"
-        return find_misplaced(arguments, self.parameter_names(self._name), self.expectation, self.offers)
+        return find_misplaced(arguments, self.parameter_names(self._name), self.expectation)
 
     def _is_strict(self, name: str) -> bool:
         return self._tools is not None and name in self._tools and self._tools[name].strict

@@ -6,7 +6,7 @@ The name of a type stands for a value (`{"city": string}`): it describes a call.
 
 import re
 
-from fcshim.parse.markers import is_damaged
+from fcshim.parse.markers import common_length
 
 _LITERALS = ("true", "false", "null")
 _TYPES = frozenset(("string", "str", "number", "integer", "int", "float", "boolean", "bool", "object", "array"))
@@ -24,5 +24,13 @@ def is_damaged_word(word: str) -> bool:
         or lower in _TYPES
         or lower in _NULLS
         or _RUN.fullmatch(lower) is not None
-        or any(is_damaged(lower, literal) for literal in _LITERALS)
+        or any(_is_damaged(lower, literal) for literal in _LITERALS)
     )
+
+
+def _is_damaged(text: str, literal: str) -> bool:
+    """Return whether `text` is a word with one character deleted, inserted, replaced or swapped with the next."""
+    at = common_length(text, literal)
+    rest, expected = text[at:], literal[at:]
+    swapped = rest[:2] == expected[1::-1] and rest[2:] == expected[2:]
+    return text != literal and (swapped or rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])

@@ -19,10 +19,6 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
 
-class UnexpectedSetError(Exception):
-    """A set stands where the schema admits no array."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpenContainer:
     """An open container: what may stand in it, its keys so far, and the key of its current value."""
@@ -56,12 +52,6 @@ class TokenWriter:
         """Open an object or an array."""
         self._separate()
         self.buffer.open(bracket)
-
-    def open_set(self, bracket: str) -> None:
-        """Open an array that was written as a set. Raises `UnexpectedSetError`: it may be an object with a mistake."""
-        if not self.arguments.admits_array():
-            raise UnexpectedSetError
-        self.open(bracket)
 
     def close(self, bracket: str) -> None:
         """Close the innermost object or array."""

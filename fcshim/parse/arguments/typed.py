@@ -211,14 +211,6 @@ class TypedArguments(ValueHandler):
 
     # Coercion.
 
-    def admits_array(self) -> bool:
-        """Return whether the schema admits an array as the next value; a value that it does not admit has none."""
-        if self._opaque_depth != _NO_DEPTH or not self._expectations:
-            return self.collected is None
-        if self._containers[-1] == "{":
-            return self._next_expectation.admits("array", [])
-        return self._expectations[-1].item(int(self._path[-1]) + 1).admits("array", [])
-
     def _expectation_of_value(self) -> Expectation:
         if self._containers[-1] == "{":
             return self._next_expectation

@@ -32,7 +32,6 @@ from fcshim.parse.json.surroundings import (
     JsonTrailer,
     continues_in_next_body,
     fence_end,
-    intro_line_end,
     json_begins,
     skip_space,
 )
@@ -87,7 +86,6 @@ class JsonBody(BodyReader):
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
         self._state: State | None = self._before_body
-        self._saw_newline = False
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
@@ -167,8 +165,7 @@ class JsonBody(BodyReader):
     # Before the JSON.
 
     def _before_body(self, text: str, pos: int) -> int:
-        start, pos = pos, skip_space(text, pos)
-        self._saw_newline = self._saw_newline or "\n" in text[start:pos]
+        pos = skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] in "{｛":
@@ -177,24 +174,19 @@ class JsonBody(BodyReader):
             self._envelope.begin_array()
             self._state = _IN_STRICT_JSON
         elif text[pos] == "`":
-            return self._skip_prefix(fence_end(text, pos), pos)
+            end = fence_end(text, pos)
+            self._reader.stop = end is None
+            if end == pos:
+                self._end_with(BodyStatus.NO_BODY)
+            return end or pos
         elif self._start_marker and text.startswith(self._start_marker, pos):
             doubled, self._start_marker = self._start_marker, ""
             return pos + len(doubled)
         elif self._start_marker.startswith(text[pos:]):
             self._reader.stop = True
-        elif self._saw_newline and self._dialect.closes_bodies:
-            return self._skip_prefix(intro_line_end(text, pos), pos)
         else:
             self._end_with(BodyStatus.NO_BODY)
         return pos
-
-    def _skip_prefix(self, end: int | None, pos: int) -> int:
-        """Skip a prefix up to `end`: a fence line inside the tag, or an introductory line."""
-        self._reader.stop = end is None
-        if end == pos:
-            self._end_with(BodyStatus.NO_BODY)
-        return end or pos
 
     # The JSON.
 
@@ -307,15 +299,11 @@ class JsonBody(BodyReader):
         return pos
 
     def _check_trailing_text(self, trailer: JsonTrailer) -> None:
-        """Reject a call after which a string may end: its own last string may contain quotes."""
-        if trailer.may_end_string() and self._sink.is_open and self._calls.ends_with_string():
-            self._sink.fail("malformed", "a string may end after the body")
-        elif trailer.begins_with_member() and self._sink.is_open:
-            self._sink.fail("malformed", "a member after the end of the call")
-        elif trailer.begins_with_ellipsis() and self._sink.is_open and not self._calls.has_arguments:
-            self._sink.fail("malformed", "an ellipsis in place of the arguments")
-        elif trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument():
-            self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
+        """Reject a call if a bracket of it may stand too early."""
+        is_doubtful = trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument()
+        ends_with_string = self._calls.ends_with_string()
+        if self._sink.is_open and (is_doubtful or trailer.may_belong_to_call(ends_with_string=ends_with_string)):
+            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""

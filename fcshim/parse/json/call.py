@@ -46,8 +46,6 @@ class JsonCalls:
         self.has_arguments = True  # no call without arguments precedes the first one
         self.lacks_brackets = False
         """True if closing brackets are missing at the end of the body."""
-        self.has_surplus_brace = False
-        """True if a closing brace too many stands in the body."""
         self.words: frozenset[str] = frozenset()
         """Strings of the body that stood without quotes."""
         self.begin_next()
@@ -74,15 +72,8 @@ class JsonCalls:
 
     def arguments_of(self, name: str | None) -> Members:
         """Return what may stand in the arguments of a tool."""
-        found = None if name is None else self._find_tool(name)
+        found = None if name is None else self._sink.find_tool(name)
         return ANYTHING if found is None else SchemaMembers(self._sink.expectation_of(found))
-
-    def _find_tool(self, name: str) -> str | None:
-        """Return the offered tool that a key or a name means; the report of a defect does not name it."""
-        unoffered = self._sink.unoffered_name
-        found = self._sink.resolve(name)
-        self._sink.unoffered_name = unoffered
-        return found
 
     def _report(self, status: BodyStatus) -> None:
         if self.status is READING:
@@ -167,7 +158,7 @@ class JsonCalls:
 
     def _check_second_name(self, name: str) -> None:
         """Reject a call with the names of two tools; a word that names no tool says nothing."""
-        if self._find_tool(name) not in {None, self.name}:
+        if self._sink.find_tool(name) not in {None, self.name}:
             self.abandon("malformed", "the call has two names", name)
 
     def begin_arguments(self, first: str) -> None:
@@ -287,9 +278,7 @@ class JsonCalls:
             return "a string with line breaks and escapes, which may be content"
         if self.lacks_brackets and self._may_lack_inner_bracket():
             return "a bracket is missing before a parameter or at the end"
-        if (self.has_surplus_brace and self.has_unlisted_argument()) or self._sink.misplaces(self.words):
-            return "a bracket too many, or a word that the schema does not admit"
-        return ""
+        return "a word that the schema does not admit" if self._sink.misplaces(self.words) else ""
 
     def reject_surplus_brace(self) -> None:
         """Reject the call that is complete if a brace too many may have ended one of its objects too early."""
@@ -303,7 +292,7 @@ class JsonCalls:
         ((key, value),) = self.unknown_members.items()
         if value[:1] != ["{"]:
             return False
-        self.name = self._find_tool(key)
+        self.name = self._sink.find_tool(key)
         if self.name is None:
             return False
         self._send_members("".join(value))

@@ -157,9 +157,6 @@ class JsonRepair:
         written = sum(part.count("}") + part.count("｝") for part in self._parts)
         braces = repaired.text.count("}")
         self._calls.words = repaired.words
-        if braces < written:
-            self._calls.reject_surplus_brace()
-        self._calls.has_surplus_brace = braces < written
         self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
         try:
             self._reader.read_whole(repaired.text)

@@ -19,14 +19,8 @@ from fcshim.parse.markers import EndMarkers
 _SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
 _SPACE = r"[ \t\r\n\ufeff]{0,64}"
 _FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
-_INTRO_LINE = r"[^\s<{\[`｛［][^\n<{\[`｛［]{0,80}"
-_NEW_LINE = rf"[ \t]{{0,8}}\r?\n{_SPACE}"
 _PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[｛［])")
 _PARTIAL_PLAIN = re.compile(rf"{_SPACE}(?:`{{1,2}}|```\w{{0,16}}{_SPACE})?\Z")
-_INTRO_AND_JSON = re.compile(rf"{_INTRO_LINE}\n{_SPACE}(?=[{{\[｛［]{_SPACE}[\"'{{“”｛&])")
-_PARTIAL_INTRO = re.compile(rf"{_INTRO_LINE}(?:\n{_SPACE}(?:[{{\[｛［]{_SPACE})?)?\Z")
-_NEW_LINE_INTRO = re.compile(_NEW_LINE + _INTRO_AND_JSON.pattern)
-_PARTIAL_NEW_LINE_INTRO = re.compile(rf"{_NEW_LINE}(?:{_PARTIAL_INTRO.pattern})")
 _FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
 _PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
 _PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
@@ -51,9 +45,9 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
         return _keyed_json_begins(text, pos, keys)
     if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
         return False
-    if _PLAIN.match(text, pos) or _NEW_LINE_INTRO.match(text, pos):
+    if _PLAIN.match(text, pos):
         return True
-    return None if _PARTIAL_PLAIN.match(text, pos) or _PARTIAL_NEW_LINE_INTRO.match(text, pos) else False
+    return None if _PARTIAL_PLAIN.match(text, pos) else False
 
 
 def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
@@ -72,14 +66,6 @@ def fence_end(text: str, pos: int) -> int | None:
     return None if _PARTIAL_FENCE_LINE.match(text, pos) else pos
 
 
-def intro_line_end(text: str, pos: int) -> int | None:
-    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text is needed."""
-    found = _INTRO_AND_JSON.match(text, pos)
-    if found is not None:
-        return found.end()
-    return None if _PARTIAL_INTRO.match(text, pos) else pos
-
-
 def _named_object_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
     """Return whether an object whose first key is one of `keys` begins at `pos`; None if more text is needed."""
     if text[pos : pos + 1] in {"[", "［", "`"}:
@@ -95,60 +81,45 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}(?:[:：]|=>)")
 
 
-_SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
-_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
-_STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]|\\[nrtu\"'/]\s{0,64}[^\s{\[<]")
-"""The end of a string, or an escape and what follows it in a string: not a line break written out, and a call."""
-_PARTIAL_STRING_END = re.compile(r"(?:[\"']|\\[nrtu\"'/]?)\s{0,64}\Z")
-_QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
-_PARTIAL_QUOTED_KEY = r"(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|[\"'][^\"'\n]{0,128}[\"']?)"
-_MEMBER = re.compile(
-    rf"(?:\s{{0,64}}(?:[,，]\s{{0,64}}|(?=[\"']))(?:{_QUOTED_KEY}|\w{{1,64}})"
-    rf"|\s{{0,64}}[{{｛]\s{{0,64}}[\"'](?:{'|'.join(ARGUMENT_KEYS)})[\"']"
-    r"|[ \t]{0,64}(?:[,，]\s{0,64})?"
-    rf"[{{｛]\s{{0,64}}(?![\"']?(?:name|function|type|tool))(?:{_QUOTED_KEY}|\w{{1,64}}))"
-    r"\s{0,64}[:：=]"
-)
-"""A member after the end of the arguments, alone or, in the same line or behind a comma, in an object of its own."""
-_SURPLUS_MEMBER = re.compile(rf"[}}\]]?{_MEMBER.pattern}")
-_ELLIPSIS = re.compile(r"\s*(?:\.\.|…)")
-_OBJECT_AFTER_CALL = re.compile(rf"[}}\]]?\s{{0,64}}[{{｛]\s{{0,64}}(?P<key>{_QUOTED_KEY})\s{{0,64}}[:：]")
-"""An object after the end of the arguments: their rest, if its first key is a parameter that has not come yet."""
-_PARTIAL_SURPLUS_MEMBER = re.compile(
-    rf"[}}\]]?\s{{0,64}}(?:(?:[,，]\s{{0,64}}[{{｛]?|[{{｛])\s{{0,64}}(?:{_PARTIAL_QUOTED_KEY}|\w{{0,64}})\s{{0,64}}"
-    rf"|{_PARTIAL_QUOTED_KEY}\s{{0,64}})?\Z"
-)
-_PARAMETER_TAG = re.compile(r"\s{0,64}<(?:arg_key|arg|param|parameter|argument)[\s=>]")
-"""A parameter in tags: the arguments are in both notations."""
-_BEFORE_MEMBER = frozenset("}],，{｛\n ")
+_SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}(?=\{)")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
-_REST_OF_CALL = re.compile(rf"{_SPACE}(?:[,，]|{_QUOTED_KEY}\s{{0,64}}[:：])")
-_ESCAPED_KEY = r"&quot;[^\n&]{1,128}&quot;"
-_PARTIAL_ESCAPED_KEY = r"&[quot]{0,4}(?:;[^\n&]{0,128}(?:&[quot]{0,4};?)?)?"
-_BEFORE_NEXT_MEMBER = rf"{_SPACE}(?:[}}\]]{_SPACE}){{0,8}}(?:[,，]{_SPACE})?"
-_NEXT_MEMBER = re.compile(rf"{_BEFORE_NEXT_MEMBER}(?:{_QUOTED_KEY}|{_ESCAPED_KEY})\s{{0,64}}[:：]")
-_PARTIAL_NEXT_MEMBER = re.compile(
-    rf"{_BEFORE_NEXT_MEMBER}(?:(?:{_PARTIAL_QUOTED_KEY}|{_PARTIAL_ESCAPED_KEY})\s{{0,64}})?\Z"
+_NAME_KEY = r"\s{0,64}[\"'“]?(?:name|function|type|tool|\w{0,8}\Z)"
+"""The first key of another call, or what may become one."""
+_REST_OF_CALL = re.compile(
+    rf"""[\s}}\]｝］]{{0,64}}(?:
+        [,，:：=]\s{{0,64}}(?:[^\s<{{｛]|[{{｛](?!{_NAME_KEY}))       # a further member, also in an object of its own
+      | (?:["'“]|&quot;)(?:                                       # a key, a string's end
+            [^"'“”&\n]{{1,128}}(?:["'”]|&quot;)\s{{0,64}}[:：] | \s{{0,64}}[,}}\])]
+        )
+      | \\                                                       # an escape in a string
+      | <(?:arg|param)                                            # a parameter in tags
+      | [{{｛]\s{{0,64}}["'](?:{"|".join(ARGUMENT_KEYS)})["']     # the arguments behind the call
+    ) | [ \t}}\]]{{0,64}}[{{｛](?!{_NAME_KEY})                     # an object in the same line
+    """,
+    re.VERBOSE,
 )
-_PARTIAL_REST_OF_CALL = re.compile(rf"{_SPACE}(?:{_PARTIAL_QUOTED_KEY}\s{{0,64}})?\Z")
-_GAP_BEFORE_BODY = re.compile(_SPACE)
+"""What begins like a part of the call that precedes it: a bracket of the call may stand too early."""
+_PARTIAL_REST_OF_CALL = re.compile(
+    r"[\s}\]｝］]{0,64}(?:<[a-z]{0,4}|(?:[,，:：=]\s{0,64})?(?:[{｛]\s{0,64}[\"'“]?\w{0,16})?"
+    r"|(?:[\"'“]|&[quot]{0,4};?)[^\"'“”&\n]{0,128}(?:[\"'”]|&[quot]{0,4};?)?\s{0,64})\Z"
+)
+_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_OBJECT_AFTER_CALL = re.compile(r"\s{0,64}[{｛]\s{0,64}[\"'“](?P<key>[^\"'“”\n]{1,128})[\"'”]")
+_PARTIAL_OBJECT = re.compile(r"\s{0,64}(?:[{｛]\s{0,64}(?:[\"'“][^\"'“”\n]{0,128})?)?\Z")
 
 
 def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool | None:
     """Return whether the rest of a call follows at `pos`, also after a start marker; None if more text is needed."""
-    if _NEXT_MEMBER.match(text, pos):
-        return True
-    found = _GAP_BEFORE_BODY.match(text, pos)
-    assert found is not None
-    at = found.end()
+    at = skip_space(text, pos)
     opener = next((opener for opener in openers if text.startswith(opener, at)), "")
-    if not opener:
-        partial = any(each.startswith(text[at:]) for each in openers) or _PARTIAL_NEXT_MEMBER.match(text, pos)
-        return None if partial else False
-    at += len(opener)
-    if _REST_OF_CALL.match(text, at):
-        return True
-    return None if _PARTIAL_REST_OF_CALL.match(text, at) else False
+    if not opener and any(each.startswith(text[at:]) for each in openers):
+        return None
+    at = skip_space(text, at + len(opener))
+    return False if text[at : at + 1] in {"{", "｛"} else _is_rest_of_call(text, at)
+
+
+def _is_rest_of_call(text: str, pos: int) -> bool | None:
+    return _REST_OF_CALL.match(text, pos) is not None or (None if _PARTIAL_REST_OF_CALL.match(text, pos) else False)
 
 
 class JsonTrailer:
@@ -179,10 +150,8 @@ class JsonTrailer:
         self.unread = ""
         self.has_surplus_bracket = False
         """True where a closing bracket follows the call."""
-        self._ends_string = False
-        """True where the end of a string and a bracket follow the call, and no end marker is expected."""
-        self._has_member = False
-        """True where a member follows the call, and no end marker is expected."""
+        self.has_rest = False
+        """True where what follows the call may be a part of it."""
         self._lacks_parameter = lacks_parameter
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
@@ -227,26 +196,19 @@ class JsonTrailer:
             return pos
         start = skip_space(text, pos + 1)
         begins = _named_object_begins(text, start, self._name_keys)
-        self._has_member = bool(begins) and any(map(self._lacks_parameter, self._name_keys))
-        return None if begins is None else start if begins and not self._has_member else pos
+        self.has_rest = bool(begins) and any(map(self._lacks_parameter, self._name_keys))
+        return None if begins is None else start if begins and not self.has_rest else pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
-        self.has_surplus_bracket = self.has_surplus_bracket or text[pos : pos + 1] in {"}", "]"}
-        if not self._has_member and text[pos : pos + 1] in _BEFORE_MEMBER:
-            self._has_member = _SURPLUS_MEMBER.match(text, pos) is not None or self._has_rest(text, pos)
-            self.wait = not self._has_member and _PARTIAL_SURPLUS_MEMBER.match(text, pos) is not None
-            if self.wait:
-                return pos
-        if text[pos] in "\"'\\":
-            self._ends_string = _STRING_END_ALONE.match(text, pos) is not None
-            self.wait = _PARTIAL_STRING_END.match(text, pos) is not None
-            if self.wait:
-                return pos
+        self.has_surplus_bracket = self.has_surplus_bracket or text[pos] in "}]"
         found = _SEPARATOR.match(text, pos) if self._semicolons else None
-        if found is not None and text.startswith("{", found.end()):
+        rest = found is None and _is_rest_of_call(text, pos)
+        if found is not None:
             self.next_call = True
             return found.end()
-        self.wait = self._semicolons and _PARTIAL_SEPARATOR.match(text, pos) is not None
+        self.wait = rest is None or _PARTIAL_OBJECT.match(text, pos) is not None
+        self.wait = self.wait or (self._semicolons and _PARTIAL_SEPARATOR.match(text, pos) is not None)
+        self.has_rest = bool(rest) or self._holds_argument(text, pos)
         self.ended = not self.wait
         return pos
 
@@ -261,24 +223,16 @@ class JsonTrailer:
             self.ended = True
         return end
 
-    def may_end_string(self) -> bool:
-        """Return whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
-        return self._ends_string or (self.in_text and _STRING_END.search(self._trailing_text.beginning()) is not None)
-
-    def begins_with_member(self) -> bool:
-        """Return whether the trailing text begins with a member, so that the bracket before it may be one too many."""
+    def may_belong_to_call(self, *, ends_with_string: bool) -> bool:
+        """Return whether what follows the call may be a part of it, for example of the string with which it ends."""
         text = self._trailing_text.beginning() if self.in_text else ""
-        member = _MEMBER.match(text) or _PARAMETER_TAG.match(text)
-        return self._has_member or member is not None or self._has_rest(text, 0)
+        is_rest = _REST_OF_CALL.match(text) or (ends_with_string and _STRING_END.search(text))
+        return self.has_rest or bool(is_rest) or self._holds_argument(text, 0)
 
-    def begins_with_ellipsis(self) -> bool:
-        """Return whether the trailing text begins with an ellipsis, which may stand for arguments."""
-        return self.in_text and _ELLIPSIS.match(self._trailing_text.beginning()) is not None
-
-    def _has_rest(self, text: str, pos: int) -> bool:
+    def _holds_argument(self, text: str, pos: int) -> bool:
         """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
         found = _OBJECT_AFTER_CALL.match(text, pos)
-        return found is not None and self._lacks_parameter(found["key"][1:-1])
+        return found is not None and self._lacks_parameter(found["key"])
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()

@@ -1,7 +1,8 @@
 """Read a body of one or more calls whose arguments are literals.
 
 Theory of operation. A subclass reads what is around the calls: names, brackets, separators. `values` reads the
-arguments of a call, `call` sends them, `trailer` collects the text after a call. The states:
+arguments of a call, `call` sends them. Brackets and commas after a call belong to the body; only the text after the
+last one of them is trailing text. The states:
 
     state                  position                                   what follows
     _before_first_call     after the start marker                     the states of the syntax, up to a call's arguments
@@ -29,13 +30,13 @@ from fcshim.parse.body import (
     BodyReader,
     BodyStatus,
     TrailingStatus,
+    TrailingText,
     disposed_state,
 )
-from fcshim.parse.dialect import Dialect, compiled_closers
+from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.literals.trailer import LiteralTrailer, end_after_last_string
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
@@ -53,6 +54,7 @@ _EXPRESSION = re.compile(
 )
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
+_STRING_END = re.compile(r"[\"'](?=\s*[,)\]}:])")
 
 
 class LiteralBody(BodyReader):
@@ -66,7 +68,10 @@ class LiteralBody(BodyReader):
         self._call = LiteralCall(self._progress, sink, limits)
         self._arguments = self._call.arguments
         self._values = make_values(self._call, dialect, limits)
-        self._trailer = LiteralTrailer(dialect, self._end_markers)
+        call_markers = compiled_call_markers(dialect)
+        self._trailing = TrailingText(self._end_markers, call_markers, markup_only=dialect.calls_only)
+        self._trailing_start = -1
+        """Where text after a call begins that is not collected yet, or -1 where none is collected."""
         self._name = Word()
         self._state: Callable[[str, int], int] | None = self._before_first_call
         """None in the arguments of a call, whose reader has states of its own."""
@@ -133,7 +138,7 @@ class LiteralBody(BodyReader):
 
     def _read(self, text: str, pos: int) -> int:
         progress, values = self._progress, self._values
-        self._trailer.start = pos
+        self._restart_collecting(pos)
         while pos < len(text):
             try:
                 pos = (self._state or values.read_next)(text, pos)
@@ -141,8 +146,7 @@ class LiteralBody(BodyReader):
                 pos = self._recover(error, pos)
             if progress.wait or progress.status is not READING:
                 break
-        if self._trailer.collecting:
-            self._trailer.collect(text, pos)
+        self._collect(text, pos)
         return self._end_piece(pos)
 
     def _recover(
@@ -184,7 +188,7 @@ class LiteralBody(BodyReader):
             return end
         self._escape_held(end)
         self._read_escaped_text()
-        self._trailer.start = end
+        self._restart_collecting(end)
         return end
 
     def _escape_held(self, pos: int) -> None:
@@ -194,7 +198,7 @@ class LiteralBody(BodyReader):
             self._escaped_text = self._values.escape_quotes(text)
         except NoReadingError as error:
             closers = self._values.brackets[0].closing_brackets
-            end = -1 if self._dialect.closes_bodies else end_after_last_string(text, closers)
+            end = -1 if self._dialect.closes_bodies else _end_after_last_string(text, closers)
             raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
         self._values.mark_escaped()
         self._state = None
@@ -220,7 +224,7 @@ class LiteralBody(BodyReader):
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self._trailer.collecting = False
+        self._trailing_start = -1
         self._call.refuse()
         self.in_content = False
 
@@ -241,7 +245,7 @@ class LiteralBody(BodyReader):
 
     def _begin_call(self, name: str, closer: str, enclosing: str = "") -> None:
         """Enter a call after its name and opening bracket; `enclosing` closes the brackets around the call."""
-        self._trailer.collecting = False
+        self._trailing_start = -1
         self._call.begin(name, is_certain=not self._dialect.bare)
         self._values.begin(closer, enclosing)
         self._state = None
@@ -252,7 +256,24 @@ class LiteralBody(BodyReader):
         self._in_call = False
         self._state = self._between_calls
         if not self._progress.refused:
-            self._trailer.begin(pos)
+            self._trailing_start = 0
+            self._skip_to(pos)
+
+    def _skip_to(self, pos: int) -> int:
+        """Return `pos` after a bracket or comma that belongs to the body: the text before it is not trailing text."""
+        self._trailing.clear()
+        self._restart_collecting(pos)
+        return pos
+
+    def _restart_collecting(self, pos: int) -> None:
+        """Collect from `pos` on, if text is collected."""
+        if self._trailing_start >= 0:
+            self._trailing_start = pos
+
+    def _collect(self, text: str, pos: int) -> None:
+        if self._trailing_start >= 0:
+            self._trailing.add(text[self._trailing_start : pos])
+            self._trailing_start = pos
 
     @property
     def _fits_name(self) -> bool:
@@ -332,19 +353,21 @@ class LiteralBody(BodyReader):
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the end marker after unexpected text."""
-        status, end = self._trailer.read(text, pos)
+        self._collect(text, pos)
+        status, end = self._trailing.read(text, pos)
+        self._restart_collecting(end)
         if status is TrailingStatus.OPEN:
             self._progress.wait = end < len(text)
             return end
         self._check_trailing_text()
         if status is TrailingStatus.TEXT:
-            self.unread = self._trailer.text
+            self.unread = self._trailing.text()
         self._progress.end_body()
         return end
 
     def _check_trailing_text(self) -> None:
         """Reject a call without its closing bracket before an argument, and one that is a part of an expression."""
-        text = self._trailer.text
+        text = self._trailing.text()
         if self._sink.is_complete and self._call.lacks_brackets and _ARGUMENT.match(text):
             self._sink.fail("malformed", "an argument after the end of the call")
         elif self._sink.is_complete and _EXPRESSION.match(text):
@@ -406,9 +429,14 @@ class LiteralBody(BodyReader):
             self._fail(error)
             if error.after_body is not None:
                 self.status = self._progress.status
-        while self._escaped_text and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+        waiting = ""
+        while self._escaped_text != waiting and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+            waiting = self._escaped_text  # half an end marker stays
             self.feed("", 0)
-        self.unread += self._escaped_text
+        if self._has_trailing_text():
+            self._trailing.add(self._escaped_text)
+        else:
+            self.unread += self._escaped_text
         self._escaped_text = ""
 
     def _close_incomplete(self) -> None:
@@ -425,8 +453,18 @@ class LiteralBody(BodyReader):
         has_trailing = self._has_trailing_text()
         if has_trailing:
             self._check_trailing_text()
-        self.unread = (self._trailer.text if has_trailing else "") + tail
+        self.unread = (self._trailing.text() if has_trailing else "") + tail
         if natural or has_trailing or self._is_complete():
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
+
+
+def _end_after_last_string(text: str, closers: str) -> int:
+    """Return the end of the brackets that `closers` close, after the last quote that may end a string, or -1.
+
+    Before that quote a call may be content of a string, which must not run.
+    """
+    ends = [quote.end() for quote in _STRING_END.finditer(text)]
+    found = re.compile(r"\s*".join(map(re.escape, closers))).search(text, ends[-1]) if ends else None
+    return found.end() if found else -1

@@ -1,6 +1,6 @@
 """The open brackets of a call and their kinds.
 
-Rule: a bracket whose meaning is decided by what follows it (`(`, `{`) has a kind of its own until then.
+Rule: a parenthesis, whose meaning is decided by what follows it, has a kind of its own until then.
 """
 
 import enum
@@ -21,14 +21,12 @@ class BracketKind(enum.IntEnum):
     """A dict whose members are arguments: `**{...}`."""
     DICT = enum.auto()
     ARRAY = enum.auto()
-    """A list, tuple or set."""
+    """A list or tuple."""
     PAREN = enum.auto()
     """`(`: a tuple, or parentheses around one value."""
-    BRACE = enum.auto()
-    """`{`: a dict or a set."""
 
 
-ARGUMENTS, SPREAD, DICT, ARRAY, PAREN, BRACE = BracketKind
+ARGUMENTS, SPREAD, DICT, ARRAY, PAREN = BracketKind
 """Module names, because an enum's attribute lookup costs about as much as a state's own work."""
 
 
@@ -42,7 +40,7 @@ class OpenBracket:
         self.closer = closer
         self.closing_brackets = closer + enclosing
         self.count = 0
-        self.expects_key = kind is DICT or kind is BRACE or kind is SPREAD
+        self.expects_key = kind is DICT or kind is SPREAD
         """True where the next item is, or may be, a key."""
         self.expects_value = False
         """True where a key was read and its value comes next."""
@@ -86,7 +84,7 @@ def _frame(
     else:
         members = ANYTHING if container is None else container.members
         keys = frozenset(() if container is None else container.keys)
-    keyed = is_call or bracket.kind in {DICT, BRACE, SPREAD}
+    keyed = is_call or bracket.kind in {DICT, SPREAD}
     frame = Frame(bracket.closer, members, parent, keyed=keyed)
     frame.keys, frame.is_call = keys, is_call
     if keyed:
@@ -121,6 +119,6 @@ def fast_end_in(bracket: OpenBracket) -> str:
     """Return the group of the fast pattern that ends a string in this bracket."""
     if bracket.kind is ARGUMENTS:
         return "argument"
-    if bracket.kind is ARRAY or bracket.kind is BRACE:  # a second string without a colon shows that it is a set
+    if bracket.kind is ARRAY:
         return "item"
     return "key" if not bracket.expects_key and bracket.kind is DICT else ""

@@ -13,13 +13,13 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
-from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter, UnexpectedSetError
+from fcshim.parse.arguments.tokens import OpenContainer, Token, TokenWriter
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
-OPEN, OPEN_SET, CLOSE = TokenWriter.open, TokenWriter.open_set, TokenWriter.close
+OPEN, CLOSE = TokenWriter.open, TokenWriter.close
 KEY, ATOM = TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """The methods that write a token."""
@@ -142,9 +142,7 @@ class LiteralCall:
 
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
-        unoffered = self._sink.unoffered_name
-        found = self._sink.resolve(name)
-        self._sink.unoffered_name = unoffered
+        found = self._sink.find_tool(name)
         return None if found is None else SchemaMembers(self._sink.expectation_of(found))
 
     def admits_object(self, parameter: str) -> bool:
@@ -163,8 +161,6 @@ class LiteralCall:
                 self._undecided.add(write, text)
             else:
                 write(self.writer, text)
-        except UnexpectedSetError:
-            self.abandon("malformed", "a set, where the schema admits no array")
         except WRITING_ERRORS as error:
             self.abandon_unwritable(error)
 
@@ -313,6 +309,6 @@ class LiteralCall:
 
 def tokens_to_key(tokens: list[Token]) -> str | None:
     """Return the key that these tokens write, without quotes; None where they are not a string, number or literal."""
-    if tokens[0][0] in {OPEN, OPEN_SET}:
+    if tokens[0][0] is OPEN:
         return None
     return "".join(text for write, text in tokens if write in _KEY_TOKENS)

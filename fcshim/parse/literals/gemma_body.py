@@ -85,7 +85,7 @@ class GemmaBody(LiteralBody):
         if text[pos] == "}" and self._sink.is_complete and self._call.has_unlisted_argument():
             self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
         if text[pos] in ",;}":
-            return self._trailer.skip_to(pos + 1)
+            return self._skip_to(pos + 1)
         if _CALL.match(text, pos):
             self._state = self._before_first_call
         elif _PARTIAL_CALL.match(text, pos) and not self._progress.final:

@@ -93,7 +93,7 @@ class GemmaValues(LiteralValues):
 
     def _read_bracket(self, text: str, pos: int) -> int:
         if text[pos] == "{":
-            return self._open_brace(DICT, _FIRST_MEMBER, text, pos)
+            return self._open_brace(_FIRST_MEMBER, text, pos)
         return self._open_bracket(ARRAY, "]", pos)
 
     def _make_quoted_string(self, quote: str) -> PythonString:

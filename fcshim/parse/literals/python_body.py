@@ -144,11 +144,11 @@ class PythonBody(LiteralBody):
             self._list_depth -= 1
             if not self._list_depth:
                 self._state = self._after_list if self._bare else self._after_calls
-            return self._trailer.skip_to(pos + 1)
+            return self._skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
             self._in_print = self._in_print and char != ")"
             self._is_separated = self._is_separated or char in ",;"
-            return self._trailer.skip_to(pos + 1)
+            return self._skip_to(pos + 1)
         return self._after_separators(text, pos)
 
     def _after_separators(self, text: str, pos: int) -> int:
@@ -176,7 +176,7 @@ class PythonBody(LiteralBody):
             return pos
         if text[pos] in ")]":
             self._check_late_bracket(text[pos])
-            return self._trailer.skip_to(pos + 1)
+            return self._skip_to(pos + 1)
         return super()._after_calls(text, pos)
 
     def _check_late_bracket(self, char: str) -> None:

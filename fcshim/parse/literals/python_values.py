@@ -15,7 +15,7 @@ from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, Matcher, PythonString, python_string_syntax
@@ -118,13 +118,13 @@ class PythonValues(LiteralValues):
         return pos
 
     def _read_brace(self, text: str, pos: int) -> int:
-        """A dict or a set; as a positional argument where no object fits, it is read as a dict of the arguments."""
+        """A dict; as a positional argument where no object fits, it is read as a dict of the arguments."""
         bracket = self.brackets[-1]
         if bracket.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(bracket):
             if bracket.count and self._seen_keyword:
                 raise LiteralError("an argument without a name", pos)
             return self._open_spread(pos + 1)
-        return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
+        return self._open_brace(_FIRST_MEMBER, text, pos)
 
     def _admits_object(self, bracket: OpenBracket) -> bool:
         names = self._call.parameter_names

@@ -27,7 +27,6 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import (
     ARGUMENTS,
     ARRAY,
-    BRACE,
     DICT,
     PAREN,
     SPREAD,
@@ -44,7 +43,6 @@ from fcshim.parse.literals.call import (
     END,
     KEY,
     OPEN,
-    OPEN_SET,
     WRAPPER_NAMES,
     WRITING_ERRORS,
     LiteralCall,
@@ -63,7 +61,7 @@ class LiteralError(Exception):
     """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
 
     `after_body` is the text after a body that has ended although its call has not: at an end marker inside a string
-    that is not closed, or at its last bracket if its quotes are doubtful.
+    that is not closed.
     """
 
     def __init__(
@@ -350,8 +348,7 @@ class LiteralValues(ABC):
             if char in ":：":
                 self._end_key(bracket, pos)
                 return pos + 1
-            if bracket.kind is not BRACE:
-                return self._handle_unexpected(text, pos)
+            return self._handle_unexpected(text, pos)
         if char in ",，":
             self._begin_next_item(bracket, pos)
             self.read_next = self._before_item
@@ -378,18 +375,18 @@ class LiteralValues(ABC):
         self._call.lacks_brackets = True
         while self.brackets:
             self._close_bracket(pos)
-            if self.brackets and self.brackets[-1].expects_key and self.brackets[-1].kind is not BRACE:
+            if self.brackets and self.brackets[-1].expects_key:
                 raise LiteralError("expected a key", pos)
         return pos
 
     # Brackets.
 
-    def _open_brace(self, fallback_kind: BracketKind, first_member: re.Pattern[str], text: str, pos: int) -> int:
-        """Open a dict if a fast pattern matches its first member, else a bracket of `fallback_kind`."""
+    def _open_brace(self, first_member: re.Pattern[str], text: str, pos: int) -> int:
+        """Open a dict, and read its first member if a fast pattern matches it."""
         found = first_member.match(text, pos) if self._call.is_direct else None
         if found is None or found.lastgroup not in COMPLETE_GROUPS:
             self._progress.wait = found is not None and not self._progress.final
-            return pos if self._progress.wait else self._open_bracket(fallback_kind, "}", pos)
+            return pos if self._progress.wait else self._open_bracket(DICT, "}", pos)
         end = self._open_bracket(DICT, "}", pos)
         return self._read_first_member(self.brackets[-1], found) if self._call.is_direct else end
 
@@ -419,15 +416,13 @@ class LiteralValues(ABC):
         self.brackets.append(OpenBracket(kind, closer, self.brackets[-1].closing_brackets))
         self.read_next = self._before_item
 
-    def _begin_next_item(self, bracket: OpenBracket, pos: int) -> None:
-        """Read a comma: a key may follow, and `(` or `{` with two values is a tuple or a set."""
+    def _begin_next_item(self, bracket: OpenBracket, _pos: int) -> None:
+        """Read a comma: a key may follow, and `(` with two values is a tuple."""
         if bracket.expects_value:
             bracket.expects_value, bracket.expects_key = False, True
-        elif bracket.kind is PAREN or bracket.kind is BRACE:
+        elif bracket.kind is PAREN:
             tokens = self._call.pop_buffer()
-            if bracket.kind is BRACE:
-                self._check_set(tokens, pos)
-            self._put(OPEN_SET if bracket.kind is BRACE else OPEN, "[")
+            self._put(OPEN, "[")
             self._call.put_all(tokens)
             bracket.kind, bracket.expects_key = ARRAY, False
 
@@ -442,26 +437,17 @@ class LiteralValues(ABC):
         elif kind is ARRAY:
             self._put(CLOSE, "]")
         elif kind is not SPREAD:
-            self._close_undecided(bracket, self._call.pop_buffer(), pos)
+            self._close_parentheses(bracket, self._call.pop_buffer())
         self.read_next = self._after_item
         return pos + 1
 
-    def _close_undecided(self, bracket: OpenBracket, tokens: list[Token], pos: int) -> None:
-        """Write a `(` or `{` bracket with one item or none: a parenthesised value, a set, an empty tuple or dict."""
-        array = bracket.kind is BRACE if bracket.count else bracket.kind is PAREN
-        if bracket.kind is BRACE and bracket.count:
-            self._check_set(tokens, pos)
-        brackets = "[]" if array else "" if bracket.count else "{}"
-        if brackets:
-            self._put(OPEN_SET if bracket.kind is BRACE and array else OPEN, brackets[0])
+    def _close_parentheses(self, bracket: OpenBracket, tokens: list[Token]) -> None:
+        """Write parentheses around one item, or an empty tuple."""
+        if not bracket.count:
+            self._put(OPEN, "[")
         self._call.put_all(tokens)
-        if brackets:
-            self._put(CLOSE, brackets[1])
-
-    def _check_set(self, tokens: list[Token], pos: int) -> None:
-        """Raise `LiteralError` where a set is rather a dict with a mistake: a set holds no dict and no list."""
-        if self.quotes_escaped or any(write in {OPEN, OPEN_SET} for write, _ in tokens):
-            raise LiteralError("a set, or a dict with a mistake", pos)
+        if not bracket.count:
+            self._put(CLOSE, "]")
 
     # Keys.
 
@@ -488,9 +474,6 @@ class LiteralValues(ABC):
         key = "" if self._progress.discarding else tokens_to_key(self._call.pop_buffer())
         if key is None:
             raise LiteralError("expected a key", pos)
-        if bracket.kind is BRACE:
-            bracket.kind = DICT
-            self._put(OPEN, "{")
         if bracket.kind is DICT:
             self._put(KEY, key)
         else:

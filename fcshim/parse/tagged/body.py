@@ -187,9 +187,6 @@ class TaggedBody(CallContentReader):
             self._progress.end_body()
         elif found is None or self._compiled.markers.is_partial(text, end):
             self._progress.wait = end < len(text)
-        elif self._compiled.marker_kinds[found[0]] == "parameter":
-            self._stray_text.append(found[0])
-            return found.end()
         else:
             self._drop_stray_text()
             self._state = self._between_calls
@@ -272,11 +269,7 @@ class TaggedBody(CallContentReader):
             self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._compiled.kind_at(tail, 0) in {"call", "open"}:
-            self._end_at_restart(tail)
-        elif natural and self._compiled.kind_at(tail, 0) == "parameter":
-            self._call.fail("malformed", "the opening of a parameter is not complete")
-        elif natural and self._breaks_off(tail):
+        if natural and self._breaks_off(tail):
             self._fail_truncated()
         elif natural and self._call.has_arguments and not self._progress.discarding:
             self._check_stray_text()

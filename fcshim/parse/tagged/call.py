@@ -96,7 +96,7 @@ class TaggedCall:
                 writer, expected, limits, (tag.name,), is_text=is_text, is_json=is_json, repeatable=True
             )
         self._last = value
-        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys())
         reader.lacks_opening = tag.lacks_value_open
         return reader
 
@@ -126,7 +126,7 @@ class TaggedCall:
         self.seen_keys[tag.name] = None
         parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in self._compiled.tags.text_types
         self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
-        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys(), limits)
+        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys())
 
     def _repeats_last(self, tag: NamedTag) -> bool:
         """Return whether the parameter is the next element of the array that the last one began."""
@@ -141,7 +141,7 @@ class TaggedCall:
             siblings = self.markup.keys - self.seen_keys.keys()
             last, self._last = self._last, None
             return NestedValue(self._compiled, self._writer, tag.name, expected, limits, siblings, last)
-        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys(), limits)
+        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys())
 
     def _flush_last(self) -> None:
         """Write the last value, if it waits for further elements."""
@@ -243,16 +243,6 @@ class TaggedCall:
         """Return the quotation mark with which the last value of the complete arguments ends, or an empty string."""
         found = _LAST_QUOTE.search(self._sink.unfinished_arguments[-_LAST_QUOTE_SIZE:])
         return found[1][-1] if found else ""
-
-    def may_begin_with(self, text: str) -> bool:
-        """Return whether the first argument may be the value that begins with `text`."""
-        for end in ("}", '"}'):  # a closing quote is sent with what follows it
-            try:
-                first = json.loads(self._sink.unfinished_arguments + end)[next(iter(self.seen_keys))]
-                return first.strip().startswith(text.strip()) if isinstance(first, str) else first == json.loads(text)
-            except (ValueError, KeyError):
-                continue
-        return True
 
     def fail_with(self, error: LimitError | NotStrictError) -> None:
         """End the call with the error that corresponds to an exception."""

@@ -144,32 +144,16 @@ class CallContentReader(BodyReader):
         return tag.end
 
     def _close_before_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
-        """Close a call whose closing tag is missing; it was broken off if the same call begins again."""
-        start = self._compiled.end_of_marker(text, pos) if kind == "open" else pos
-        is_repeated = not self._progress.discarding and self._begins_again(text, start)
-        self._progress.wait = is_repeated is None
-        if is_repeated is None:
+        """Close a call whose closing tag is missing; one of the same tool after it may be the same call again."""
+        tag = self._compiled.read_call(text, self._compiled.end_of_marker(text, pos) if kind == "open" else pos)
+        self._progress.wait = tag is None
+        if tag is None:
             return pos
         self._check_stray_text()
-        if is_repeated:
+        if tag and self._resolve(tag.name) == self._call.name:
             self._call.fail("malformed", BEGUN_AGAIN)
         self._close_call()
         return pos
-
-    def _begins_again(self, text: str, pos: int) -> bool | None:
-        """Return whether a call at `pos` has the name and the first argument of the current one; None for more text."""
-        tag = self._compiled.read_call(text, pos)
-        if not tag or self._resolve(tag.name) != self._call.name:
-            return None if tag is None else False
-        at = self._compiled.skip_space(text, tag.end)
-        found = self._call.markup.read_parameter(text, at)
-        if not found or found.name != next(iter(self._call.seen_keys), None):
-            return None if found is None or at == len(text) else False
-        close = found.close or self._tags.parameter_close
-        end = text.find(close, found.end, found.end + MAX_STRAY_TEXT)
-        if end < 0 and len(text) - found.end < MAX_STRAY_TEXT:
-            return None
-        return self._tags.nested or self._call.may_begin_with(text[found.end : end if end >= 0 else None])
 
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()

@@ -11,15 +11,13 @@ Rule: the role of a marker depends only on a bounded number of characters after 
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from fcshim.parse.markers import begins_damaged
 from fcshim.parse.tagged.damage import begins_like_opening
 from fcshim.parse.tagged.markup import BetweenKind, CallMarkup
 from fcshim.parse.tagged.tags import MarkerKind, NamedTag
 
-MarkerRole = Literal["end", "before", "content", "pause", "drop", "ambiguous"]
-"""What a marker does: it closes the value, it follows the value, it is content, it may end the whole body, it is
-superfluous, or its role is unknown.
-"""
+MarkerRole = Literal["end", "before", "content", "drop", "ambiguous"]
+"""What a marker does: it closes the value, it follows the value, it is content, it is superfluous, or its role is
+unknown."""
 _LOOK_AHEAD = 512
 """Characters after a parameter's opening in which its closing tag is looked for."""
 _SHORTEST_TAG = 3
@@ -45,10 +43,8 @@ class MarkerRoles:
         """Number of closing tags that are content, without their openings."""
         self.has_closers = False
         """True where a closing tag of a parameter or call is content: the value must end with its own closing tag."""
-        self.is_disordered = False
         self.opening_end = 0
         """The end of a doubled opening, which is dropped."""
-        """True where an opening is content after a stray closing tag: rather the end of a value, and another one."""
 
     def classify(self, text: str, start: int, marker: str, *, empty: bool, may_end: bool | None) -> MarkerRole | None:
         """Return the role of the marker at `start`; None where more text is needed.
@@ -81,29 +77,12 @@ class MarkerRoles:
             return self._classify_repeated(is_text=is_text)
         if next_kind:
             return "end"
-        opens = self._opens_damaged(text, self._compiled.skip_space(text, end))
+        prefix, after = self._compiled.tags.parameter.prefix, self._compiled.skip_space(text, end)
+        opens = len(prefix) >= _SHORTEST_TAG and begins_like_opening(text, after, prefix)
         if opens is None:
             return None
         self._count_closer()
         return "ambiguous" if opens else "content"
-
-    def _opens_damaged(self, text: str, pos: int) -> bool | None:
-        """Return whether a parameter's opening with a wrong character follows, or one whose name is not closed.
-
-        Where the value quotes no other parameter, so does the opening of a second value, and a tag much like one.
-        """
-        prefix, value_open = self._compiled.tags.parameter.prefix, self._compiled.tags.value_open
-        if value_open and not self.open_tags:
-            rest = text[pos : pos + len(value_open)]
-            if rest == value_open or value_open.startswith(rest):
-                return True if rest == value_open else None
-        if len(prefix) < _SHORTEST_TAG:
-            return False
-        if text.startswith(prefix, pos):
-            return True
-        if self.open_tags:
-            return begins_damaged(text, pos, prefix)
-        return begins_like_opening(text, pos, prefix)
 
     def _classify_repeated(self, *, is_text: bool) -> MarkerRole:
         """Classify a closing tag that others follow, up to markup: it closes what is quoted, or it is doubled."""
@@ -141,7 +120,7 @@ class MarkerRoles:
             ends = next_kind in {"close", "call", "open"}
             self.has_closers |= not ends
             return "before" if ends else "content"
-        return "before" if next_kind in {"call", "open"} else "pause"
+        return "before" if next_kind in {"call", "open"} else "content"
 
     # Quoted calls.
 
@@ -172,7 +151,6 @@ class MarkerRoles:
         elif found and self._may_follow(found.name, on_new_line=on_new_line or empty):
             role = self._classify_next(text, found, on_new_line=on_new_line, empty=empty, may_end=may_end)
         if found and role == "content":
-            self.is_disordered |= self.stray_closers > 0
             self.open_tags += found.close in {"", self._compiled.tags.parameter_close}
         return role
 
@@ -191,37 +169,11 @@ class MarkerRoles:
 
     def _role_before_closer(self, text: str, found: NamedTag, *, on_new_line: bool) -> MarkerRole | None:
         """Decide by the next marker: a closing tag that further content follows shows that the pair is quoted."""
-        limit, own_close = found.end + _LOOK_AHEAD, self._compiled.tags.parameter_close
-        if found.close and found.close != own_close:
-            return self._role_before_other_closer(text, found, own_close)
+        limit = found.end + _LOOK_AHEAD
         next_marker = self._compiled.value_markers.search(text, found.end, limit)
         if next_marker is None or self._compiled.value_markers.is_partial(text, next_marker.start()):
             return None if len(text) < limit else "before" if on_new_line else "ambiguous"
         if self._compiled.value_marker_kinds[next_marker[0]] == "value_close":
             kind = self._markup.kind_after_space(text, next_marker.end())
             return None if kind is None else "before" if kind else "content"
-        ends = self._ends_parameter(text, found.name, next_marker[0].lstrip("\n"), next_marker.end())
-        return None if ends is None else "before" if ends or on_new_line else "ambiguous"
-
-    def _role_before_other_closer(self, text: str, found: NamedTag, own_close: str) -> MarkerRole | None:
-        """Decide by which closing tag comes first, where each parameter has its own."""
-        limit = found.end + _LOOK_AHEAD
-        closer, own_closer = (text.find(each, found.end, limit) for each in (found.close, own_close))
-        if closer >= 0 and not 0 <= own_closer < closer:
-            kind = self._markup.kind_after_space(text, closer + len(found.close))
-            return None if kind is None else "before" if kind else "content"
-        if own_closer >= 0:
-            return "content"  # this value is closed, the other one is not
-        return None if len(text) < limit else "ambiguous"
-
-    def _ends_parameter(self, text: str, name: str, marker: str, end: int) -> bool | None:
-        """Return whether the marker before `end` can only follow a parameter whose closing tag is missing."""
-        kind = self._compiled.value_marker_kinds[marker]
-        if kind == "parameter":
-            found = self._markup.read_parameter(text, end - len(marker))
-            follows = found and found.name != name and self._may_follow(found.name, on_new_line=True)
-            return None if found is None else bool(follows)
-        if kind == "call_close":
-            after = self._markup.kind_after_space(text, end)
-            return None if after is None else after in {"close", "call", "open"}
-        return kind == "close"
+        return "before" if on_new_line else "ambiguous"

@@ -29,8 +29,6 @@ _PARTIAL_NAME_ELEMENT = re.compile(rf"\s{{0,4}}(?:{_KEY}\s{{0,4}}(?:</?[a-z_]{{0
 _NAME_WORDS = frozenset(_WORDS.split("|"))
 _VALUE_OPENINGS = {"<value>": "</value>", "<arg_value>": "</arg_value>", "<param_value>": "</param_value>"}
 """The element of a value whose name has an element of its own."""
-_COMMENT_OPEN, _COMMENT_CLOSE = "<!--", "-->"
-_MAX_COMMENT = 500
 _MAX_OBJECT_TAG = 100
 BetweenKind = MarkerKind | Literal["markup"]
 """The kind of what stands between parameters; `markup` adds nothing (a comment, a wrapper)."""
@@ -57,8 +55,6 @@ class CallMarkup:
         kind = self.compiled.kind_at(text, pos)
         if kind is not False and kind != "parameter":
             return kind
-        if kind == "parameter" and self._has_own_head(text, pos):
-            return "parameter"
         if kind == "parameter":
             own = self._read_own(text, pos)
             if own is not False:
@@ -68,11 +64,6 @@ class CallMarkup:
     def kind_after_space(self, text: str, pos: int) -> BetweenKind | Literal[False] | None:
         """Return the same for the text after the white space at `pos`."""
         return self.kind_at(text, self.compiled.skip_space(text, pos))
-
-    def _has_own_head(self, text: str, pos: int) -> bool:
-        """Return whether the dialect's own opening is here; if its name is an attribute, other words may follow it."""
-        tag = self.compiled.tags.parameter
-        return not tag.attribute and text.startswith(tag.head, pos)
 
     def _other_kind(self, text: str, pos: int) -> Literal["parameter", "markup"] | Literal[False] | None:
         found = self._read_spelling(text, pos)
@@ -98,12 +89,6 @@ class CallMarkup:
 
     def end_of_markup(self, text: str, pos: int) -> int | None:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none, None where more text is needed."""
-        if text.startswith(_COMMENT_OPEN, pos):
-            end = text.find(_COMMENT_CLOSE, pos, pos + _MAX_COMMENT)
-            complete = len(text) - pos >= _MAX_COMMENT
-            return end + len(_COMMENT_CLOSE) if end >= 0 else pos if complete else None
-        if _COMMENT_OPEN.startswith(text[pos:]):
-            return None
         element_end = self._end_of_object_tag(text, pos) if self.compiled.tags.object_open else pos
         if element_end != pos:
             return element_end
@@ -174,12 +159,10 @@ class CallMarkup:
         for opening, close in _VALUE_OPENINGS.items():
             if text.startswith(opening, at):
                 return NamedTag(found["name"], "", at + len(opening), close=close)
-        damaged = [self.compiled.is_opening_damaged(text, at, opening) for opening in _VALUE_OPENINGS]
-        if True in damaged:
-            return False
-        return (
-            None if None in damaged else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
-        )
+        if any(opening.startswith(text[at:]) for opening in _VALUE_OPENINGS):
+            return None
+        is_damaged = text[at] == "<"
+        return False if is_damaged else NamedTag(found["name"], "", found.end(), close=f"</{word}>", is_unclosed=True)
 
     # Values.
 

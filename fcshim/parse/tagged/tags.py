@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.parse.markers import MarkerSet, begins_damaged
+from fcshim.parse.markers import MarkerSet
 
 MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
@@ -24,15 +24,11 @@ _ASSIGNMENT = re.compile(
     r"[ \t]{1,8}([^\W\d][\w.-]{0,127})=(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
 )
 _MAX_ATTRIBUTES = 8
-_MAX_QUOTES = 16
-"""Quotation marks in an attribute's value, including the two around it."""
 _MAX_SPACE = 256
 """White space between two tags that one match skips."""
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _ATTRIBUTE = re.compile(r"[ \tĠ]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
-_NAME_WITHOUT_BLANK = re.compile(r"(name)[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
-"""The first attribute without the blank before it (`<functionname="f">`)."""
 _PARTIAL_ATTRIBUTE = re.compile(r"[ \tĠ]{0,16}[\w.:-]{0,64}[ \t]{0,4}(?:=[ \t]{0,4})?\Z")
 _EMPTY_TAG_ATTRIBUTES = ("type", "string", "id", "index")
 """Attributes that may stand beside the name in a tag without content, and say nothing about a value."""
@@ -348,19 +344,10 @@ class CompiledTags:
             kind, at = typed.name, self.skip_space(text, typed.end)
         if text.startswith(tags.value_open, at):
             return NamedTag(found.name, kind, at + len(tags.value_open))
-        damaged = self.is_opening_damaged(text, at, tags.value_open) if tags.value_open else False
-        if damaged:
-            return False
-        partial = damaged is None or bool(tags.type_open and tags.type_open.startswith(text[at:]))
-        return None if partial else NamedTag(found.name, kind, at, lacks_value_open=True)
-
-    def is_opening_damaged(self, text: str, pos: int, opening: str) -> bool | None:
-        """Return whether an opening tag at `pos` is damaged, or behind a surplus character; None for more text."""
-        after = self.skip_space(text, pos + 1)
-        if text.startswith(opening, after):
-            return True
-        damaged = begins_damaged(text, pos, opening)
-        return None if not damaged and opening.startswith(text[after:]) else damaged
+        if any(opening.startswith(text[at:]) for opening in (tags.value_open, tags.type_open)):
+            return None
+        is_damaged = text[at] == tags.value_open[0]
+        return False if is_damaged else NamedTag(found.name, kind, at, lacks_value_open=True)
 
     def _decode(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self.tags.entities else name
@@ -466,7 +453,7 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
                 return False  # the tag itself holds a value
             value_type = found.get(tag.type_attribute, "")
             return NamedTag(name, value_type, start + end, is_empty=is_empty, attributes=others) if name else False
-        attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
+        attribute = _ATTRIBUTE.match(line, pos)
         value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
             may_follow = attribute is not None or _may_continue_tag(tag, line, pos)
@@ -492,11 +479,7 @@ def _tag_end(tag: Tag, line: str, pos: int) -> int:
 
 
 def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tuple[str, int] | None:
-    """Return a value and its end.
-
-    A quoted value ends at the first quotation mark that the tag's end or another attribute follows, because models do
-    not always escape quotation marks.
-    """
+    """Return a value and its end."""
     quote, start = attribute[0][-1], attribute.end()
     if quote not in "\"'":
         bare = _UNQUOTED_VALUE.match(line, start)
@@ -504,11 +487,5 @@ def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tupl
         at = bare.end() if bare and end < 0 else end
         at -= bare is not None and tag.end == ">" and line.startswith("/>", at - 1)
         return (line[start:at], at) if 0 <= at < len(line) else None
-    at = start - 1
-    for _ in range(_MAX_QUOTES):
-        at = line.find(quote, at + 1)
-        if at < 0:
-            break
-        if _tag_end(tag, line, at + 1) >= 0 or _ATTRIBUTE.match(line, at + 1):
-            return line[start:at], at + 1
-    return None
+    at = line.find(quote, start)
+    return (line[start:at], at + 1) if at >= 0 else None

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
@@ -35,25 +34,6 @@ class AmbiguousValueError(NotStrictError):
 
 class MissingValueError(NotStrictError):
     """The key of a parameter has no value: neither text nor a closing tag follows it."""
-
-
-class _ContainerEnd:
-    """Determines whether a container may end with the JSON text so far, which arrives in pieces."""
-
-    def __init__(self) -> None:
-        self._quotes = 0
-        self._last_char = self._last_visible = ""
-
-    def add(self, text: str) -> None:
-        """Add a piece."""
-        self._quotes += text.count('"') - text.count('\\"') - (self._last_char == "\\" and text[:1] == '"')
-        self._last_char = text[-1:] or self._last_char
-        self._last_visible = text.rstrip(_SPACE)[-1:] or self._last_visible
-
-    @property
-    def is_closed(self) -> bool:
-        """True after a closing bracket outside strings."""
-        return self._last_visible in {"}", "]"} and self._quotes % 2 == 0
 
 
 class UntypedValue:
@@ -93,9 +73,6 @@ class UntypedValue:
         self._parts: list[str] = []
         self._size = 0
         self._elements: list[str] = []
-        self._end = _ContainerEnd()
-        """The end of the first `_judged` parts."""
-        self._judged = 0
         if (expected.only_strings and not is_json) or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
@@ -113,9 +90,8 @@ class UntypedValue:
         """Return whether the value may end here: a scalar, or a container that is closed; None for a string."""
         if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
             return None if '"' in self._expected.streaming_starts else True
-        self._end.add("".join(self._parts[self._judged :]))
-        self._judged = len(self._parts)
-        return self._end.is_closed
+        last = next((part for part in reversed(self._parts) if not part.isspace()), "")
+        return last.rstrip(_SPACE)[-1:] in {"}", "]"}
 
     def end_empty(self) -> None:
         """Complete a value whose tag closes itself. Raises `NotStrictError` where the schema admits no empty value."""
@@ -152,7 +128,6 @@ class UntypedValue:
         """Take the collected text as an element; the next one follows."""
         self._elements.append("".join(self._parts))
         self._parts.clear()
-        self._end, self._judged = _ContainerEnd(), 0
 
     def flush(self) -> None:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
@@ -162,7 +137,7 @@ class UntypedValue:
             is_key = text.strip(_SPACE) == self._path[-1]  # as the name of a variable
             if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
-            if self._is_json and strict[0] == '"' and not self._is_listed_string(text.strip(_SPACE)):
+            if self._is_json and strict[0] == '"' and text.strip(_SPACE)[:1] != '"' and not self._expected.only_strings:
                 raise NotStrictError
             self._writer.write_literal(strict, text, self._path, self._expected)
             return
@@ -182,21 +157,6 @@ class UntypedValue:
         except ValueError as error:
             raise NotStrictError from error
         return bare
-
-    def _is_listed_string(self, text: str) -> bool:
-        """Return whether `text` is a string although the format types it as JSON.
-
-        Either it has quotes, or the schema names strings, and the text is neither damaged JSON nor a boolean nor the
-        key, as the name of a variable.
-        """
-        if text[:1] == '"' or self._expected is ANY:
-            return text[:1] == '"'
-        if self._expected.only_strings:
-            return True
-        may_be_boolean = self._expected.admits("boolean", True)  # noqa: FBT003  # a value
-        return self.may_be_text and not (
-            may_be_boolean or text in self._path or _may_be_json(text or "[") or is_damaged_word(text)
-        )
 
     def _begin_text(self) -> None:
         self._mode = "text"

@@ -1,7 +1,7 @@
 """Read one parameter's value, which is written raw between its tags, up to its end.
 
-Theory of operation. `marker_roles` says which marker ends the value. A marker that ends the whole body pauses the
-value: if nothing else ends the value later, that marker did, unless the value quotes a call.
+Theory of operation. `marker_roles` says which marker ends the value. One that ends the whole body does so at the end of
+the reply only, unless the value quotes a call.
 
 Known limit: the value ends too early at a quoted closing tag if another parameter or the call's end is quoted directly
 after it, without the opening tag of that call. What is left of the value then stands between parameters, where no text
@@ -13,7 +13,6 @@ Rule: a value that has two readings is an error, and so is a key without a value
 from collections.abc import Set as AbstractSet
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
@@ -29,7 +28,6 @@ class TaggedValue:
         value: UntypedValue | None,
         key: str,
         seen_keys: AbstractSet[str],
-        limits: Limits,
     ) -> None:
         """Read the value of `key`; `markup` is that inside the value, `seen_keys` are the keys so far."""
         self._value = value
@@ -42,7 +40,6 @@ class TaggedValue:
         self._compiled = compiled = markup.compiled
         self._markup = markup
         self.roles = MarkerRoles(markup, key, seen_keys)
-        self._limits = limits
         self.needs_close = True
         """False for text in the place of parameters, which no closing tag follows."""
         self.lacks_opening = False
@@ -58,15 +55,11 @@ class TaggedValue:
         self.is_unclosed = False
         """True where the value ended without its closing tag."""
         self._is_empty = self._is_blank = True
-        self._pending: list[str] | None = None
-        """The text from a marker on that may have ended the body; None while there is no such marker."""
-        self._pending_size = 0
-        self._may_pause = True
 
     @property
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
-        return None if self._is_blank or self.ended or self._pending is not None else self._value
+        return None if self._is_blank or self.ended else self._value
 
     @property
     def closing_tag(self) -> str:
@@ -169,11 +162,7 @@ class TaggedValue:
             if next_kind is None and unmistakable:
                 self._end_value(unclosed=kind != "value_close")
                 return ""
-        if self._pending is None or self.roles.quotes_call:
-            return None
-        pending, self._pending = self._pending, None
-        self._end_value(unclosed=True)
-        return "".join(pending[1:]) + tail
+        return None
 
     def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
         match role:
@@ -188,8 +177,6 @@ class TaggedValue:
                 return max(end, self.roles.opening_end)
             case "ambiguous":
                 self._fail(AmbiguousValueError())
-            case "pause" if self._may_pause and self._pending is None:
-                self._pending = []
         self._has_markers = True
         self._add_text(marker)
         return end
@@ -201,21 +188,8 @@ class TaggedValue:
             return
         self._is_empty = False
         self._ends_with_line = text[-1] == "\n"
-        if self._pending is None:
-            self._is_blank = self._is_blank and text.isspace()
-            self._write(text)
-            return
-        self._pending.append(text)
-        self._pending_size += len(text)
-        if self._pending_size > self._limits.mend:
-            # No marker ended the value for this long, so the pending one is content (of a file, for example).
-            self._may_pause = False
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            self._write("".join(pending))
+        self._is_blank = self._is_blank and text.isspace()
+        self._write(text)
 
     def _write(self, text: str, *, last: bool = False) -> None:
         if self._value is None:
@@ -232,10 +206,7 @@ class TaggedValue:
     def _end_value(self, *, unclosed: bool = False) -> None:
         """End the value; `unclosed` says that its closing tag is missing."""
         self.is_unclosed = unclosed
-        if unclosed and self._pending is not None:
-            self._end_at_pause(self._pending)
-        self._flush()
-        if self.roles.is_disordered or (unclosed and self.roles.has_closers):
+        if unclosed and self.roles.has_closers:
             self._fail(AmbiguousValueError())
         elif unclosed and self._is_blank:
             self._fail(MissingValueError())
@@ -243,12 +214,6 @@ class TaggedValue:
             self._fail(AmbiguousValueError())
         self._write("", last=True)
         self.ended = True
-
-    def _end_at_pause(self, pending: list[str]) -> None:
-        """End an unclosed value at the first of several markers that may have ended the body."""
-        self._pending = None
-        if "".join(pending[1:]).strip():
-            self._fail(AmbiguousValueError())
 
     def _fail(self, error: NotStrictError) -> None:
         if self._value is not None:

@@ -39,7 +39,6 @@ def _spelling(tags: Tags) -> CompiledTags:
         (ATTRIBUTES, "<invoke name=f>", "f"),
         (ATTRIBUTES, '<invoke  id=7 name = "f" x="1">', "f"),
         (ATTRIBUTES, '<invoke name="a>b">', "a>b"),
-        (ATTRIBUTES, '<invoke name="say "hi" now">', 'say "hi" now'),
         (KEYS, "f\n<key>", "f"),
         (KEYS, "f<sep><key>", "f"),
         (KEYS, "  f b \n</call>", "f b"),

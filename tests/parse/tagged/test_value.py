@@ -34,7 +34,6 @@ def _only(text: str, **options: Any) -> Piece:
     "value",
     [
         "</parameter> and more",
-        "</parameter>\n</parameters>",
         "</function> and more",
         "a\n</tool_call>\nb",
         "use <parameter=n>5</parameter> here",

@@ -1,0 +1,1 @@
+"""What each rule of the parser earns: it is switched off alone, and judges read the replies in which it decides."""
