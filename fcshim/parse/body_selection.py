@@ -95,6 +95,9 @@ _NO_NAME = frozenset(("", "{", "｛"))
 """What follows where no name begins a body; nothing if more text is needed."""
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_ATTRIBUTES = re.compile(r"(?P<tag>[<\[](?P<name>[^\W\d][\w.-]{0,127}+)[ \t])[ \t]{0,8}(?P<key>[^\W\d][\w.-]{0,127}+)=")
+_PARTIAL_ATTRIBUTES = re.compile(r"[<\[](?:(?P<name>[^\W\d][\w.-]{0,127}+)(?:[ \t]{1,9}(?:[^\W\d][\w.-]{0,127}+)?)?)?\Z")
+_ATTRIBUTE_CALLS = ElementCalls(attributes=True)
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
@@ -107,11 +110,19 @@ _HEADER_LINE_PATTERN = rf"{_NAME}\[ARGS\]{_SPACE}(?=[{{｛])"
 _HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
 _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
 _NAME_LINE_PATTERN = rf"{_NAME}[ \t]{{0,4}}+(?:\r?\n[ \t]{{0,8}}+)?"
-_MEMBER = r"[{｛][ \t\r\n]{0,32}+(?:[\"'“”](?P<parameter>[^\"'“”\n]{1,128})[\"'“”]|[}｝])"
+_MEMBER = (
+    r"[{｛][ \t\r\n]{0,32}+(?:(?P<quote>[\"'“”])?(?P<parameter>(?(quote)[^\"'“”\n]{1,128}|[^\W\d]\w{0,63}+))"
+    r"(?(quote)[\"'“”]|[ \t]?:)|[}｝])"
+)
 _NAME_LINE = re.compile(_NAME_LINE_PATTERN + _MEMBER)
+_NAME_AS_KEY = re.compile(rf"[{{｛]{_SPACE}\"{_NAME}\"{_SPACE}:{_SPACE}{_MEMBER}")
+_PARTIAL_NAME_AS_KEY = re.compile(
+    rf"[{{｛]{_SPACE}(?:\"(?:{_NAME}(?:\"{_SPACE}(?::{_SPACE}(?:[{{｛]{_SPACE}(?:[\"'“”][^\"'“”\n]{{0,128}}|\w{{0,64}})?)?)?)?)?)?\Z"
+)
+_NAMES_AS_KEYS = JsonShape(name_is_key=True)
 _FIRST_MEMBER = re.compile(_SPACE + _MEMBER)
 _PARTIAL_NAME_LINE = re.compile(
-    rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}})?)?\Z"
+    rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}}|[^\W\d]\w{{0,63}}+[ \t]?)?)?\Z"
 )
 _NAME_LINE_AND_JSON = HeaderShape(rf"{_NAME_LINE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
@@ -200,6 +211,15 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     return begins and _JSON
 
 
+def select_name_as_key(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of an object whose first key is an offered tool, with the arguments as its value."""
+    found = _NAME_AS_KEY.match(text, pos)
+    if found is not None:
+        return _takes(sink, found["name"], found["parameter"]) and _NAMES_AS_KEYS
+    partial = _PARTIAL_NAME_AS_KEY.match(text, pos)
+    return None if partial is not None and sink.may_begin_call(partial["name"] or "") else False
+
+
 def _takes(sink: CallSink, name: str, parameter: str | None) -> bool:
     """Return whether an offered tool has exactly this name, and this parameter, if there is one."""
     return sink.offers_exactly(name) and (parameter is None or sink.has_parameter(name, parameter))
@@ -209,7 +229,7 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     """Return the syntax and the tags of the element at `pos` that is named like an offered tool."""
     found = _ELEMENT.match(text, pos)
     if found is None:
-        return None if _PARTIAL_ELEMENT.match(text, pos) else False
+        return None if _PARTIAL_ELEMENT.match(text, pos) else _select_attributes(sink, text, pos)
     name = found["name"]
     if not sink.offers(name):
         return False
@@ -217,6 +237,16 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
         return _ELEMENT_CALLS, found[0], f"</{name}>"
     body = _select_content(sink, name, text, found.end())
     return body if body is None or isinstance(body, bool) else (body, found[0], f"</{name}>")
+
+
+def _select_attributes(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool | None:
+    """Return the same for a tag, in angle or square brackets, with an argument of the tool as its first attribute."""
+    found = _ATTRIBUTES.match(text, pos)
+    if found is None:
+        partial = _PARTIAL_ATTRIBUTES.match(text, pos)
+        return None if partial is not None and sink.may_begin_call(partial["name"] or "") else False
+    is_call = sink.offers_exactly(found["name"]) and sink.has_parameter(found["name"], found["key"])
+    return is_call and (_ATTRIBUTE_CALLS, found["tag"], f"</{found['name']}>")
 
 
 def _select_content(sink: CallSink, name: str, text: str, pos: int) -> Body | bool | None:

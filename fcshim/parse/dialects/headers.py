@@ -155,7 +155,7 @@ REACT = Dialect(
     close="",
     opens=("**Action:**", "**Action**:"),
     body=HeaderShape(
-        rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?[ \t]{{0,8}}\n\s{{0,8}}"
+        rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?(?:[ \t]{{0,8}}\n\s{{0,8}}|[,.;]?[ \t]{{1,8}})"
         r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?"
         r"(?=[^\s`*])",  # anything but an object is asked for again
         ends=(":",),

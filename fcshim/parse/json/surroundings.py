@@ -97,8 +97,8 @@ def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
-_STRING_END_ALONE = re.compile(r"[\"']\s{0,64}[}\])]|\\[nrtu\"'/]\s{0,64}[^\s{\[<]")
-"""The end of a string, or an escape and what follows it in a string: not a line break written out, and a call."""
+_STRING_END_ALONE = re.compile(r"[\"'](?:\S|\s{0,64}[}\])])|\\[nrtu\"'/]\s{0,64}[^\s{\[<]")
+"""The end of a string, or an escape, and what follows them in a string: not a line break written out, and a call."""
 _PARTIAL_STRING_END = re.compile(r"(?:[\"']|\\[nrtu\"'/]?)\s{0,64}\Z")
 _QUOTED_KEY = r"(?:\"[^\"\n]{1,128}\"|'[^'\n]{1,128}'|[\"'][^\"'\n]{1,128}[\"'])"
 _PARTIAL_QUOTED_KEY = r"(?:\"[^\"\n]{0,128}\"?|'[^'\n]{0,128}'?|[\"'][^\"'\n]{0,128}[\"']?)"

@@ -394,8 +394,12 @@ class CallStates:
 
     def _report_defect(self) -> None:
         """Report the rejected call, unless it may be quoted or was reported before."""
-        quoted = self._output.pending is not None or self._output.in_reasoning
+        pending = self._output.pending
+        quoted = (pending is not None and not self._names_call(pending)) or self._output.in_reasoning
         if quoted or self._consumed_text == "emit":
+            return
+        if pending is not None:
+            self.report_unreadable(is_restarted=True)
             return
         name = self._sink.unoffered_name
         copy = "copied" if is_placeholder(name) else self._output.kind_of_copy("".join(self._raw))
@@ -409,6 +413,10 @@ class CallStates:
             is_restarted = self._sink.restarts > self._restarts_before
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
             self._has_reported = True
+
+    def _names_call(self, pending: PendingCalls) -> bool:
+        """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""
+        return pending.kind == "bare" and bool(self._sink.wrapper_tool) and not self.may_be_example()
 
     def _report_failed_call(self, pending: PendingCalls, text: str) -> None:
         """Report a call with an error that becomes text, although it would be accepted without the error.
@@ -534,7 +542,7 @@ class CallStates:
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             text = "".join(pending.raw)
-            if pending.kind == "wrapper" and text.endswith(pending.end_markers):
+            if (pending.kind == "wrapper" and text.endswith(pending.end_markers)) or self._names_call(pending):
                 self._report_failed_call(pending, text[pending.body_starts[-1] + len(self.start_marker) :])
             self._release_pending()
             return

@@ -110,6 +110,7 @@ FURTHER_TURNS = MarkerSet(
 END_MARKERS = (
     *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
+    *(dialect.result_close for dialect in DIALECTS.values() if "_" in dialect.result_close),
     # `<|/tool_calls|>`, in a dialect whose calls have no end marker.
     *(f"<|/{marker[2:]}" for marker in _start_markers_of_dialects() if marker[:2] == "<|" and marker[-2:] == "|>"),
 )

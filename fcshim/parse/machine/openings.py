@@ -21,6 +21,7 @@ from fcshim.parse.body_selection import (
     select_body,
     select_element,
     select_line,
+    select_name_as_key,
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
@@ -92,6 +93,9 @@ class OpeningFinder:
         found = self.find(marker, text, start) if marker in self._start_markers.openings else False
         if found is not False or not self._any_body:
             return found
+        if marker in "{｛":
+            body = select_name_as_key(self._sink, text, start)
+            return body if body is None or isinstance(body, bool) else (_line_opening(body, ""), marker)
         tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
         return tag or (self._find_in_list(text, start) if tag is False else None)
 
@@ -215,7 +219,8 @@ class OpeningFinder:
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
-        if tag is None or isinstance(tag, bool):
+        has_arguments = isinstance(element, tuple) and element[1][-1] in " \t"
+        if tag is None or isinstance(tag, bool) or has_arguments:
             return tag if element is False else element
         if tag.text.startswith(self._start_markers.result_markers):
             return False

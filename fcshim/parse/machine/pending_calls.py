@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallStates
+from fcshim.parse.machine.example_announcements import announces_example
 from fcshim.parse.machine.known_markers import FURTHER_TURNS, StartMarkers, is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.quotations import QUOTING_LANGUAGES
@@ -212,6 +213,8 @@ class PendingCallStates:
         pos = self._add_space(pending, pos)
         if pos == len(cursor.buffer):
             return pos
+        if not pending.body_starts and (cursor.buffer[pos] == "#" or "//".startswith(cursor.buffer[pos : pos + 2])):
+            return self._skip_comment(pending, pos)
         if pending.size <= self._limits.hold:
             found = self._openings.find_next(cursor.buffer, pos)
             if found is None:
@@ -224,6 +227,18 @@ class PendingCallStates:
             if pending.accepted and cursor.buffer[pos] == self._code.fence_char:
                 return self._end_fence_of_calls(pending, pos)
         return self._release(pos, State.IN_FENCE)
+
+    def _skip_comment(self, pending: PendingCalls, pos: int) -> int:
+        """Skip a comment's line before the first call of a fence, unless it announces an example."""
+        buffer = self._cursor.buffer
+        end = buffer.find("\n", pos, pos + self._limits.line) + 1
+        if not end and len(buffer) - pos < self._limits.line:
+            return self._cursor.wait_from(pos)
+        comment = buffer[pos:end]
+        if not comment or announces_example(comment.strip("#/ \r\n")):
+            return self._release(pos, State.IN_FENCE)
+        pending.add(comment)
+        return end
 
     def _end_fence_of_calls(self, pending: PendingCalls, pos: int) -> int:
         line_end = self._code.closing_line_end(pos)
