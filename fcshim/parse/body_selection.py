@@ -4,6 +4,7 @@ Rule: a bounded number of characters is examined; only a known key or the name o
 syntaxes of one dialect the first that can begin here is selected; from then on its reader does all the work.
 """
 
+import functools
 import re
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.syntax import ElementCalls
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
+from fcshim.parse.tagged.tags import Tag, Tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,14 @@ _HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=[{{｛])"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
 _NAME_TAG = "<(?P<tag>name|tool_name|function_name|function|tool)>"
-_NAME_ELEMENT_PATTERN = (
+_NAME_AND_ARGUMENTS = (
     rf"{_SPACE}{_NAME_TAG}{_SPACE}{_NAME}{_SPACE}</(?P=tag)>{_SPACE}"
-    rf"<(?:arguments|parameters|args|params|input|tool_input|kwargs)>{_SPACE}(?=[{{｛])"
+    rf"<(?:arguments|parameters|args|params|input|tool_input|kwargs)>{_SPACE}"
 )
+_NAME_ELEMENT_PATTERN = rf"{_NAME_AND_ARGUMENTS}(?=[{{｛])"
 _NAME_ELEMENT = re.compile(_NAME_ELEMENT_PATTERN)
+_NAME_ELEMENT_AND_CHILD = re.compile(rf"{_NAME_AND_ARGUMENTS}<(?P<parameter>[^\W\d][\w.-]{{0,127}}+) ?/?>")
+_PARTIAL_NAME_ELEMENT_AND_CHILD = re.compile(rf"{_NAME_AND_ARGUMENTS}<[\w.-]{{0,128}} ?/?\Z")
 _PARTIAL_NAME_ELEMENT = re.compile(
     rf"{_SPACE}<(?:[a-z_]{{0,13}}|{_NAME_TAG[1:]}{_SPACE}(?:{_NAME}{_SPACE}"
     rf"(?:</?[a-z_]{{0,13}}(?:>{_SPACE}(?:<[a-z_]{{0,10}}(?:>{_SPACE})?)?)?)?)?)\Z"
@@ -131,7 +136,10 @@ _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
 _ATTRIBUTE = re.compile(r"\s([\w.-]{1,64})=")
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
 _NAMED_BODIES = ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT))
-_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
+_PARTIAL = (
+    *(_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER),
+    *(_PARTIAL_NAME_ELEMENT, _PARTIAL_NAME_ELEMENT_AND_CHILD),
+)
 _PARTIAL_LINE = (_PARTIAL_CALL, _PARTIAL_HEADER_LINE, _PARTIAL_NAME_LINE)
 _SPACE_AND_BRACE = re.compile(rf"{_SPACE}(?:\Z|[{{｛])")
 _CUSTOM_TEXT = CustomText()
@@ -147,15 +155,32 @@ def _select_named_body(sink: CallSink, text: str, pos: int, char: str) -> Body |
     """Return the same, where `char` is the first character that is not white space."""
     if char in _NO_NAME:
         return False if char else None
-    bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-1:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
+    bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-2:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
     for pattern, body in bodies:
         found = pattern.match(text, pos)
         if found is not None:
             return sink.offers(found["name"]) and body
+    found = _NAME_ELEMENT_AND_CHILD.match(text, pos) if char == "<" else None
+    if found is not None:
+        return _takes(sink, found["name"], found["parameter"]) and _calls_in_elements(found["tag"])
     found = _CUSTOM_LINE.match(text, pos)
     if found is not None and sink.takes_text_by(found["name"]):
         return _CUSTOM_TEXT
     return None if any(pattern.match(text, pos) for pattern in partial) else False
+
+
+@functools.cache
+def _calls_in_elements(tag: str) -> Body:
+    """Return the syntax of a call whose name stands in an element of its own, and each argument in one, too."""
+    return TaggedCalls(
+        Tags(
+            call=Tag(f"<{tag}>", end=f"</{tag}>"),
+            call_close="</call>",
+            parameter=Tag("<parameter", attribute="name"),
+            parameter_close="</parameter>",
+            lines=True,
+        )
+    )
 
 
 def _char_after_space(text: str, pos: int) -> str:
