@@ -119,6 +119,8 @@ FUNCTIONARY_V31 = Dialect(
     result_close="</tool_response>",
 )
 
+_FINAL = ("<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>")
+
 HARMONY = Dialect(
     name="harmony",
     summary="gpt-oss: a message on the commentary channel to functions.NAME, its arguments up to <|call|>",
@@ -140,12 +142,12 @@ HARMONY = Dialect(
     markup=(
         "<|start|>assistant",
         "<|channel|>commentary<|message|>",
-        "<|channel|>final<|message|>",
-        "<|channel|>final <|constrain|>json<|message|>",
+        *_FINAL,
         "<|end|>",
         "<|return|>",
         "<|call|>",
     ),
+    answer_headers=_FINAL,
 )
 
 REACT = Dialect(

@@ -35,6 +35,7 @@ _EVENTS_SIZE = 200
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
+_MAX_HEADER = 256
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
 _PLACEHOLDER = re.compile(
@@ -45,8 +46,10 @@ _PLACEHOLDER = re.compile(
 _QUOTED_NAME = re.compile(r"(?:[\"'“]|=>[ \t]{0,8})([^\W\d][\w.-]{0,127})[\"'”,]")
 _MAX_NAMED = 2_000
 """Characters of an unreadable call in which the name of its tool is looked for."""
-_NAME_AND_NEXT = re.compile(r"\s{0,32}([^\W\d][\w.-]{0,127})[^\w.-]")
-"""A name, and the character that ends it."""
+_NAME_AND_NEXT = re.compile(
+    r"\s{0,32}(?:<(?:tool_|function_)?name>\s{0,32})?(?P<name>[^\W\d][\w.-]{0,127})[^\w.-]"
+)
+"""A name, also in an element of its own, and the character that ends it."""
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
     "span": State.AFTER_CALL_IN_SPAN,
@@ -255,10 +258,14 @@ class CallStates:
         self._end_section(section, end_marker)
         return pos + len(end_marker)
 
-    def close_section(self, tail: str) -> str:
+    def close_section(self, tail: str, stop_reason: StopReason) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
             after_call = self._cursor.state is State.AFTER_CALL
+            if self._cursor.state is State.IN_TEXT and self._ends_in_opening(tail, stop_reason):
+                if stop_reason in NATURAL_STOPS:
+                    self.report_unreadable()
+                return ""
             return "" if after_call and (is_last_leftover(tail) or self._is_last_start(tail)) else tail
         is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
         self._end_section(self._section, tail if is_partial else "")
@@ -283,7 +290,8 @@ class CallStates:
             else:
                 self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
-            self._output.emit_text("".join(section.raw) + end_marker)
+            if not end_marker or section.dialect is not self._primary:
+                self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
         elif section.return_state is State.IN_TEXT:
@@ -345,6 +353,8 @@ class CallStates:
         """End the reply inside a body; return the text that must be parsed again."""
         body.close(tail, stop_reason)
         self._record_consumed(tail)
+        if self._consumed_text == "keep" and self._ends_in_opening("".join(self._raw), stop_reason):
+            self._raw.clear()
         if body.status is not BodyStatus.NOT_A_CALL:
             pending = self._output.pending
             if pending is not None and pending.kind in SHOWN_KINDS and stop_reason in NATURAL_STOPS:
@@ -359,6 +369,27 @@ class CallStates:
         self._emit_raw_as_text("")
         self.body = None
         return ""
+
+    def _ends_in_opening(self, text: str, stop_reason: StopReason) -> bool:
+        """Return whether the last text of the reply is the start of a call: markers alone, or a header that is cut."""
+        openers = (*self._primary.openers(), *self._primary.section_openers()) if self._primary else ()
+        rest = text.strip()
+        while (opener := next((each for each in openers if is_whole_tag(each) and rest.startswith(each)), "")) and rest:
+            rest = rest[len(opener) :].lstrip()
+        is_cut = stop_reason not in NATURAL_STOPS and rest.startswith("<|") and rest.startswith(openers)
+        return bool(text.strip()) and (not rest or (is_cut and len(rest) < _MAX_HEADER))
+
+    def end_of_empty_section(self, marker: str, pos: int) -> int | None:
+        """Return where a section of the selected dialect without a call ends; `pos` for none, None for more text."""
+        if self._primary is None or marker not in self._primary.section_openers():
+            return pos
+        found, buffer = _SPACE.match(self._cursor.buffer, pos), self._cursor.buffer
+        assert found is not None
+        closers, ahead = self._primary.section_closers(), buffer[found.end() : found.end() + _MAX_MARKER]
+        closer = next((each for each in closers if ahead.startswith(each)), "")
+        if closer:
+            return found.end() + len(closer)
+        return None if any(each.startswith(ahead) for each in closers) else pos
 
     def _end_call(self) -> None:
         """End one call of the body; what was not a call is emitted before the next one begins."""
@@ -431,8 +462,11 @@ class CallStates:
 
     def report_unknown_syntax(self, marker: str, pos: int) -> None:
         """Report text behind a start marker if an offered tool's name begins it, but no dialect's syntax goes on so."""
-        found = _NAME_AND_NEXT.match(self._cursor.buffer, pos) if self._stands_alone(marker) else None
-        if found is not None and self._sink.offers_exactly(found[1]):
+        at_line_start = marker == "<" and self._output.line.at_line_start()
+        is_element = at_line_start and self._cursor.buffer.startswith(("name>", "tool_name>", "function_name>"), pos)
+        is_named = (is_element and not self.may_be_example()) or self._stands_alone(marker)
+        found = _NAME_AND_NEXT.match(self._cursor.buffer, pos - is_element) if is_named else None
+        if found is not None and self._sink.offers_exactly(found["name"]):
             self.report_unreadable(is_restarted=True)
 
     def report_result(self) -> bool:

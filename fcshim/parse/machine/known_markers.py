@@ -244,6 +244,7 @@ class StartMarkers:
         self.markup = frozenset(
             token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
+        self.answer_headers = frozenset(primary.answer_headers if primary else ())
         headers = (token.removeprefix(_MESSAGE_START) for token in self.markup if token.startswith(_MESSAGE_START))
         self.first_headers = tuple(sorted(headers, key=len, reverse=True))
         """Headers of the first message, whose start stands at the end of the prompt."""

@@ -57,6 +57,8 @@ class OpeningFinder:
         self._start_markers = start_markers
         self._sink = sink
         self._any_body = any_body
+        self.in_answer = False
+        """True in a message that the dialect's header declares to be the answer: a call without tags in it is text."""
         self._unknown_tags: list[str] = []
         self._element_at: tuple[str, int] = ("", 0)
         """Where `find_element` looked last, which several states ask for, and what it found there."""
@@ -90,6 +92,8 @@ class OpeningFinder:
 
     def find_at_line_start(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
+        if self.in_answer:
+            return False
         found = self.find(marker, text, start) if marker in self._start_markers.openings else False
         if found is not False or not self._any_body:
             return found
@@ -117,7 +121,7 @@ class OpeningFinder:
         """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
         backticks = _BACKTICKS.match(text, pos)
         quote = backticks[0] if backticks is not None else ""
-        if not self._any_body or len(quote) > _MAX_BACKTICKS:
+        if not self._any_body or self.in_answer or len(quote) > _MAX_BACKTICKS:
             return False
         if pos + len(quote) == len(text):
             return None
@@ -171,7 +175,7 @@ class OpeningFinder:
 
     def find_element(self, text: str, pos: int) -> FoundOpening:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
-        if not self._any_body:
+        if not self._any_body or self.in_answer:
             return False
         last_text, last_pos = self._element_at
         if text is not last_text or pos != last_pos:

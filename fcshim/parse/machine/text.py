@@ -238,6 +238,7 @@ class TextStates:
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
         if marker in self._start_markers.markup:
+            self._openings.in_answer = marker in self._start_markers.answer_headers
             self._cursor.state = State.BEFORE_ANSWER
         else:
             self._output.emit_text(marker)
@@ -249,6 +250,9 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
+        section_end = self._calls.end_of_empty_section(marker, end) if found is False else end
+        if section_end is None or section_end > end:
+            return section_end or self._cursor.wait_from(start)
         if found is False:
             self._calls.report_unknown_syntax(marker, end)
         if found is False and marker[0] == "\n":
