@@ -260,12 +260,13 @@ class CallStates:
 
     def close_section(self, tail: str, stop_reason: StopReason) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
+        section = "".join(self._section.raw) if self._section is not None else ""
+        if self._cursor.state in {State.IN_TEXT, State.IN_SECTION} and self._ends_in_opening(section + tail, stop_reason):
+            if stop_reason in NATURAL_STOPS:
+                self.report_unreadable()
+            return ""
         if self._section is None:
             after_call = self._cursor.state is State.AFTER_CALL
-            if self._cursor.state is State.IN_TEXT and self._ends_in_opening(tail, stop_reason):
-                if stop_reason in NATURAL_STOPS:
-                    self.report_unreadable()
-                return ""
             return "" if after_call and (is_last_leftover(tail) or self._is_last_start(tail)) else tail
         is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
         self._end_section(self._section, tail if is_partial else "")
@@ -290,8 +291,7 @@ class CallStates:
             else:
                 self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
-            if not end_marker or section.dialect is not self._primary:
-                self._output.emit_text("".join(section.raw) + end_marker)
+            self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
         elif section.return_state is State.IN_TEXT:
@@ -374,6 +374,8 @@ class CallStates:
         """Return whether the last text of the reply is the start of a call: markers alone, or a header that is cut."""
         openers = (*self._primary.openers(), *self._primary.section_openers()) if self._primary else ()
         rest = text.strip()
+        if rest[:1] == "<" and rest[1:2].isalpha() and not self._output.line.holds_only_calls():
+            return False  # a tag may be mentioned in a sentence
         while (opener := next((each for each in openers if is_whole_tag(each) and rest.startswith(each)), "")) and rest:
             rest = rest[len(opener) :].lstrip()
         is_cut = stop_reason not in NATURAL_STOPS and rest.startswith("<|") and rest.startswith(openers)
