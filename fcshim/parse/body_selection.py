@@ -101,7 +101,9 @@ _NO_NAME = frozenset(("", "{", "｛"))
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _ATTRIBUTES = re.compile(r"(?P<tag>[<\[](?P<name>[^\W\d][\w.-]{0,127}+)[ \t])[ \t]{0,8}(?P<key>[^\W\d][\w.-]{0,127}+)=")
-_PARTIAL_ATTRIBUTES = re.compile(r"[<\[](?:(?P<name>[^\W\d][\w.-]{0,127}+)(?:[ \t]{1,9}(?:[^\W\d][\w.-]{0,127}+)?)?)?\Z")
+_PARTIAL_ATTRIBUTES = re.compile(
+    r"[<\[](?:(?P<name>[^\W\d][\w.-]{0,127}+)(?:[ \t]{1,9}(?:[^\W\d][\w.-]{0,127}+)?)?)?\Z"
+)
 _ATTRIBUTE_CALLS = ElementCalls(attributes=True)
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")

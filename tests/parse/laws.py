@@ -157,7 +157,7 @@ _OPENERS = tuple({marker for row in DIALECTS.values() for marker in (*row.opener
 
 
 def _loses_text(text: str, emitted: str) -> bool:
-    """Return whether text was lost, beside a section without calls and the start of a call with which the reply ends."""
+    """Return whether text was lost, beside a section without calls and the start of a call that ends the reply."""
     if text == emitted:
         return False
     text = _EMPTY_SECTION.sub("", text)

@@ -46,9 +46,7 @@ _PLACEHOLDER = re.compile(
 _QUOTED_NAME = re.compile(r"(?:[\"'“]|=>[ \t]{0,8})([^\W\d][\w.-]{0,127})[\"'”,]")
 _MAX_NAMED = 2_000
 """Characters of an unreadable call in which the name of its tool is looked for."""
-_NAME_AND_NEXT = re.compile(
-    r"\s{0,32}(?:<(?:tool_|function_)?name>\s{0,32})?(?P<name>[^\W\d][\w.-]{0,127})[^\w.-]"
-)
+_NAME_AND_NEXT = re.compile(r"\s{0,32}(?:<(?:tool_|function_)?name>\s{0,32})?(?P<name>[^\W\d][\w.-]{0,127})[^\w.-]")
 """A name, also in an element of its own, and the character that ends it."""
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
@@ -261,7 +259,9 @@ class CallStates:
     def close_section(self, tail: str, stop_reason: StopReason) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         section = "".join(self._section.raw) if self._section is not None else ""
-        if self._cursor.state in {State.IN_TEXT, State.IN_SECTION} and self._ends_in_opening(section + tail, stop_reason):
+        if self._cursor.state in {State.IN_TEXT, State.IN_SECTION} and self._ends_in_opening(
+            section + tail, stop_reason
+        ):
             if stop_reason in NATURAL_STOPS:
                 self.report_unreadable()
             return ""
@@ -441,7 +441,9 @@ class CallStates:
             self._has_reported = True
         elif self._on_defect is None:
             return
-        elif name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
+        elif (
+            name or self._opened_by_primary or self._sink.wrapper_tool or (self._opened_in_line and self._quotes_tool())
+        ):
             self._output.mark_defect()
             is_restarted = self._sink.restarts > self._restarts_before
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))

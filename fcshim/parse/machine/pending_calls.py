@@ -210,11 +210,11 @@ class PendingCallStates:
     def in_fence_of_calls(self, pos: int) -> int:
         """Read in a fence that so far contains only calls."""
         pending, cursor = self._output.get_pending(), self._cursor
-        pos = self._add_space(pending, pos)
-        if pos == len(cursor.buffer):
+        start = pos = self._add_space(pending, pos)
+        if not pending.body_starts and pos < len(cursor.buffer):
+            pos = self._skip_comment(pending, pos)
+        if pos == len(cursor.buffer) or pos > start or cursor.wait:
             return pos
-        if not pending.body_starts and (cursor.buffer[pos] == "#" or "//".startswith(cursor.buffer[pos : pos + 2])):
-            return self._skip_comment(pending, pos)
         if pending.size <= self._limits.hold:
             found = self._openings.find_next(cursor.buffer, pos)
             if found is None:
@@ -229,16 +229,15 @@ class PendingCallStates:
         return self._release(pos, State.IN_FENCE)
 
     def _skip_comment(self, pending: PendingCalls, pos: int) -> int:
-        """Skip a comment's line before the first call of a fence, unless it announces an example."""
-        buffer = self._cursor.buffer
-        end = buffer.find("\n", pos, pos + self._limits.line) + 1
-        if not end and len(buffer) - pos < self._limits.line:
-            return self._cursor.wait_from(pos)
-        comment = buffer[pos:end]
-        if not comment or announces_example(comment.strip("#/ \r\n")):
-            return self._release(pos, State.IN_FENCE)
-        pending.add(comment)
-        return end
+        """Return the end of a comment's line before the first call of a fence, unless it announces an example."""
+        buffer, limit = self._cursor.buffer, self._limits.line
+        is_comment = buffer[pos] == "#" or "//".startswith(buffer[pos : pos + 2])
+        end = buffer.find("\n", pos, pos + limit) + 1 if is_comment else 0
+        self._cursor.wait = is_comment and not end and len(buffer) - pos < limit
+        if announces_example(buffer[pos:end].strip("#/ \r\n")):
+            return pos
+        pending.add(buffer[pos:end])
+        return max(pos, end)
 
     def _end_fence_of_calls(self, pending: PendingCalls, pos: int) -> int:
         line_end = self._code.closing_line_end(pos)

@@ -21,7 +21,8 @@ WRAPPERS = ("parameters", "params", "arguments", "args", "input")
 _WRAPPER_TAG = re.compile(rf"<({'|'.join(WRAPPERS)})>[ \t\r\n]{{0,64}}(</\1>)?")
 _PARTIAL_WRAPPER_TAG = re.compile(r"<[a-z]{0,10}(?:>[ \t\r\n]{0,64}(?:</?[a-z]{0,10})?)?\Z")
 _ASSIGNMENT = re.compile(
-    r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})=(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+    r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
+    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
 )
 _MAX_ATTRIBUTES = 8
 _MAX_QUOTES = 16
