@@ -114,7 +114,7 @@ class Terminal:
     async def announce(self, report: Report) -> None:
         """Show a report about a server between other output; the server's prompts may be new commands."""
         async with self._output_lock:
-            (self._view.error if report.failed else self._view.note)(report.text)
+            self._view.report(report.text, failed=report.failed)
         await self._list_commands()
 
     async def _list_commands(self) -> None:

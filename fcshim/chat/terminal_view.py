@@ -60,6 +60,7 @@ class TerminalView:
         self._set_aside = False  # in this round
         self._markdown: MarkdownStream | None = None  # the text that is being shown
         self._call: CallRow | None = None  # the call that arrives
+        self._reports: list[tuple[str, str]] = []  # texts and styles that wait for the end of its row
 
     def show(self, event: ChatEvent) -> None:
         """Show one event."""
@@ -91,6 +92,13 @@ class TerminalView:
         """End the turn: the next output begins on a new line."""
         self._set_aside = False
         self._end_line()
+        self._end_row()
+
+    def report(self, text: str, *, failed: bool) -> None:
+        """Print a report about something else than the turn; the row of a call is not broken by it."""
+        self._reports.append((text, "red" if failed else "dim"))
+        if self._call is None:
+            self._end_row()
 
     def note(self, text: str) -> None:
         """Print a note of fcshim."""
@@ -202,7 +210,13 @@ class TerminalView:
         if event.error is not None:
             self._print(f" {event.error.kind}, so it does not run: {event.error.message}", "red")
         self._end_line()
+        self._end_row()
+
+    def _end_row(self) -> None:
         self._call = None
+        reports, self._reports = self._reports, []
+        for text, style in reports:
+            self._print_wrapped(text, style)
 
     def _show_call_row(self, row: Styled) -> None:
         """Replace the row of the call; the last one stays on the screen."""

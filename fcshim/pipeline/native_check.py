@@ -1,22 +1,22 @@
 """Reads the calls that an upstream with native tools left in the text, and finds out whether its native tools work.
 
 Theory of operation. The text goes through a parser that reads every dialect; events other than text pass unchanged. As
-nothing is escaped in the prompt of this path, a call counts only at the end of the reply and if no document of the
-conversation holds it: the model may have quoted any other. Once the upstream has parsed a call itself, the text is only
-text, since it may repeat that call. Where the client gets nothing before the end of the reply anyway, or a call is
-demanded, the text waits for that end: if the reply should have a call and has none, `wants_retry` asks the caller for
-an exchange with the tools in the prompt.
+nothing is escaped in the prompt of this path, a call counts only at the end of the reply and if neither a document of
+the conversation nor a text with markers holds it: the model may have quoted any other. Once the upstream has parsed a
+call itself, the text is only text, since it may repeat that call. Where the client gets nothing before the end of the
+reply anyway, or a call is demanded, the text waits for that end: if the reply should have a call and has none,
+`wants_retry` asks the caller for an exchange with the tools in the prompt.
 
 Rule: plain text is never delayed, unless a call is demanded.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
 from fcshim.events import Event, Reasoning, Stop, Text, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import Request, document_texts
+from fcshim.messages import Request, TextPart, ToolMessage, document_texts
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.documents import Documents
 from fcshim.parse.stream import StreamParser
@@ -24,6 +24,7 @@ from fcshim.pipeline.exchange import Batch, Exchange
 from fcshim.pipeline.retry.attempt_filter import MAX_BUFFERED
 from fcshim.pipeline.shim import WHITE_SPACE_LIMIT
 from fcshim.pipeline.transform import Transform, TransformStream
+from fcshim.prompt.escape import BUNDLED
 
 ReportNativeTools = Callable[[str], None]
 """Receives why the upstream's native tools do not work, as a phrase for the log; empty if they have made a call."""
@@ -89,7 +90,7 @@ class CheckedNativeStream:
             arguments="checked",
             new_id=check.new_id,
             on_defect=lambda defect: self._defects.add(defect.kind),
-            documents=Documents(lambda: document_texts(request.messages), (tool.name for tool in tools)),
+            documents=Documents(lambda: _quotable_texts(request), (tool.name for tool in tools)),
             calls_last=True,
         )
 
@@ -203,6 +204,20 @@ class CheckedNativeStream:
         self._withholds = False
         events, self._withheld = self._withheld, []
         return events
+
+
+def _quotable_texts(request: Request) -> Iterator[str]:
+    """Yield the texts of which the model may have copied a call: documents, and those in which a marker may stand."""
+    yield from document_texts(request.messages)
+    typed = (
+        part.text
+        for message in request.messages
+        for part in (() if isinstance(message, ToolMessage) else message.content)
+        if isinstance(part, TextPart) and not part.document
+    )
+    for text in (*typed, *(tool.description for tool in request.tools)):
+        if "<" in text or BUNDLED.may_change((text,)):  # the name of each offered tool may be a tag
+            yield text
 
 
 class CheckedExchange(Exchange):

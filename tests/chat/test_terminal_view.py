@@ -86,6 +86,24 @@ def test_a_script_and_a_file_get_the_whole_call():
     assert f"● f {long}\n" == re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
+def test_a_report_waits_for_the_end_of_a_call():
+    recording = RecordingView(terminal=True).show(*call()[:-1])
+    recording.view.report("calc is connected: 1 tool.", failed=False)
+    recording.show(*call()[-1:])
+    recording.view.report("calc is lost.", failed=True)
+    rows = [row.rstrip() for row in emulate(recording.text.replace("\n", "\r\n").encode(), 60, 20).display]
+
+    assert ['● f {"a": 1}', "calc is connected: 1 tool.", "calc is lost."] == rows[:3]
+
+
+def test_a_report_is_shown_when_the_turn_ends_within_a_call():
+    recording = RecordingView(terminal=True).show(*call()[:3])
+    recording.view.report("calc is connected: 1 tool.", failed=False)
+    recording.view.end_turn()
+
+    assert "calc is connected: 1 tool." in recording.text
+
+
 @pytest.mark.parametrize(
     ("content", "shown"),
     [

@@ -41,9 +41,9 @@ class Recording(NamedTuple):
 def record(url: str, seeds: int) -> list[Recording]:
     """Record `seeds` replies under each grammar, one request per slot at a time."""
     wanted = [(grammar, seed) for grammar in GRAMMARS for seed in range(seeds)]
-    # llama-server closes the connection after a stream although its headers say keep-alive, so none is reused.
-    fresh = httpx.Limits(max_keepalive_connections=0)
-    client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=fresh)
+    # llama-server closes the connection after a stream although its headers say keep-alive, so none may be reused;
+    # a limit of no kept connections is not enough: a thread can take one before the pool has dropped it.
+    client = httpx.Client(base_url=url, timeout=60, trust_env=False, headers={"Connection": "close"})
     with client as http, ThreadPoolExecutor(SLOTS) as workers:
         return list(workers.map(lambda each: _record(http, *each), wanted))
 

@@ -8,7 +8,17 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import NameRules
 from fcshim.errors import UpstreamError
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolChoice, ToolMessage, UserMessage
+from fcshim.messages import (
+    AssistantMessage,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+)
 from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.native_check import CheckedExchange, CheckedNative
 from tests.scripted import end_chunks, text_chunk
@@ -104,6 +114,22 @@ def test_a_call_that_stands_in_a_tool_result_is_text(form):
     events, reasons = run(Text(form), Stop("complete"), messages=messages)
 
     assert ([Text(form), Stop("complete")], []) == (events, reasons)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("message", [UserMessage, SystemMessage, AssistantMessage])
+@pytest.mark.parametrize("form", [TAGGED, f"[TOOL_CALLS][{BARE}]", '<f>{"n": 1}</f>', f"<|tool_call|>{BARE}"])
+def test_a_call_with_markers_that_was_typed_is_text(form, message):
+    messages = (message((TextPart(f"A call looks like this: {form} Write that."),)), HELLO)
+    events, reasons = run(Text(form), Stop("complete"), messages=messages)
+
+    assert ([Text(form), Stop("complete")], []) == (events, reasons)
+
+
+def test_a_bare_call_that_the_user_typed_runs():
+    events, _ = run(Text(BARE), Stop("complete"), messages=(UserMessage((TextPart(f"Run {BARE}"),)),))
+
+    assert [*CALL, Stop("tool_use")] == events
 
 
 def test_plain_text_passes_at_once():

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fcshim.events import StopReason
+from fcshim.events import StopReason, Text
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect, compiled_closers
@@ -334,7 +334,8 @@ class CallStates:
             case BodyStatus.NOT_A_CALL:
                 if self._output.pending is not None:
                     self._refuse(body)  # in one quotation either every body is a call, or none is
-                self._continue_as_text()
+                if not self._is_beside_calls():
+                    self._continue_as_text()
             case BodyStatus.CALL_ENDED:
                 self._end_call()
             case BodyStatus.ENDED:
@@ -504,7 +505,7 @@ class CallStates:
         """Emit the kept text, except `unread` at its end."""
         if self._output.pending is not None:
             self._output.pending.remove_end(len(unread))
-            if not self._end_at_result(self._output.pending):
+            if not self._end_at_result(self._output.pending) and not self._keep_beside_calls(self._output.pending):
                 self._release_pending()
         else:
             _remove_unread(self._raw, unread)
@@ -518,6 +519,20 @@ class CallStates:
             return False
         self.body = self._section = None
         self._cursor.state = State.FINISHED
+        return True
+
+    def _is_beside_calls(self) -> bool:
+        """Return whether the body is a call of no offered tool, and stands behind calls that count without it."""
+        pending = self._output.pending
+        is_beside = pending is not None and bool(pending.accepted) and pending.kind in {"bare", "fence"}
+        return is_beside and bool(self._sink.unoffered_name)
+
+    def _keep_beside_calls(self, pending: PendingCalls) -> bool:
+        """Keep such a body as text behind the calls; return whether it is one."""
+        if not self._is_beside_calls() or pending.size > self._limits.hold:
+            return False
+        pending.events.append(Text("".join(pending.raw)[pending.body_starts[-1] :]))
+        self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         return True
 
     def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
