@@ -25,6 +25,7 @@ from fcshim.parse.body_selection import (
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
 from fcshim.parse.markers import named_tool
@@ -226,7 +227,8 @@ class OpeningFinder:
         has_arguments = isinstance(element, tuple) and element[1][-1] in " \t"
         if tag is None or isinstance(tag, bool) or has_arguments:
             return tag if element is False else element
-        if tag.text.startswith(self._start_markers.result_markers):
+        is_result = self._sink.accepted_count and begins_result(tag.text, follow_call=False)
+        if is_result or tag.text.startswith(self._start_markers.result_markers):
             return False
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
