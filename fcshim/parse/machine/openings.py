@@ -224,8 +224,9 @@ class OpeningFinder:
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
-        has_arguments = isinstance(element, tuple) and element[1][-1] in " \t"
-        if tag is None or isinstance(tag, bool) or has_arguments:
+        if isinstance(element, tuple) and element[1][-1] in " \t":
+            return element  # its arguments are attributes
+        if tag is None or isinstance(tag, bool):
             return tag if element is False else element
         is_result = self._sink.accepted_count and begins_result(tag.text, follow_call=False)
         if is_result or tag.text.startswith(self._start_markers.result_markers):
