@@ -386,13 +386,11 @@ class CallStates:
         """Return where a section of the selected dialect without a call ends; `pos` for none, None for more text."""
         if self._primary is None or marker not in self._primary.section_openers():
             return pos
-        found, buffer = _SPACE.match(self._cursor.buffer, pos), self._cursor.buffer
-        assert found is not None
-        closers, ahead = self._primary.section_closers(), buffer[found.end() : found.end() + _MAX_MARKER]
-        closer = next((each for each in closers if ahead.startswith(each)), "")
-        if closer:
-            return found.end() + len(closer)
-        return None if any(each.startswith(ahead) for each in closers) else pos
+        buffer, closers = self._cursor.buffer, compile_end_markers(self._primary.section_closers())
+        space = _SPACE.match(buffer, pos)
+        assert space is not None
+        end = closers.end_of_marker(buffer, space.end())
+        return None if end is None or space.end() == len(buffer) else end if end > space.end() else pos
 
     def _end_call(self) -> None:
         """End one call of the body; what was not a call is emitted before the next one begins."""

@@ -225,7 +225,7 @@ class OpeningFinder:
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
         if isinstance(element, tuple) and element[1][-1] in " \t":
-            return element  # its arguments are attributes
+            tag = None  # its arguments are attributes
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
         is_result = self._sink.accepted_count and begins_result(tag.text, follow_call=False)
