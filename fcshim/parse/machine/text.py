@@ -119,7 +119,7 @@ class ReasoningStates:
         self._output.in_reasoning = True
         self._end_tag = end_tag
         markers = () if self._policy == "ignore" else self._start_markers.inline_markers
-        self._markers = marker_set((end_tag, *markers))
+        self._markers = marker_set((end_tag, *self._start_markers.answer_headers, *markers))
         self._cursor.state = State.IN_REASONING
 
     def in_reasoning(self, pos: int) -> int:
@@ -132,7 +132,9 @@ class ReasoningStates:
         self._output.emit_text(buffer[pos:start])
         if self._markers.is_partial(buffer, start):
             return cursor.wait_from(start)
-        if found[0] != self._end_tag:
+        if found[0] in self._start_markers.answer_headers:
+            end = start  # it ends the reasoning, too
+        elif found[0] != self._end_tag:
             return self._begin_call(found[0], start, end)
         self._output.flush()
         self._output.in_reasoning = False
