@@ -22,6 +22,7 @@ from anyio.lowlevel import RunVar
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.fill_in_middle import CODECS
 from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.option_table import left_out
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
@@ -138,6 +139,7 @@ class ExchangeFactory:
         `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
         exchange = self._make(native=native, backend=backend, omissions=omissions)
+        self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
         exchange.prepare()
         return exchange
 

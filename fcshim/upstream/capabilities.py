@@ -36,6 +36,9 @@ logger = logging.getLogger("fcshim.upstream")
 AUTO = "auto"
 _MAX_MODELS = 1024
 """Models that are remembered. Clients choose the names, so the table must not grow without bound."""
+_MAX_OPTIONS = 256
+"""Options of clients that are named in the log, once each."""
+_MAX_OPTION_NAME = 64
 _MAX_TRIAL = 8.0
 """Seconds for which a report waits for the trial of a dialect; the banner waits for 10 in all."""
 _MAX_REFUSALS = 3
@@ -82,6 +85,7 @@ class Capabilities:
         self._native_failures: dict[str, str] = {}  # by model: how native tools failed; empty: they have made a call
         self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
+        self._options_left_out: set[str] = set()  # options that were logged
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
@@ -200,6 +204,15 @@ class Capabilities:
         if len(self._omissions) >= _MAX_MODELS:
             self._omissions.clear()
         self._omissions[model] = (*known, *found)
+
+    def record_left_out(self, names: Iterable[str]) -> None:
+        """Log, once for each, that the upstream's API has no field for these options of clients."""
+        api = self.upstream.kind.name
+        for name in names:
+            shown = sanitize_line(name[:_MAX_OPTION_NAME])
+            if shown not in self._options_left_out and len(self._options_left_out) < _MAX_OPTIONS:
+                self._options_left_out.add(shown)
+                logger.warning("%s: left out, since the upstream's API (%s) has no such option", shown, api)
 
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
         """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.

@@ -4,10 +4,13 @@ Rule: a setting that other engines know is stored in `extra` under the Chat API'
 stored as well, for an upstream of this API.
 """
 
+from typing import Final
+
+from fcshim.codecs.option_table import write_options
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request
 
-API = "anthropic"
+API: Final = "anthropic"
 
 _KNOWN_FIELDS = frozenset(
     [
@@ -55,14 +58,12 @@ def read_verbatim(source: dict[str, JSON]) -> dict[str, dict[str, JSON]]:
     return {API: {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}}
 
 
-def write_options(request: Request) -> dict[str, JSON]:
+def write_settings(request: Request) -> dict[str, JSON]:
     """Return the fields for an upstream of this API; those of a client of this API are passed unchanged."""
     verbatim = request.verbatim.get(API)
     if verbatim is not None:
         return verbatim
-    options: dict[str, JSON] = {}
-    if isinstance(request.extra.get("top_k"), int):
-        options["top_k"] = request.extra["top_k"]
+    options = write_options(request, API)
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}

@@ -7,7 +7,7 @@ unsupported media, reasoning without the provider's signature. Empty texts are n
 from collections.abc import Iterable, Sequence
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
-from fcshim.codecs.anthropic.options import write_options
+from fcshim.codecs.anthropic.options import write_settings
 from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.json_text import arguments_object, write_json
 from fcshim.errors import RequestError
@@ -59,7 +59,7 @@ def write_request(request: Request) -> UpstreamRequest:
         "top_p": request.top_p if request.temperature is None else None,
     }
     body = {
-        **write_options(request),
+        **write_settings(request),
         **{name: value for name, value in fields.items() if value is not None},
         "stream": True,
     }

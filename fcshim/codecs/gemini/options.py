@@ -4,22 +4,27 @@ Rule: a setting that other engines know is stored in `extra` under the Chat API'
 stored as well, for an upstream of this API.
 """
 
+from typing import Final
+
 import msgspec
 
 from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
 from fcshim.codecs.json_text import DEFAULT_LIMITS, expect, read_integer, read_number
+from fcshim.codecs.option_table import OPTIONS, write_options
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
 
-API = "gemini"
+API: Final = "gemini"
 
 _CONFIG = "generationConfig"
 _KNOWN_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
 _KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
-_CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
+_CHAT_API_NAMES = {
+    row.gemini.removeprefix(f"{_CONFIG}."): row.name for row in OPTIONS if row.gemini and not row.converted
+}
 
 
 _THINKING_BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
@@ -91,7 +96,7 @@ def _response_format(config: dict[str, JSON]) -> dict[str, JSON]:
 def write_settings(request: Request) -> dict[str, JSON]:
     """Return `generationConfig` and the other fields for an upstream of this API."""
     verbatim = request.verbatim.get(API)
-    body = dict(verbatim) if verbatim is not None else {_CONFIG: _translate_extra(request)}
+    body = dict(verbatim) if verbatim is not None else {_CONFIG: _write_options(request)}
     fields = {
         "temperature": request.temperature,
         "topP": request.top_p,
@@ -103,8 +108,8 @@ def write_settings(request: Request) -> dict[str, JSON]:
     return {**body, _CONFIG: config} if config else body
 
 
-def _translate_extra(request: Request) -> dict[str, JSON]:
-    config = {field: request.extra[name] for field, name in _CHAT_API_NAMES.items() if name in request.extra}
+def _write_options(request: Request) -> dict[str, JSON]:
+    config: dict[str, JSON] = write_options(request, API).get(_CONFIG, {})
     budget = _THINKING_BUDGETS.get(str(request.extra.get("reasoning_effort")))
     if budget is not None and request.model.removeprefix("models/").startswith(_THINKING_MODELS):
         config["thinkingConfig"] = {"thinkingBudget": budget}

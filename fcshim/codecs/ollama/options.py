@@ -7,18 +7,14 @@ API's name. All others are stored unchanged, for an upstream that is Ollama.
 import msgspec
 
 from fcshim.codecs.json_text import expect, field_error, read_field, read_number
+from fcshim.codecs.option_table import OPTIONS, write_options
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request
 
 KNOWN_OPTIONS = frozenset(["num_predict", "temperature", "top_p", "seed", "stop"])
 """Options with a field of their own in `Request`."""
-ENGINE_OPTIONS = frozenset(
-    [
-        *("top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "repeat_last_n"),
-        *("mirostat", "mirostat_tau", "mirostat_eta"),
-    ]
-)
+ENGINE_OPTIONS = frozenset(row.name for row in OPTIONS if row.ollama == f"options.{row.name}")
 """Options that engines with the Chat API accept under the same names."""
 
 _EFFORTS = ("low", "medium", "high")
@@ -112,7 +108,7 @@ def write_settings(request: Request) -> dict[str, JSON]:
     Those of a client of this API are passed on, with the fields of `Request` in front of them.
     """
     verbatim = request.verbatim.get("ollama")
-    settings = dict(verbatim) if verbatim is not None else _translate_extra(request)
+    settings = dict(verbatim) if verbatim is not None else _write_options(request)
     options = {
         **settings.get("options", {}),
         "num_predict": request.max_tokens,
@@ -125,10 +121,8 @@ def write_settings(request: Request) -> dict[str, JSON]:
     return settings if settings["options"] else {name: settings[name] for name in settings if name != "options"}
 
 
-def _translate_extra(request: Request) -> dict[str, JSON]:
-    settings: dict[str, JSON] = {
-        "options": {name: value for name, value in request.extra.items() if name in ENGINE_OPTIONS},
-    }
+def _write_options(request: Request) -> dict[str, JSON]:
+    settings = write_options(request, "ollama")
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             settings["format"] = schema

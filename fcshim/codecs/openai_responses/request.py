@@ -7,6 +7,8 @@ and parts are skipped. A result without its call is the API's documented error, 
 call.
 """
 
+from typing import Final
+
 import msgspec
 
 from fcshim.codecs.json_text import (
@@ -233,7 +235,7 @@ def _join_texts(parts: JSON) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
-API = "openai_responses"
+API: Final = "openai_responses"
 
 _UNSUPPORTED = {
     "background": "leave it out, and stream the response",

@@ -7,6 +7,7 @@ this API has are forwarded from its clients; fields with default values are omit
 from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.request import API
+from fcshim.codecs.option_table import merge_options, write_options
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -65,7 +66,7 @@ def _write_settings(request: Request) -> dict[str, JSON]:
     effort = request.extra.get("reasoning_effort")
     if isinstance(effort, str):
         settings["reasoning"] = {"effort": effort}
-    return settings
+    return merge_options(settings, write_options(request, API))
 
 
 def _write_tools(request: Request) -> dict[str, JSON]:

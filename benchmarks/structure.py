@@ -1,0 +1,290 @@
+"""How large the house is: what one request passes through, and what the source consists of.
+
+Rule: a figure is counted, never timed. The request is streamed, has one tool and gets one call; it is traced in process
+after others have filled the caches. Only code of fcshim counts.
+"""
+
+import ast
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+
+import fcshim
+from benchmarks.report import Report, arguments
+from fcshim.config import Config
+from fcshim.server.app import create_app
+from tests.scripted import scripted_upstream, text_reply
+
+PACKAGE = Path(fcshim.__file__).parent
+ARCHITECTURE = PACKAGE.parent / "ARCHITECTURE.md"
+_WARMING = 3
+_REPLY = (
+    "I look it up.\n<function_call>\n",
+    '{"name": "get_weather", ',
+    '"arguments": {"city": "Rome"}}\n</function_call>',
+)
+_BODY = {
+    "model": "m",
+    "stream": True,
+    "messages": [{"role": "user", "content": "How is the weather in Rome?"}],
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": "get_weather",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            },
+        }
+    ],
+}
+_SHORT_FUNCTION = 4
+_SHORT_MODULE = 120
+_PATH_ROWS = (("files", 50), ("functions", 450), ("changes between packages", 120), ("deepest stack", 20))
+
+
+@dataclass(slots=True)
+class RequestTrace(AbstractContextManager["RequestTrace"]):
+    """What ran in fcshim: files, functions, how often another package began to run, and frames on the stack at most."""
+
+    files: set[str] = field(default_factory=set)
+    functions: set[CodeType] = field(default_factory=set)
+    package_changes: int = 0
+    deepest: int = 0
+    _last_package: str = ""
+
+    def __enter__(self) -> "RequestTrace":
+        """Begin to count in this thread."""
+        sys.setprofile(self._count)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop counting."""
+        sys.setprofile(None)
+
+    def _count(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not _is_ours(frame.f_code):
+            return
+        self.files.add(frame.f_code.co_filename)
+        self.functions.add(frame.f_code)
+        self.deepest = max(self.deepest, sum(_is_ours(each.f_code) for each in _frames(frame)))
+        package = Path(frame.f_code.co_filename).relative_to(PACKAGE).parts[0]
+        self.package_changes += package != self._last_package
+        self._last_package = package
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(str(PACKAGE))
+
+
+async def trace_request() -> RequestTrace:
+    """Send the request to the application, and return the trace of the last one. Raises `ValueError` without a call."""
+    async with scripted_upstream(respond=lambda _: text_reply(*_REPLY), pages={}) as upstream:
+        app = create_app(Config(upstream=upstream.url, tools="prompt"))
+        try:
+            for _ in range(_WARMING):
+                await _post(app)
+            with RequestTrace() as trace:
+                reply = await _post(app)
+        finally:
+            await app.aclose()
+    if b'"get_weather"' not in reply:
+        raise ValueError(f"expected a call of get_weather, got {reply!r}")
+    return trace
+
+
+async def _post(app: Callable[..., object]) -> bytes:
+    """Send the request over ASGI; return the body of the reply."""
+    body = json.dumps(_BODY).encode()
+    pieces: list[bytes] = []
+    requests = [{"type": "http.request", "body": body, "more_body": False}]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/v1/chat/completions",
+        "raw_path": b"/v1/chat/completions",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 1),
+    }
+
+    async def receive() -> dict[str, object]:
+        if requests:
+            return requests.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, object]) -> None:
+        pieces.append(message.get("body", b""))  # type: ignore[arg-type]
+
+    await app(scope, receive, send)  # type: ignore[misc]
+    return b"".join(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSize:
+    """The numbers of a class: its methods, its attributes, and those that are booleans."""
+
+    name: str
+    methods: int
+    attributes: int
+    booleans: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The modules of the package, parsed."""
+
+    modules: dict[Path, ast.Module]
+
+    def classes(self) -> Iterator[ClassSize]:
+        """Yield the sizes of all classes."""
+        for module in self.modules.values():
+            for node in ast.walk(module):
+                if isinstance(node, ast.ClassDef):
+                    yield _class_size(node)
+
+    def short_helpers(self) -> list[str]:
+        """Return the private functions of at most four lines that one place uses."""
+        uses = Counter(
+            node.id if isinstance(node, ast.Name) else node.attr
+            for module in self.modules.values()
+            for node in ast.walk(module)
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+        )
+        functions = [
+            node
+            for module in self.modules.values()
+            for node in ast.walk(module)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[:1] == "_" != node.name[1:2]
+        ]
+        return [node.name for node in functions if uses[node.name] == 1 and _lines(node) <= _SHORT_FUNCTION]
+
+    def small_satellites(self) -> list[Path]:
+        """Return the modules under 120 lines that exactly one other module imports, which is in the same folder."""
+        importers: dict[str, set[Path]] = {}
+        for path, module in self.modules.items():
+            for name in _imported(module):
+                importers.setdefault(name, set()).add(path)
+        return [
+            path
+            for path in self.modules
+            if path.name != "__init__.py"
+            and len(path.read_text(encoding="utf-8").splitlines()) < _SHORT_MODULE
+            and {each.parent for each in importers.get(_dotted(path), ())} == {path.parent}
+            and len(importers[_dotted(path)]) == 1
+        ]
+
+
+def load_source() -> Source:
+    """Parse every module of the package."""
+    return Source({path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))})
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function's body, without its docstring."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def _class_size(node: ast.ClassDef) -> ClassSize:
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    attributes, booleans = set[str](), set[str]()
+    for name, annotation, value in _assigned(node, methods):
+        attributes.add(name)
+        is_bool = isinstance(annotation, ast.Name) and annotation.id == "bool"
+        if is_bool or (isinstance(value, ast.Constant) and isinstance(value.value, bool)):
+            booleans.add(name)
+    return ClassSize(node.name, len(methods), len(attributes), len(booleans))
+
+
+def _assigned(
+    node: ast.ClassDef, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]
+) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
+    """Yield the name, annotation and value of each field of the class and each attribute of `self`."""
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            yield each.target.id, each.annotation, each.value
+    for method in methods:
+        for each in ast.walk(method):
+            if isinstance(each, ast.AnnAssign):
+                pairs = [(each.target, each.value)]
+            elif isinstance(each, ast.Assign):
+                pairs = [pair for target in each.targets for pair in _pairs(target, each.value)]
+            else:
+                continue
+            for target, value in pairs:
+                if (
+                    isinstance(target, ast.Attribute)
+                    and isinstance(target.value, ast.Name)
+                    and target.value.id == "self"
+                ):
+                    yield target.attr, each.annotation if isinstance(each, ast.AnnAssign) else None, value
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(each, value) for each in target.elts] if isinstance(target, ast.Tuple) else [(target, value)]
+
+
+def unnamed_files(files: set[str]) -> list[str]:
+    """Return those of the files that ARCHITECTURE.md does not name."""
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    names = sorted(Path(file).relative_to(PACKAGE).as_posix() for file in files)
+    return [name for name in names if name not in text]
+
+
+def main() -> int:
+    """Count, report and return the exit status: 1 if a bar is missed."""
+    options = arguments(__doc__.partition("\n")[0]).parse_args()
+    report, source = Report("structure"), load_source()
+    trace = asyncio.run(trace_request())
+    values = (len(trace.files), len(trace.functions), trace.package_changes, trace.deepest)
+    for (name, limit), value in zip(_PATH_ROWS, values, strict=True):
+        report.bar(f"a streamed request with one call: {name}", value, limit)
+    report.bar("its files that ARCHITECTURE.md does not name", len(unnamed_files(trace.files)), 0)
+    pipeline = [each for path, each in source.modules.items() if (PACKAGE / "pipeline") in path.parents]
+    classes = [node for module in pipeline for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    report.bar("classes of pipeline", len(classes), 20)
+    report.bar("private functions called once, of at most 4 lines", len(source.short_helpers()), 150)
+    report.bar("modules under 120 lines for one module of the same folder", len(source.small_satellites()), 20)
+    for kind, limit in (("methods", 25), ("attributes", 15), ("booleans", 4)):
+        sizes = sorted(((getattr(each, kind), each.name) for each in source.classes()), reverse=True)
+        report.bar(f"most {kind} of a class ({sizes[0][1]})", sizes[0][0], limit)
+        above = ", ".join(f"{name} {size}" for size, name in sizes if size > limit)
+        print(f"        above {limit}: {above or 'none'}")
+    return report.finish(options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
