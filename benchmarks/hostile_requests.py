@@ -1,14 +1,18 @@
 """The delay of a stream's chunks while hostile requests arrive, one each second, through a real proxy process.
 
-Rule: every request has at most 1 MB; the scripted upstream answers a hostile one with the call that its kind needs.
+Rule: a request has 1 MB, or 30 MB and then comes once; another process sends it. The scripted upstream answers a
+hostile one with the call that its kind needs. The longest wait of a chunk beside the request is compared with that in a
+control, a stream alone, just before it through the same proxy; the bar is for the median difference of three runs.
 """
 
 import asyncio
 import contextlib
 import json
+import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,8 +21,16 @@ from benchmarks.proxy.load import LoadResult, send_request
 from benchmarks.proxy.processes import Process, _running, free_port, proxy
 from benchmarks.proxy.upstream import FILLER, encode_event, http_chunk
 from benchmarks.report import Report, arguments
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.dispatch import run_off_loop
+from fcshim.errors import RequestError
+from fcshim.server.request_body import split_body
 
 MAX_WAIT_MS = 50
+"""How much longer a chunk may wait beside requests of 1 MB than in the control."""
+MAX_WAIT_LARGE_MS = 250
+"""The same beside one request of 30 MB."""
+_REPEATS = 3
 _PAUSE = 0.005
 """Seconds between the chunks of the measured stream."""
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -71,6 +83,59 @@ TEXTS: dict[str, str] = {
 }
 
 
+# Values by which a body is dense: a value, and how often it fits in a megabyte.
+_DENSE: dict[str, tuple[bytes, int]] = {
+    "nested arrays": (b"[[[[]]]]", 110_000),
+    "empty arrays": (b"[]", 330_000),
+    "empty objects": (b"{}", 330_000),
+    "objects": (b'{"a":0}', 120_000),
+    "numbers": (b"0", 490_000),
+    "empty strings": (b'""', 330_000),
+    "backslashes": (b'"' + b"\\\\" * 20_000 + b'"', 24),
+}
+_EMPTY_MESSAGE = b'{"role":"user","content":""}'
+
+
+def _array(value: bytes, count: int) -> bytes:
+    return b"[" + b",".join([value] * count) + b"]"
+
+
+def dense_bodies(megabytes: int) -> dict[str, Callable[[], bytes]]:
+    """Return functions that make bodies with very many values: in an unknown field, in the known ones, as fields."""
+    plain = _body({"type": "object"}, "Hello.", "none")
+    arrays, items = _DENSE["nested arrays"]
+    start = b'"messages": ['
+
+    def unknown(value: bytes, count: int) -> bytes:
+        return _with_field(plain, b"metadata", _array(value, count * megabytes))
+
+    def keys() -> bytes:
+        return b",".join([b'"%x":0' % at for at in range(95_000 * megabytes)])
+
+    def nested() -> bytes:
+        return _array(arrays, items * megabytes)
+
+    past_call = (
+        b'{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":'
+        b'{"name":"f","arguments":"{\\"a\\":%b}"}}]},'
+    )
+    return {
+        **{f"{name} in an unknown field": partial(unknown, *dense) for name, dense in _DENSE.items()},
+        "keys in an unknown field": lambda: _with_field(plain, b"metadata", b"{" + keys() + b"}"),
+        "fields": lambda: plain[:-1] + b"," + keys() + b"}",
+        "values in messages": lambda: plain.replace(start, start + b"{}," * (330_000 * megabytes)),
+        "values in a message": lambda: plain.replace(b'"Hello. ', nested() + b',"x": "'),
+        "values in a schema": lambda: plain.replace(b'{"type": "object"}', b'{"a":' + nested() + b"}"),
+        "values in the arguments of a past call": lambda: plain.replace(start, start + past_call % nested()),
+        "messages": lambda: plain.replace(start, start + (_EMPTY_MESSAGE + b",") * (33_000 * megabytes)),
+        "a text with very many commas": lambda: plain.replace(b"Hello. ", b"[{," * (320_000 * megabytes)),
+    }
+
+
+def _with_field(body: bytes, name: bytes, value: bytes) -> bytes:
+    return b'{"%b":%b,' % (name, value) + body[1:]
+
+
 def _body(schema: Any, text: str, name: str) -> bytes:
     function = {"name": "f", "parameters": schema, "strict": True}
     return json.dumps(
@@ -88,14 +153,22 @@ def _request(body: bytes, extra: bytes = b"") -> bytes:
     return head + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
-def hostile_requests() -> dict[str, bytes]:
-    """Return the hostile requests by their kind."""
+LARGE = "30 MB: "
+
+
+def hostile_requests() -> dict[str, Callable[[], bytes]]:
+    """Return functions that make the hostile requests, by their kind; those of 30 MB begin with `LARGE`."""
     plain = _body({"type": "object"}, "Hello.", "none")
+    headers = b"".join(b"x%d: 1\r\n" % i for i in range(6_000))
     return {
-        **{name: _request(_body(schema, "Call f.", name)) for name, (schema, _) in SCHEMAS.items()},
-        **{name: _request(_body({"type": "object"}, text, name)) for name, text in TEXTS.items()},
-        "6,000 headers": _request(plain, b"".join(b"x%d: 1\r\n" % i for i in range(6_000))),
-        "nested arrays": _request(_body({"a": 0}, "x", "none").replace(b'{"a": 0}', b"[" * 450_000 + b"]" * 450_000)),
+        **{name: lambda n=name, s=schema: _request(_body(s, "Call f.", n)) for name, (schema, _) in SCHEMAS.items()},
+        **{name: lambda n=name, t=text: _request(_body({"type": "object"}, t, n)) for name, text in TEXTS.items()},
+        "6,000 headers": lambda: _request(plain, headers),
+        "nested arrays": lambda: _request(
+            _body({"a": 0}, "x", "none").replace(b'{"a": 0}', b"[" * 450_000 + b"]" * 450_000)
+        ),
+        **{f"1 MB: {name}": lambda m=make: _request(m()) for name, make in dense_bodies(1).items()},
+        **{LARGE + name: lambda m=make: _request(m()) for name, make in dense_bodies(30).items()},
     }
 
 
@@ -148,17 +221,33 @@ async def _call(writer: asyncio.StreamWriter, kind: str) -> None:
 # The measurement.
 
 
-async def _measure(port: int, request: bytes | None, seconds: float) -> LoadResult:
-    """Measure one stream while the request arrives once a second."""
+async def _measure(port: int, request: bytes | None, seconds: float, times: int) -> LoadResult:
+    """Measure one stream while the request arrives so many times, a second after one another."""
     result = LoadResult()
     body = _body({"type": "object"}, "Go on.", f"PACED:{seconds}")
     stream = asyncio.create_task(send_request(port, _request(body), result))
-    hostile = [asyncio.create_task(_attack(port, request, 0.3 + at)) for at in range(int(seconds)) if request]
+    attackers = [await _start_attack(port, request, times)] if request is not None else []
     await stream
-    for task in hostile:
-        task.cancel()
-    await asyncio.gather(*hostile, return_exceptions=True)
+    for process in attackers:
+        process.kill()
+        await process.wait()
     return result
+
+
+async def _start_attack(port: int, request: bytes, times: int) -> asyncio.subprocess.Process:
+    """Start a process that sends the request; it gets it before, so that this process copies nothing meanwhile."""
+    command = [sys.executable, "-m", "benchmarks.hostile_requests", "--attack", str(port), str(times)]
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(request)
+    await process.stdin.drain()
+    process.stdin.close()
+    return process
+
+
+async def _send_repeatedly(port: int, times: int) -> None:
+    request = sys.stdin.buffer.read()
+    await asyncio.gather(*(_attack(port, request, 0.3 + at) for at in range(times)))
 
 
 async def _attack(port: int, request: bytes, delay: float) -> None:
@@ -186,30 +275,90 @@ def main() -> int:
     """Measure every kind, or those whose name contains `--kind`."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--kind", default="", help="only the kinds whose name contains this")
+    parser.add_argument("--decoding", action="store_true", help="only the decoding of dense bodies, in CPU time")
     options = parser.parse_args()
-    kinds = {"no hostile request": None, **hostile_requests()}
-    chosen = {name: request for name, request in kinds.items() if options.kind in name}
+    chosen = {name: make for name, make in hostile_requests().items() if options.kind in name}
     report = Report("hostile requests")
-    rows = _measure_kinds(chosen, 2 if options.quick else 5)
-    report.table("waiting of a stream's chunks, ms", ("hostile request, once a second", "p50", "p99", "max"), rows)
-    for name, _, _, longest in rows:
-        report.bar(f"longest wait: {name}", longest, MAX_WAIT_MS, "ms")
+    _measure_decoding(report, options.kind)
+    if options.decoding:
+        return report.finish(options.json)
+    seconds = 2 if options.quick else 5
+    with TemporaryDirectory() as folder, _upstream() as upstream:
+        rows = [_measure_kind(upstream, Path(folder), name, make(), seconds) for name, make in chosen.items()]
+    columns = ("hostile request", "p99", "longest", "longest in the control", "difference", "spread of controls")
+    report.table("waiting of a stream's chunks, ms (medians of three runs)", columns, rows)
+    for name, *_, difference, _ in rows:
+        limit = MAX_WAIT_LARGE_MS if name.startswith(LARGE) else MAX_WAIT_MS
+        report.bar(f"longer wait than in the control: {name}", difference, limit, "ms")
     return report.finish(options.json)
 
 
-def _measure_kinds(kinds: dict[str, bytes | None], seconds: float) -> list[tuple[str, float, float, float]]:
-    rows = []
-    with TemporaryDirectory() as folder, _upstream() as upstream:
-        for name, request in kinds.items():
-            with proxy("fcshim", upstream, Path(folder), "--tools", "prompt") as server:
-                ages = asyncio.run(_measure(server.port, request, seconds)).ages
-            print(name, *(f"{_percentile(ages, share):.1f}" for share in (0.5, 0.99, 1.0)), flush=True)
-            rows.append((name, _percentile(ages, 0.5), _percentile(ages, 0.99), _percentile(ages, 1.0)))
-    return rows
+# Decoding alone, in CPU time of this process, which other work on the machine does not change.
+
+
+def _measure_decoding(report: Report, kind: str) -> None:
+    """Measure for how long decoding a dense body keeps an event loop that has something to do from running."""
+    rows: list[tuple[str, float, float, str]] = []
+    for megabytes in (1, 30):
+        for name, make in dense_bodies(megabytes).items():
+            if kind in f"{megabytes} MB: {name}":
+                rows.append((f"{megabytes} MB: {name}", *asyncio.run(_longest_gap(make()))))
+    report.table("decoding, CPU ms", ("body", "longest hold of the event loop", "all", "outcome"), rows)
+    for name, gap, _, _ in rows:
+        limit = MAX_WAIT_LARGE_MS if name.startswith(LARGE) else MAX_WAIT_MS
+        report.bar(f"the event loop is held: {name}", gap, limit, "ms")
+
+
+async def _longest_gap(body: bytes) -> tuple[float, float, str]:
+    """Decode a body as the server does; return the longest gap between two turns of the loop, the sum, the outcome."""
+    sys.setswitchinterval(0.001)  # as the server
+    longest, started = 0.0, time.process_time()
+    task = asyncio.create_task(_decode(body))
+    last = started
+    while not task.done():
+        await asyncio.sleep(0.001)
+        now = time.process_time()
+        longest, last = max(longest, now - last), now
+    return 1_000 * longest, 1_000 * (last - started), task.result()
+
+
+async def _decode(body: bytes) -> str:
+    try:
+        fields = await split_body(body, OPENAI_CHAT.field_rules)
+        await run_off_loop(len(body), partial(OPENAI_CHAT.decode_request, fields))
+    except RequestError as error:
+        return error.message[:50]
+    return "decoded"
+
+
+def _measure_kind(
+    upstream: Process, folder: Path, name: str, request: bytes, seconds: float
+) -> tuple[str, float, float, float, float, float]:
+    """Measure one kind through one proxy, control and attack in turn."""
+    times = 1 if name.startswith(LARGE) else int(seconds)
+    runs: list[tuple[list[float], list[float]]] = []
+    with proxy("fcshim", upstream, folder, "--tools", "prompt") as server:
+        for _ in range(_REPEATS):
+            control = asyncio.run(_measure(server.port, None, seconds, 0)).ages
+            runs.append((control, asyncio.run(_measure(server.port, request, seconds, times)).ages))
+    controls = [1_000 * max(control) for control, _ in runs]
+    longest = [1_000 * max(attacked) for _, attacked in runs]
+    row = (
+        name,
+        statistics.median(_percentile(attacked, 0.99) for _, attacked in runs),
+        statistics.median(longest),
+        statistics.median(controls),
+        statistics.median(wait - alone for wait, alone in zip(longest, controls, strict=True)),
+        max(controls) - min(controls),
+    )
+    print(name, *(f"{value:.1f}" for value in row[1:]), flush=True)
+    return row
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--upstream"]:
         asyncio.run(_serve_upstream(int(sys.argv[2])))
+    elif sys.argv[1:2] == ["--attack"]:
+        asyncio.run(_send_repeatedly(int(sys.argv[2]), int(sys.argv[3])))
     else:
         sys.exit(main())

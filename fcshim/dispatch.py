@@ -237,7 +237,7 @@ class RequestAttempts:
         self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
         self._tried_omissions = list(self._omissions)
         self._replaced: AnyExchange | None = None  # the one with native tools whose reply was not good enough
-        self._unexplained = ""  # the error after which the current exchange uses the prompt instead of native tools
+        self._native_error = ""  # the error after which the current exchange uses the prompt instead of native tools
         self._factory = factory
         self._request = factory.request
         self._capabilities = factory.capabilities
@@ -371,7 +371,7 @@ class RequestAttempts:
             self._native = False
             fallback = await self._make_first()
         elif fallback is None:
-            self._suspect_constraint(exchange, error)
+            self._record_failed_constraint(exchange, error)
             fallback = await self._make(OFF)
         sink.restart()
         return fallback
@@ -409,18 +409,18 @@ class RequestAttempts:
         if status < 500 or status in _UNAVAILABLE:
             return False
         logger.warning("%s: sent again with tools in the prompt: %s", self._request.model, error.message)
-        self._unexplained = error.message
+        self._native_error = error.message
         return True
 
     async def _drop_retry_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         if exchange.sent_call:
             raise error
-        self._suspect_constraint(exchange, error)
+        self._record_failed_constraint(exchange, error)
         backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
         if not await self._make_retry(exchange, backend):
             raise error
 
-    def _suspect_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
+    def _record_failed_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         """Suspect that the constraint caused `error`; raise `error` if it cannot have."""
         if not exchange.constraint_key or not may_refuse_constraint(error):
             raise error
@@ -434,9 +434,9 @@ class RequestAttempts:
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
-        if self._unexplained:
-            self._capabilities.suspect_native_tools(model, self._unexplained)
-            self._unexplained = ""
+        if self._native_error:
+            self._capabilities.suspect_native_tools(model, self._native_error)
+            self._native_error = ""
         elif self._native and uses_tools(self._request):
             self._capabilities.record_native_success(model)
         if self._suspected_key:

@@ -43,6 +43,7 @@ from fcshim.mcp.tool_names import full_rules
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sampling import Sampling
 from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
+from fcshim.tools.rules import rule_notes
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
@@ -100,6 +101,8 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
         check_rules(rules, tools.registry, tools.prefixes)
+        for note in rule_notes(rules):
+            view.note(note)
         if options.agents or profiles:
             agents = register_agents(
                 client,

@@ -105,7 +105,7 @@ def _add_permissions(permissions: "argparse._ArgumentGroup") -> None:
         action="append",
         default=[],
         metavar="RULE",
-        help="calls that run without a question: files:read_*, Write, Bash(git *)",
+        help="calls that run without a question: files:read_*, Write, Bash(git *), Bash(git **) for all uses",
     )
     permissions.add_argument(
         "--deny", action="append", default=[], metavar="RULE", help="calls that never run, in the same form"

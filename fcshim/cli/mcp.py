@@ -19,7 +19,7 @@ from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
-from fcshim.tools.rules import PermissionRule, check_rules, parse_rules
+from fcshim.tools.rules import PermissionRule, check_rules, parse_rules, rule_notes
 
 if TYPE_CHECKING:
     from fcshim.mcp.forwarding import ClientForwarding
@@ -91,7 +91,11 @@ def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
 
 def _add_permission_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "--allow", action="append", default=[], metavar="RULE", help="calls that run: Write, files:write_*, Bash(git *)"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="calls that run: Write, files:write_*, Bash(git *) for its harmless uses, Bash(git **) for all",
     )
     group.add_argument(
         "--deny", action="append", default=[], metavar="RULE", help="calls that do not run; overrides --allow"
@@ -171,6 +175,7 @@ async def _serve(
     hub.set_change_listener(notify)
     async with hub:
         check_rules(rules, hub.registry, prefixes)
+        sys.stderr.writelines(f"{note}\n" for note in rule_notes(rules))
         if arguments.http:
             from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
 

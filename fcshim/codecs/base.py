@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.framing import write_data
 from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.model_info import ModelInfo
@@ -136,6 +137,8 @@ class Codec(ABC):
     """The prefix of reply ids."""
     call_prefix = "call_"
     """The prefix of call ids."""
+    field_rules: FieldRules
+    """The fields of a request's body that `decode_request` reads, and their limits."""
     models_path = "/models"
     """The path at which an upstream of this API lists its models."""
 
@@ -166,7 +169,7 @@ class Codec(ABC):
         self._new_id = new_id or id_source(self.call_prefix)
 
     @abstractmethod
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
 
     @abstractmethod
@@ -181,7 +184,7 @@ class Codec(ABC):
         """Write an error that is inserted between two events of a running stream of this API."""
         return write_data(self.encode_error(error))
 
-    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
+    def decode_count(self, body: bytes | BodyFields, target: RequestTarget) -> Request:
         """Read a request to count tokens. Raises `RequestError`."""
         return self.decode_request(body, target)
 
@@ -189,7 +192,7 @@ class Codec(ABC):
 class TokenCounter(Protocol):
     """Implemented by APIs that have an endpoint for counting the tokens of a request."""
 
-    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
+    def decode_count(self, body: bytes | BodyFields, target: RequestTarget) -> Request:
         """Read a request to count tokens. Raises `RequestError`."""
         ...
 
@@ -201,7 +204,7 @@ class TokenCounter(Protocol):
 class RequestRecaller(Protocol):
     """Implemented by APIs whose clients refer to earlier replies by id."""
 
-    def recall_request(self, body: bytes, target: RequestTarget) -> Lookups[Request]:
+    def recall_request(self, body: bytes | BodyFields, target: RequestTarget) -> Lookups[Request]:
         """Read a client's request, and look up what it refers to. Raises `RequestError`."""
         ...
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules, InvalidBodyError, has_more_values, split_fields
 from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -159,15 +160,60 @@ _TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Accepts the names of MCP and of every API; no character needs escaping."""
 
 
-def read_object(body: bytes) -> dict[str, JSON]:
-    """Decode the body of a request. Raises `RequestError` unless it is one JSON object."""
+MAX_ARGUMENT_VALUES = 30_000
+"""JSON values in the arguments of a past call that come as text, which decoders of JSON read later."""
+MAX_DEPTH = 100
+"""Levels of nesting in one field of a request, or in one item of an array: the conversation's own are under 10."""
+
+
+def read_object(body: bytes | BodyFields, rules: FieldRules) -> dict[str, JSON]:
+    """Decode the known fields of a request's body; the others stay `msgspec.Raw`, which is written as it came.
+
+    Raises `RequestError` unless the body is one JSON object within the limits.
+    """
     try:
-        value = msgspec.json.decode(body)
+        fields = split_fields(body, rules) if isinstance(body, bytes) else body
+    except InvalidBodyError as error:
+        raise RequestError(error.message, param=error.field) from None
+    source: dict[str, JSON] = {}
+    for name, raw in fields.values.items():
+        if name in rules.known:
+            source[name] = _decode_field(raw, name)
+        else:  # a copy, because a `Raw` keeps the whole body alive
+            source[name] = None if bytes(memoryview(raw)[:5]) == b"null" else raw.copy()
+    return source
+
+
+def _decode_field(raw: msgspec.Raw, name: str) -> JSON:
+    """Decode a field, an array item by item: other threads run between two calls of msgspec."""
+    data = bytes(raw)
+    is_array = data[:1] == b"["
+    values: list[JSON] = []
+    try:
+        for item in msgspec.json.decode(data, type=list[msgspec.Raw]) if is_array else (data,):
+            encoded = bytes(item)
+            value = msgspec.json.decode(encoded)
+            if may_exceed_depth(encoded, MAX_DEPTH) and exceeds_depth(value, MAX_DEPTH):
+                raise _too_deep(name)
+            values.append(value)
     except RecursionError:
-        raise RequestError("the request body is nested too deeply") from None
+        raise _too_deep(name) from None
     except ValueError as error:
-        raise RequestError(f"the request body is not valid JSON: {error}") from None
-    return expect(value, dict, "the request body", param=None)
+        raise RequestError(f"the request body is not valid JSON: {name}: {error}", param=name) from None
+    return values if is_array else values[0]
+
+
+def check_arguments(arguments: str, path: str) -> str:
+    """Return the arguments of a past call, which are JSON in a string. Raises `RequestError` for very many values."""
+    if len(arguments) > MAX_ARGUMENT_VALUES:
+        data = arguments.encode("utf-8", "surrogatepass")
+        if has_more_values(data, MAX_ARGUMENT_VALUES):
+            raise RequestError(f"{path}: more than {MAX_ARGUMENT_VALUES} JSON values", param=path)
+    return arguments
+
+
+def _too_deep(name: str) -> RequestError:
+    return RequestError(f"{name}: nested deeper than {MAX_DEPTH} levels", param=name)
 
 
 def expect(value: JSON, kind: type[T], path: str, *, param: str | None = "") -> T:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 
+from fcshim.codecs.body_fields import is_dense
 from fcshim.config.secret import MIN_SECRET_LENGTH, KeyMask, Secret
 from fcshim.events import JSON
 
@@ -64,11 +65,12 @@ class CredentialMask:
     def __init__(self, known: Iterable[Secret] = ()) -> None:
         self._secrets = {secret for secret in known if len(secret.reveal()) >= MIN_SECRET_LENGTH}
         self._limit = len(self._secrets) + _MAX_SECRETS
+        self._has_unsearched = False  # whether a part had too many JSON values to be searched
 
     @property
     def overflowed(self) -> bool:
-        """Whether there are too many credentials to mask each wherever it occurs."""
-        return len(self._secrets) > self._limit
+        """Whether there are too many credentials to mask each wherever it occurs, or too many values to search them."""
+        return self._has_unsearched or len(self._secrets) > self._limit
 
     @property
     def is_needed(self) -> bool:
@@ -91,6 +93,9 @@ class CredentialMask:
     def body(self, body: bytes) -> bytes:
         """Return a JSON body with masked fields; the same object if nothing is masked, or if it is not JSON."""
         if not _may_have_credentials(body):
+            return body
+        if is_dense(body):  # decoding would hold the interpreter's lock for long
+            self._has_unsearched = True
             return body
         try:
             document = msgspec.json.decode(body)
@@ -179,9 +184,13 @@ class CredentialMask:
         self._found(value)
 
     def _string(self, text: str, depth: int) -> tuple[str, bool]:
-        if not _may_have_credentials(text.encode("utf-8", "surrogatepass")):
+        encoded = text.encode("utf-8", "surrogatepass")
+        if not _may_have_credentials(encoded):
             return text, False
         if text.lstrip()[:1] in {"{", "["}:
+            if is_dense(encoded):
+                self._has_unsearched = True
+                return text, False
             try:
                 inner = msgspec.json.decode(text)
             except (ValueError, RecursionError):

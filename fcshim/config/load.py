@@ -20,6 +20,7 @@ from fcshim.config.upstreams import load_upstreams
 from fcshim.config.values import Config, ModelOverrides, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
+from fcshim.files import read_limited
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.known_markers import reasoning_end_tag
 from fcshim.pipeline.backends import get_backend
@@ -99,8 +100,7 @@ def _merge(values: dict[str, JSON], later: dict[str, JSON]) -> dict[str, JSON]:
 def read_file(file: Path) -> str:
     """Read a TOML file. Raises `ConfigError`."""
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_MAX_FILE + 1)
+        data = read_limited(file, _MAX_FILE + 1)
         if len(data) > _MAX_FILE:
             raise ConfigError(f"{file}: expected at most {_MAX_FILE} bytes of TOML")
         return data.decode()

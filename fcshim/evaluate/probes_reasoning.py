@@ -55,7 +55,7 @@ async def probe_reasoning_replay(target: ProbeTarget) -> ProbeResult | None:
     answer = await target.send(target.make_request(*turns, max_tokens=1))
     if answer.rejected:
         return ProbeResult(
-            "no", answer.error_summary(), "reasoning stays out of requests (profile thoughtless)", "refused"
+            "no", answer.error_summary(), "reasoning stays out of requests (profile no-reasoning)", "refused"
         )
     bare = await target.send(target.make_request(turns[0], assistant_message("Hello."), turns[2], max_tokens=1))
     if not (answer.prompt_tokens and bare.prompt_tokens):

@@ -16,7 +16,7 @@ from fcshim.evaluate.standings import CandidateReport, describe
 from fcshim.prompt.profiles import AUTO, DEFAULT, chosen_profile
 
 ANY_MODEL = "*"
-_PROFILES_BY_PROBE = (("system", "no-system"), ("images", "text-only"), ("replay", "thoughtless"))
+_PROFILES_BY_PROBE = (("system", "no-system"), ("images", "text-only"), ("replay", "no-reasoning"))
 """Names of probes, and the profile for an upstream that rejects what the probe sends."""
 _PROMPT_SHARE = 0.7
 """Share of the context for the prompt; the rest is for the reply, and for errors of the estimated token counts."""

@@ -1,6 +1,6 @@
 """The type of a dialect: one text format in which models write calls, as data.
 
-Rule: a marker is defined in its dialect and nowhere else; grammars, templates and parsers take it from there.
+Rule: grammars, templates and parsers take a marker from its dialect; `prompt/escape.py` adds those that are no tags.
 """
 
 import functools

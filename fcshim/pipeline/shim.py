@@ -390,7 +390,7 @@ class ShimStream:
         return [] if self._ended else self._end(stop_reason)
 
     def feed_text(self, text: str) -> list[Event]:
-        """Do what `feed(Text(text))` does, without making the event. Must not be called after the choice has ended."""
+        """Do what `feed(Text(text))` does. Must not be called after the choice has ended."""
         if self._on_text is not None:
             self._on_text(text)
         events = self._parser.feed(text)

@@ -23,7 +23,7 @@ class TransformStream(Protocol):
         ...
 
     def feed_text(self, text: str) -> list[Event]:
-        """Do what `feed(Text(text))` does, without making the event. Must not be called after the choice has ended."""
+        """Do what `feed(Text(text))` does. Must not be called after the choice has ended."""
         ...
 
     def close(self) -> list[Event]:

@@ -17,6 +17,7 @@ import msgspec
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from fcshim.errors import ConfigError
+from fcshim.files import read_limited
 from fcshim.model_defaults import defaults_for
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.dialects import AUTO, get_dialect
@@ -33,6 +34,7 @@ from fcshim.prompt.template_file import load_template_file
 
 FILE = "dialect.toml"
 _BODIES: Mapping[str, type] = {"json": JsonShape, "header": HeaderShape, "tagged": Tags, "python": PythonCalls}
+_MAX_FILE = 2**20
 _TEMPLATES = ("system.jinja", "call.jinja", "result.jinja")
 _Row = TypeVar("_Row")
 
@@ -68,7 +70,7 @@ def load_dialect(folder: str | Path) -> Dialect:
 def _load(folder: Path) -> Dialect:
     path = folder / FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_limited(path, _MAX_FILE).decode()
         table = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error

@@ -73,7 +73,7 @@ PROFILES: dict[str, Profile] = {
             reminder=4_000,
         ),
         Profile(
-            name="thoughtless",
+            name="no-reasoning",
             summary="servers that refuse reasoning in a request, and models that it confuses",
             reasoning="none",
         ),

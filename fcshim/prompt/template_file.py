@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from fcshim.errors import ConfigError
+from fcshim.files import read_limited
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.response_template.shapes import template_dialect
 from fcshim.parse.response_template.template import decode_template
@@ -26,8 +27,7 @@ _OLD_KEY = "response_schema"
 def load_template_file(path: Path) -> Dialect:
     """Load the dialect of a file (cached). Raises `ConfigError` with the file."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_FILE + 1)
+        data = read_limited(path, _MAX_FILE + 1)
         if len(data) > _MAX_FILE:
             raise ConfigError(f"{path}: expected at most {_MAX_FILE} bytes of JSON")
         config = json.loads(data.decode())

@@ -314,7 +314,7 @@ def _rewrite_container(
     return MatchResult(fits, text, tuple(changes))
 
 
-# Reinterpretations of a scalar. Each yields what the value may mean; the first that an alternative admits wins.
+# Reinterpretations of a scalar. Each yields what the value may mean; a value with two meanings that fit is not changed.
 
 
 def _is_one_element(text: str) -> bool:

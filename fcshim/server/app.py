@@ -177,7 +177,8 @@ class App:
             self._connections.discard(connection)
             if connection.observers is not None:
                 connection.observers.end(connection.status, outcome.removeprefix(", "))
-            _log_outcome(connection, time.monotonic() - started_at, outcome)
+            seconds = time.monotonic() - started_at
+            _log_outcome(connection, seconds, await logged.shown(outcome) if outcome else "")
             logged.close()
 
     async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:

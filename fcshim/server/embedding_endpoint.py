@@ -6,6 +6,7 @@ Rule: Ollama itself gets the request as it is; an upstream with OpenAI's API a r
 import time
 
 from fcshim.codecs.ollama.embeddings import (
+    FIELDS,
     EmbeddingReply,
     EmbeddingRequest,
     read_embedding_request,
@@ -17,6 +18,7 @@ from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.relay import Relay, with_model_name
+from fcshim.server.request_body import split_body
 from fcshim.upstream import Upstream
 
 _PATH = "/embeddings"
@@ -34,7 +36,8 @@ class EmbeddingEndpoint:
     async def serve(self, connection: ClientConnection) -> None:
         """Serve one request. Raises `FcshimError`."""
         body = await connection.body(self._config.max_body)
-        request = read_embedding_request(body, connection.path)
+        fields = await split_body(body, FIELDS)
+        request = read_embedding_request(fields, connection.path)
         name = request.model.removesuffix(":latest")  # the default tag
         model = self._config.for_model(name).upstream_model
         if self._upstream.kind.name == "ollama":

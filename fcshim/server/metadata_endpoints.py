@@ -4,6 +4,7 @@ Rule: the upstream's own data is used if it has any. The upstream counts the tok
 one method fails, the next is tried. A token count that had to be estimated is marked by a header.
 """
 
+import functools
 import time
 from typing import Protocol
 
@@ -14,12 +15,13 @@ from fcshim.codecs.model_info import ModelInfo, find_model, read_models, with_al
 from fcshim.codecs.openai_chat.models import extend_models
 from fcshim.codecs.routes import OPENAI_MODEL_LISTS, RouteMatch
 from fcshim.config import Config
-from fcshim.dispatch import make_shim
+from fcshim.dispatch import make_shim, run_off_loop
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.exchange import estimate_usage
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.request_body import split_body
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
 from fcshim.server.store.client_memory import ClientMemory
@@ -128,17 +130,20 @@ class MetadataEndpoints:
     async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
         memory = ClientMemory(self._store, connection)
         target = route.make_target(connection.path, connection.query)
+        fields = await split_body(body, route.api.codec.field_rules)
         if route.api.recaller is not None:
-            request = await memory.read(route.api.recaller.recall_request(body, target), len(body))
+            request = await memory.read(route.api.recaller.recall_request(fields, target), len(body))
         else:
-            request = counter.decode_count(body, target)
+            request = await run_off_loop(len(body), functools.partial(counter.decode_count, fields, target))
         request, _ = await self._server_tools.add_to_request(request, connection, memory)
         request = self._server_tools.leave_out_provider_tools(request)
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         model = await self._capabilities.models.resolve(model, named.model, probe=False)
         by_prompt = uses_tools(named) and not self._capabilities.uses_native_tools(named, model)
-        upstream_request = make_shim(named, model).prepared if by_prompt else named
+        upstream_request = named
+        if by_prompt:
+            upstream_request = await run_off_loop(len(body), lambda: make_shim(named, model).prepared)
         tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 

@@ -8,6 +8,7 @@ with every request. A process that is about to run out of file descriptors says 
 import asyncio
 import contextlib
 import logging
+from socket import SO_ERROR, SOL_SOCKET
 
 import httptools
 import msgspec
@@ -19,6 +20,9 @@ logger = logging.getLogger("fcshim.server")
 
 _MAX_HEADER_COUNT = 256
 """Headers of one request; browsers send 20. Each costs a call, and some libraries search them one after the other."""
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_HALF_CLOSED_CHECK = 0.3
+"""Seconds in which the system of a client that has left answers with a reset."""
 _RESERVED_FILES = 64
 """File descriptors for everything but clients and their upstream connections: logs, sockets, pipes to MCP servers."""
 _REFUSAL_FILES = 32
@@ -123,6 +127,31 @@ class ClientProtocol(HttpToolsProtocol):
         """The connection is closed."""
         self._stop_head_timer()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio documents it
+        """Keep the connection for the reply of a client that has closed its side after a complete request.
+
+        A client that has left looks the same until something is written to it. So an interim response is, which every
+        client of HTTP/1.1 skips (RFC 9110, 15.2), and its system answers with a reset. Whoever closes its side after
+        the response has started is taken for one that has left.
+        """
+        cycle = self.cycle
+        if cycle is None or cycle.response_started or cycle.more_body or self.pipeline:
+            return False
+        cycle.keep_alive = False
+        if cycle.scope["http_version"] == "1.1":
+            self.transport.write(_CONTINUE)
+        self._check_half_closed(_HALF_CLOSED_CHECK)
+        return True
+
+    def _check_half_closed(self, wait: float) -> None:
+        """Close the connection if the client has left; look again after `wait` seconds, then less and less often."""
+        if self.transport.is_closing() or self.cycle.response_started:
+            return
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):
+            self.transport.abort()
+        else:
+            self.loop.call_later(wait, self._check_half_closed, 2 * wait)
 
     def data_received(self, data: bytes) -> None:
         """Parse the bytes, count those of an incomplete head.

@@ -182,7 +182,7 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
 def _why_withheld(recording: Recording, mask: CredentialMask) -> str:
     """Return why nothing of the content is recorded; empty if it is."""
     if mask.overflowed:
-        return "the request has too many different credentials"
+        return "the request has too many different credentials, or values"
     if not mask.is_needed:
         return ""
     try:

@@ -14,12 +14,15 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from fcshim.codecs.body_fields import FieldRules
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
+from fcshim.config.credentials import is_credential
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers
 from fcshim.server.guard import client_key
 from fcshim.server.model_name import read_model_name
+from fcshim.server.request_body import split_body
 from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
@@ -28,7 +31,19 @@ _HOP_BY_HOP = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
     }
 )
-_KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_NO_CREDENTIALS = frozenset({b"idempotency-key", b"x-idempotency-key"})
+"""Headers that have the name of a credential and are none."""
+_PAGE_HEADERS = frozenset(
+    {
+        *(b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc"),
+        *(b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options"),
+        *(b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel"),
+        *(b"sourcemap", b"x-sourcemap"),
+    }
+)
+"""Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
+_SANDBOX = ((b"content-security-policy", b"sandbox"), (b"x-content-type-options", b"nosniff"))
+"""A page of an upstream runs no script, and has an origin of its own: the inspector's page is at ours."""
 _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
@@ -47,6 +62,7 @@ _REPLACES_TARGET = re.compile(
     rb"|x-http-(?:destination|method)-override|destination"
 )
 """Headers from which frameworks and gateways take the method or the path, which would undo the checks of both."""
+_RENAMED_FIELDS = FieldRules(known=frozenset({"model"}))
 _RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 """The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
 
@@ -66,7 +82,7 @@ class Relay:
         request can be sent again if a kept connection turns out to be closed.
         """
         body = await connection.body(self._config.max_body)
-        await self.forward(connection, renamed_body(body, self._config) if self._config.upstreams else body)
+        await self.forward(connection, await self._renamed_body(body) if self._config.upstreams else body)
 
     async def forward(
         self,
@@ -102,6 +118,15 @@ class Relay:
             await self._copy_body(reply, connection)
         return None
 
+    async def _renamed_body(self, body: bytes) -> bytes:
+        """Return a body that is relayed as it is, but with the name that the upstream has for its model."""
+        name = read_model_name(body)
+        model = self._config.for_model(name).upstream_model if name else None
+        if model is None:
+            return body
+        await split_body(body, _RENAMED_FIELDS)  # refuses a body with very many fields
+        return with_model_name(body, model)
+
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Return path and query for the upstream.
 
@@ -134,14 +159,15 @@ class Relay:
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
-        if not self._config.forward_client_key or self._config.upstream_key is not None:
-            dropped |= _KEY_HEADERS
+        with_key = self._config.forward_client_key and self._config.upstream_key is None
         # CGI and WSGI servers read `_` as `-`.
         lowered = [(name.lower(), name, value) for name, value in headers]
         return [
             (name, value)
             for lower, name, value in lowered
-            if lower.replace(b"_", b"-") not in dropped and not _replaces_target(lower)
+            if lower.replace(b"_", b"-") not in dropped
+            and not _replaces_target(lower)
+            and (with_key or not _holds_credential(lower))
         ]
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
@@ -165,10 +191,13 @@ def with_model_name(body: bytes, model: str | None) -> bytes:
     return msgspec.json.encode({**fields, "model": model})
 
 
-def renamed_body(body: bytes, config: Config) -> bytes:
-    """Return a body that is relayed as it is, but with the name that the upstream has for its model."""
-    name = read_model_name(body)
-    return with_model_name(body, config.for_model(name).upstream_model) if name else body
+@functools.lru_cache(maxsize=128)
+def _holds_credential(name: bytes) -> bool:
+    """Return whether a header of this name may hold a key, which was meant for the proxy or for another service."""
+    letters = name.decode("latin-1")
+    return name.replace(b"_", b"-") not in _NO_CREDENTIALS and (
+        is_credential(letters, parameter=True) or letters.endswith("auth")
+    )
 
 
 async def _copy_rest(reply: UpstreamReply, connection: ClientConnection) -> None:
@@ -187,10 +216,14 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     fields = [
         field
         for field in connection.query.decode("latin-1").split("&")
-        if with_key or unquote_plus(field.partition("=")[0]) != "key"
+        if with_key or not _is_key_parameter(unquote_plus(field.partition("=")[0]))
     ]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
+
+
+def _is_key_parameter(name: str) -> bool:
+    return name == "key" or is_credential(name)
 
 
 def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
@@ -198,13 +231,15 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
     CORS headers are dropped: the proxy's own configuration decides which web origins may read the response.
     """
-    dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)  # uvicorn sends a date of its own
+    # uvicorn sends a date of its own.
+    dropped = _HOP_BY_HOP | _PAGE_HEADERS | {b"date"} | _connection_options(headers)
     lowered = [(name.lower(), value) for name, value in headers]
-    return [
+    kept = [
         (_RENAMED.get(name, name), value)
         for name, value in lowered
         if name not in dropped and not name.startswith(b"access-control-")
     ]
+    return [*kept, *_SANDBOX]
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:

@@ -18,7 +18,7 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import ExchangeFactory, RequestAttempts, run_off_loop
+from fcshim.dispatch import MIN_SIZE, ExchangeFactory, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
@@ -27,6 +27,7 @@ from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.relay import Relay, with_model_name
+from fcshim.server.request_body import split_body
 from fcshim.server.request_log import take_logged_body
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
@@ -231,13 +232,15 @@ class ReplyEndpoints:
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
         take_logged_body(body)
+        fields = body if len(body) < MIN_SIZE else await split_body(body, codec.field_rules)
         memory = ClientMemory(self._store, connection)
         stored_upstream = self._upstream_stores_replies(route)
         target = route.make_target(connection.path, connection.query, stored_upstream=stored_upstream)
         if route.api.recaller is not None:
-            request = await memory.read(route.api.recaller.recall_request(body, target), len(body))
+            request = await memory.read(route.api.recaller.recall_request(fields, target), len(body))
         else:
-            request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
+            request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
+        del fields  # a reply may take minutes
         model = self._config.for_model(request.model)
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)

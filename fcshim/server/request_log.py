@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from fcshim.config import Config, Secret
 from fcshim.config.credentials import CredentialMask
 from fcshim.config.values import LogFormat
+from fcshim.dispatch import run_off_loop
 from fcshim.events import JSON
 from fcshim.sanitize import SanitizingFormatter, configure_logging
 from fcshim.server.client_connection import ClientConnection
@@ -26,6 +27,7 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 _LOGGERS = ("fcshim.server", "fcshim.dispatch", "fcshim.retry", "fcshim.upstream", "fcshim.tools.executor", "httpx")
 """The loggers of requests. Their records are masked also where another program has configured the handlers."""
 _FORMATTER = logging.Formatter()
+_WITHHELD = "(not shown: the request has too many values, or different credentials, to mask them)"
 
 
 class LoggedRequest:
@@ -41,6 +43,11 @@ class LoggedRequest:
     def take_body(self, body: bytes) -> None:
         """Keep the body, whose credentials are masked too, until `close`."""
         self._body, self._mask = body, None
+
+    async def shown(self, outcome: str) -> str:
+        """Return how a request ended, as its last line may say it; a large one is searched beside the event loop."""
+        mask = await run_off_loop(len(self._body), lambda: self.mask)
+        return f", {_WITHHELD}" if mask.overflowed else outcome
 
     def close(self) -> None:
         """Forget the request: its tasks and timers, which hold this object, may live longer."""
@@ -143,7 +150,9 @@ def _mask_record(record: logging.LogRecord) -> bool:
     if request is None:
         return True
     record.request_id = request.id
-    if not getattr(record, "plain", False):
+    if not getattr(record, "plain", False) and not hasattr(record, "fields") and request.mask.overflowed:
+        record.msg, record.args, record.exc_info = _WITHHELD, (), None
+    elif not getattr(record, "plain", False):
         record.msg, record.args = request.mask.mask_text(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = request.mask.mask_text(_FORMATTER.formatException(record.exc_info))

@@ -6,8 +6,12 @@ calls, and an address that the model composes can leak what it has read. The rec
 client gets it.
 """
 
+import contextlib
+import re
+import socket
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+
+from yarl import URL
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON, WebErrorCode, WebResult, WebToolUse
@@ -93,19 +97,36 @@ class WebTool:
         return None, text or "(the page has no text)", (WebResult(text[:80].partition("\n")[0], page.url, text),)
 
     def _may_use(self, url: str) -> bool:
-        try:
-            address = urlsplit(url if "://" in url else f"//{url}")
-            host = (address.hostname or "").lower().rstrip(".")
-        except ValueError:
+        place = _place_of(url)
+        if place is None:
             return False
         allowed = self._tool.allowed_domains
-        if allowed and not any(_matches(host, address.path, domain) for domain in allowed):
+        if allowed and not any(_matches(place, domain) for domain in allowed):
             return False
-        return not any(_matches(host, address.path, domain) for domain in self._tool.blocked_domains)
+        return not any(_matches(place, domain) for domain in self._tool.blocked_domains)
 
 
-def _matches(host: str, path: str, domain: str) -> bool:
+def _place_of(url: str) -> tuple[str, str] | None:
+    """Return the host as it is connected to, and the path as a server reads it; None for no valid address.
+
+    `evil\u3002com` and full-width letters are `evil.com` in IDNA, which the client of HTTP applies; a resolver reads
+    `2130706433` as 127.0.0.1.
+    """
+    try:
+        address = URL(url if "://" in url else f"http://{url}")
+        host = (address.raw_host or "").lower().rstrip(".")
+        path = address.path
+    except ValueError:
+        return None
+    with contextlib.suppress(OSError, UnicodeEncodeError):
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    return host, re.sub("/+", "/", path).lower()
+
+
+def _matches(place: tuple[str, str], domain: str) -> bool:
     """Return whether a page belongs to a domain, which stands for its subdomains too and may have a path."""
-    name, _, folder = domain.lower().removeprefix("https://").removeprefix("http://").partition("/")
-    belongs = host == name or host.endswith(f".{name}")
-    return belongs and path.lower().startswith(f"/{folder}" if folder else "")
+    found = _place_of(domain)
+    if found is None or not found[0]:
+        return False
+    (host, path), (name, folder) = place, found
+    return (host == name or host.endswith(f".{name}")) and path.startswith(folder if folder != "/" else "")

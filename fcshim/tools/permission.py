@@ -23,9 +23,10 @@ import msgspec
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.tools.base import AnyTool, FileChange, Traits
+from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.rules import PermissionRule, judge
-from fcshim.tools.subjects import CommandSubject, PathSubject, Subject, TextSubject, UrlSubject
+from fcshim.tools.subjects import PathSubject, Subject, TextSubject, UrlSubject
 
 PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 

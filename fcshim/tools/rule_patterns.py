@@ -32,7 +32,7 @@ _LIST = re.compile(r"[*/],\s")
 _VARIABLE = re.compile(r"\$\{?\w+\}?(?:/|$)|%\w+%")
 _SERVER_ONLY = re.compile(r"mcp__((?:(?!__)[^*?[])+)(?:__)?")
 _SURROUNDED = re.compile(r"""(['"])[^'"]*\1""")
-_PREFIX_FORM = re.compile(r"(.+):\*", re.DOTALL)
+_PREFIX_FORM = re.compile(r"(.+):(\*\*?)", re.DOTALL)
 _ALTERNATIVE_SIGN = re.compile(r"[^\s|&]\|[^\s|&]")
 _HOST = re.compile(r"[^\s/:@]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 _SEPARATORS = re.compile(r"[|;&\n]")
@@ -114,7 +114,9 @@ def _command_patterns(verdict: str, pattern: str) -> list[str]:
     if bare == pattern:
         pattern = " ".join(pattern.split())
     forms = [pattern, *_expand(pattern, _SHELL_BRACES)]
-    return _unique([*forms, *(f"{found[1].rstrip()} *" for each in forms if (found := _PREFIX_FORM.fullmatch(each)))])
+    return _unique(
+        [*forms, *(f"{found[1].rstrip()} {found[2]}" for each in forms if (found := _PREFIX_FORM.fullmatch(each)))]
+    )
 
 
 def _url_patterns(verdict: str, pattern: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`, `Read(secrets/*)`.
 
-Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. An allow rule with a
-pattern in parentheses must cover all of the subject; a deny or ask rule applies if it matches any of it. Where that
-cannot be known, the user is asked. A rule that could never apply is refused.
+Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. The allow rules with a
+pattern in parentheses must together cover all of the subject; a deny or ask rule applies if it matches any of it. Where
+that cannot be known, the user is asked. A rule that could never apply is refused.
 """
 
 import difflib
@@ -15,6 +15,7 @@ import msgspec
 
 from fcshim.errors import ConfigError
 from fcshim.tools.base import AnyTool
+from fcshim.tools.command_subject import pattern_note, unlimited_pattern
 from fcshim.tools.rule_patterns import SUBJECT_KINDS, name_patterns, subject_patterns
 from fcshim.tools.subjects import Subject
 
@@ -72,15 +73,28 @@ def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefi
             )
 
 
+def rule_notes(rules: Iterable[PermissionRule]) -> list[str]:
+    """Return what allow rules for commands cover, where that is less or more than they seem to say."""
+    return [
+        f"{rule.name}({rule.subject}) {note}"
+        for rule in rules
+        if rule.verdict == "allow" and rule.subject is not None and SUBJECT_KINDS.get(rule.name) == "command"
+        if (note := pattern_note(rule.subject, f"--allow '{rule.name}({unlimited_pattern(rule.subject)})'"))
+    ]
+
+
 def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject) -> Verdict | None:
     """Return the verdict of the applicable rule with the highest precedence; None if no rule applies."""
     names = tuple(names)
-    found = {(rule.verdict, rule.applies(names, subject)) for rule in rules}
+    rules = tuple(rules)
+    found = {(rule.verdict, rule.applies(names, subject)) for rule in rules if rule.verdict != "allow"}
     if ("deny", True) in found:
         return "deny"
     if not found.isdisjoint({("deny", None), ("ask", None), ("ask", True)}):
         return "ask"
-    return "allow" if ("allow", True) in found else None
+    allowing = [each for each in rules if each.verdict == "allow" and fnmatch.fnmatchcase(names[0], each.name)]
+    patterns = [each.subject for each in allowing if each.subject is not None]
+    return "allow" if len(patterns) < len(allowing) or (patterns and subject.covered_by(*patterns)) else None
 
 
 def _parse_rule(verdict: Verdict, text: str) -> list[PermissionRule]:

@@ -6,6 +6,7 @@ only where a section of several upstreams is used; one upstream is always reache
 
 import ipaddress
 import ssl
+from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -15,6 +16,7 @@ from fcshim.config.credentials import is_credential
 from fcshim.config.secret import Secret
 from fcshim.config.upstreams import DIRECT, UpstreamConfig
 from fcshim.errors import ConfigError
+from fcshim.files import read_limited
 
 
 class Egress(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +39,7 @@ class Egress(msgspec.Struct, frozen=True, kw_only=True):
         if self.ca_file is None:
             return None
         try:
+            read_limited(Path(self.ca_file), 0)  # OpenSSL would wait for a FIFO
             return ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:  # ssl.SSLError, too
             reason = error.strerror or "it holds no certificate"

@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from fcshim.files import read_limited
+
 logger = logging.getLogger("fcshim.upstream")
 
 ProbeResult = Literal["written", "other", "unclear"]
@@ -43,9 +45,7 @@ def load_measured(key: str) -> MeasuredModel | None:
     """Return what was measured for the model with this key; None if nothing was."""
     file = _file_of(key, os.environ)
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_MAX_FILE)
-        return msgspec.json.decode(data, type=MeasuredModel)
+        return msgspec.json.decode(read_limited(file, _MAX_FILE), type=MeasuredModel)
     except FileNotFoundError:
         return None
     except OSError as error:

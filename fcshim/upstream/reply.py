@@ -16,6 +16,7 @@ import contextlib
 import contextvars
 import errno
 import os
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self, cast
 
@@ -46,6 +47,12 @@ def to_upstream_error(error: Exception, connect: float, mask: KeyMask) -> Upstre
         case aiohttp.ServerTimeoutError():
             wait = f"the upstream accepted no connection within {connect:g} s"
             return UpstreamError(wait, status=504, kind="timeout")
+        case aiohttp.ClientConnectorCertificateError():
+            # TLS errors carry an `errno` that is no error of the system.
+            reason = _tls_reason(cause.certificate_error)
+            message = f"the certificate of the upstream at {cause.host}:{cause.port} is not accepted: {reason}"
+        case aiohttp.ClientConnectorSSLError():
+            message = f"no TLS connection to the upstream at {cause.host}:{cause.port}: {_tls_reason(cause.os_error)}"
         case aiohttp.ClientConnectorError():
             if cause.os_error.errno in _NO_FILES:
                 return UpstreamError("the proxy has no free file descriptors", status=503, kind="unavailable")
@@ -61,6 +68,13 @@ def to_upstream_error(error: Exception, connect: float, mask: KeyMask) -> Upstre
         case _:
             message = f"the upstream's reply broke off: {mask.mask_text(str(cause)) or type(cause).__name__:.200}"
     return UpstreamError(message, lost=True)
+
+
+def _tls_reason(error: Exception) -> str:
+    """Return what is wrong with a certificate or a handshake, as OpenSSL names it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (error.reason or str(error)).replace("_", " ").lower() if isinstance(error, ssl.SSLError) else str(error)
 
 
 def os_error_reason(error: OSError) -> str:
@@ -215,6 +229,7 @@ _MAX_END_WAIT = 0.02
 """Seconds to wait for the end of a body after the last event, so that the connection can be reused."""
 _MAX_ERROR_BODY = 64 * 2**10
 """Bytes that are read of an error body, which only people read."""
+_FIRST_STATUS, _LAST_STATUS = 200, 599
 _REDIRECT_STATUSES = {301, 302, 303, 307, 308}
 _READ_SIZE = 2**16
 """Bytes of a body per read."""
@@ -257,6 +272,8 @@ class UpstreamReply:
 
     def validate(self) -> None:
         """Reject a reply that must not be read. Raises `UpstreamError`."""
+        if not _FIRST_STATUS <= self.status <= _LAST_STATUS:  # 101 would hand the connection over to another protocol
+            raise UpstreamError(f"the upstream answered with HTTP {self.status}, which is no status of a reply")
         # A redirect could send the key to another host; a compressed body could be a decompression bomb.
         if self.status in _REDIRECT_STATUSES:
             raise UpstreamError(f"the upstream redirects (HTTP {self.status}), which is not followed")

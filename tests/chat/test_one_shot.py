@@ -56,6 +56,15 @@ async def test_stdout_holds_the_answer_alone(friendly, tmp_path):
     assert '● mcp__f__add {"a": 1, "b": 2}\n  ⎿ 3\n' == err
 
 
+async def test_the_start_says_what_a_rule_for_commands_covers(tmp_path):
+    async with upstream_and_chat(tmp_path, "A") as (chat, _):
+        code, out, err = await chat("-p", "Hi", "--root", str(tmp_path), "--allow", "Bash(tar *)")
+
+    assert (0, "A\n") == (code, out)
+    assert "Bash(tar *) covers nothing" in " ".join(err.split())
+    assert "--allow 'Bash(tar **)'" in " ".join(err.split())
+
+
 async def test_the_markup_of_a_call_is_no_answer(friendly, tmp_path):
     unoffered = "Wait. " + call_text("weather", city="Paris")
     replies = [unoffered] * 4

@@ -202,6 +202,14 @@ def test_mistakes_are_reported(arguments, fault):
     assert fault in done.err
 
 
+def test_the_start_says_what_a_rule_for_commands_covers(root):
+    done = fcshim("mcp", "--root", root, "--allow", "Bash(tar *)", "--allow", "Bash(make **)")
+
+    assert "Bash(tar *) covers nothing" in done.err
+    assert "--allow 'Bash(tar **)'" in done.err
+    assert "Bash(make **) allows all that make can do" in done.err
+
+
 def servers_file(folder, **servers):
     """Write the file of some servers; return its path."""
     (folder / "servers.json").write_text(json.dumps({"mcpServers": servers}))

@@ -1,5 +1,7 @@
 """The sources of settings, their precedence, and the errors."""
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,18 @@ def test_the_file_wins_over_defaults_the_environment_over_the_file_and_flags_ove
     config = load_config({"port": "3"}, env={"FCSHIM_PORT": "2", "FCSHIM_HOST": "localhost"}, file=file)
 
     assert (3, "localhost", "error", 1.0) == (config.port, config.host, config.log_level, config.ping)
+
+
+@pytest.mark.security
+async def test_a_file_that_became_a_fifo_is_an_error_and_stops_nothing(tmp_path):
+    file = tmp_path / "fcshim.toml"
+    os.mkfifo(file)
+    kept_open = os.open(file, os.O_RDWR)  # otherwise a reader that waits could not be ended
+    try:
+        with pytest.raises(ConfigError, match=r"cannot read .*: expected a regular file"):
+            await asyncio.wait_for(asyncio.to_thread(load_config, file=file), 20)
+    finally:
+        os.close(kept_open)
 
 
 def test_lists_come_separated_by_commas_repeated_or_as_arrays(tmp_path):

@@ -87,7 +87,7 @@ def test_without_a_finding_the_profile_follows_the_models_name():
 
 
 def test_rejected_reasoning_is_left_out_and_dropped_reasoning_is_not():
-    assert "thoughtless" == recommended_settings(make_finding("replay", "no", "refused"))["profile"]
+    assert "no-reasoning" == recommended_settings(make_finding("replay", "no", "refused"))["profile"]
     assert "profile" not in recommended_settings(make_finding("replay", "no"))
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from fcshim.parse.dialects import FUNCTION_CALL, HERMES
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, HERMES
 from tests.parse.cases import VECTORS, Case, check, load
 
+FEWEST_VECTORS = 5
 CASES = [
     pytest.param(case, id=f"{path.stem}: {case.name}")
     for path in sorted(VECTORS.glob("*.json"))
@@ -94,3 +95,10 @@ def test_names_of_vectors_are_unique() -> None:
         names = [case.name for case in load(path.stem)]
 
         assert len(set(names)) == len(names), path.stem
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_dialect_has_vectors(dialect: str) -> None:
+    used = [case.values[0].options.get("dialect", FUNCTION_CALL.name) for case in CASES]  # type: ignore[union-attr]
+
+    assert used.count(dialect) >= FEWEST_VECTORS, "a new dialect needs vectors of its own"

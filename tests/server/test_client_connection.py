@@ -34,18 +34,28 @@ from tests.virtual_time import in_virtual_time
     ],
     ids=["before the status", "before the first token", "in the text", "in a call"],
 )
-@pytest.mark.parametrize("half", [False, True], ids=["close", "half-close"])
-async def test_a_disconnect_cancels_the_upstream_request(play, stream, tools, half):
+async def test_a_disconnect_cancels_the_upstream_request(play, stream, tools):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url, raw_connection(url) as (_, writer):
         writer.write(post_request(url, chat_body(stream=stream, tools=tools)))
         await upstream.request_received.wait()
         await asyncio.sleep(0.05)
 
         assert not upstream.client_left.is_set()
-        if half:
-            writer.write_eof()
-        else:
-            writer.close()
+        writer.close()
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_a_client_that_closes_its_side_during_the_stream_is_taken_for_one_that_has_left(tools):
+    play = stream_then(ROLE, text_chunk("Once upon"), then=hang)
+    async with (
+        raw_upstream(play) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
+        writer.write(post_request(url, chat_body(tools=tools)))
+        await reader.readuntil(b"Once upon")
+        writer.write_eof()
         await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 

@@ -252,3 +252,48 @@ async def test_trailers_without_end_are_cut():
         answer = await send_raw(url, "\r\n".join([*lines, *["X: y"] * 300]).encode())
 
     assert answer.startswith(b"HTTP/1.1 4")
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_a_client_that_closes_its_side_after_its_request_gets_its_reply(tools, stream, version):
+    closed = asyncio.Event()
+    answer = b'{"id":"1","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop",'
+    answer += b'"message":{"role":"assistant","content":"here it is"}}]}'
+
+    async def late(peer):
+        await closed.wait()
+        await asyncio.sleep(0.7)  # longer than the proxy waits before it looks whether the client has left
+        await fixed_reply(200, answer)(peer)
+
+    async with (
+        raw_upstream(late) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
+        request = post_request(url, chat_body(stream=stream, tools=tools))
+        writer.write(request.replace(b"HTTP/1.1", b"HTTP/" + version.encode()))
+        writer.write_eof()
+        await upstream.request_received.wait()
+        closed.set()
+        received = await asyncio.wait_for(reader.read(), 60)
+    interim, final = received.startswith(b"HTTP/1.1 100 Continue\r\n\r\n"), received.rpartition(b"HTTP/1.1 200 OK")[2]
+
+    assert (version == "1.1") == interim
+    assert b"here it is" in final
+    assert 1 == received.count(b"200 OK")
+
+
+async def test_a_client_that_closes_its_side_within_its_request_is_answered_by_the_end_of_the_connection():
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
+        writer.write(post_request(url, chat_body())[:-5])
+        writer.write_eof()
+        received = await asyncio.wait_for(reader.read(), 60)
+
+    assert b"" == received
+    assert [] == upstream.requests

@@ -136,6 +136,79 @@ async def test_response_headers_are_relayed_except_those_of_connection_and_cors(
     assert not {"access-control-allow-origin", "keep-alive"} & set(response.headers)
 
 
+@pytest.mark.security
+async def test_a_page_of_an_upstream_has_no_power_in_the_proxys_origin():
+    sent = [
+        *("Content-Type: text/html", "Refresh: 0;url=/fcshim/", "Link: </fcshim/api/requests>; rel=preload", "NEL: {}"),
+        *("Content-Security-Policy: default-src *", "X-Content-Type-Options: none", "Set-Cookie: a=b", "Alt-Svc: x"),
+        *("Service-Worker-Allowed: /", 'Clear-Site-Data: "*"', "Strict-Transport-Security: max-age=9", "SourceMap: /x"),
+    ]
+    async with (
+        raw_upstream(fixed_reply(200, b"<script>fetch('/fcshim/api/requests')</script>", *sent)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        response = await client.get("/v1/files/a/content")
+    names = {name for name in response.headers if name.lower() in {each.partition(":")[0].lower() for each in sent}}
+
+    assert 200 == response.status_code
+    assert ["sandbox"] == response.headers.get_list("content-security-policy")
+    assert ["nosniff"] == response.headers.get_list("x-content-type-options")
+    assert {"content-type", "content-security-policy", "x-content-type-options"} == names
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "X-Auth-Token",
+            "Ocp-Apim-Subscription-Key",
+            "X-Amz-Security-Token",
+            "CF-Access-Client-Secret",
+            "Helicone-Auth",
+        ),
+        *("X-Functions-Key", "X-Session-Token", "X-Vault-Token", "PRIVATE-TOKEN", "X_Auth_Token", "X-Portkey-Api-Key"),
+    ],
+)
+async def test_a_key_that_is_meant_for_another_service_is_not_forwarded(name, tools):
+    headers = {name: "foreign-secret", "Idempotency-Key": "7"}
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body(tools=tools), headers=headers)
+
+    assert b"foreign-secret" not in upstream.requests[0].head
+    assert "7" == upstream.requests[0].headers["idempotency-key"]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("name", ["api_key", "access_token", "token", "api%2Dkey", "password"])
+async def test_a_key_in_a_query_is_not_forwarded(name):
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        await client.get(f"/v1/files?{name}=foreign-secret&after=file-1&page_token=x")
+
+    assert "GET /v1/files?after=file-1&page_token=x HTTP/1.1" == upstream.requests[0].request_line
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("status", [101, 600, 999])
+async def test_a_status_that_no_reply_has_is_a_bad_gateway(status):
+    odd = raw_reply(b"HTTP/1.1 %d Odd\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\n" % status)
+    async with raw_upstream(odd) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        response = await client.post("/v1/embeddings", json={})
+
+    assert 502 == response.status_code
+    assert "error" in response.json()
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_every_other_path_below_v1_is_relayed(method):
     async with (

@@ -9,9 +9,10 @@ from fcshim.chat.demo import demo_tool
 from fcshim.errors import ConfigError
 from fcshim.tools import FunctionTool, Registry
 from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace
+from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.rule_patterns import SUBJECT_KINDS
 from fcshim.tools.rules import PermissionRule, check_rules, judge, parse_rules
-from fcshim.tools.subjects import CommandSubject, PathSubject, TextSubject, UrlSubject
+from fcshim.tools.subjects import PathSubject, TextSubject, UrlSubject
 
 
 def matches(verdict, written, name, subject=""):

@@ -3,13 +3,15 @@
 import asyncio
 import base64
 import contextlib
+import os
 import ssl
 
 import pytest
 
 from fcshim.config import Config, Secret, UpstreamConfig, scoped_config
 from fcshim.errors import ConfigError, UpstreamError
-from fcshim.upstream.egress import egress_for
+from fcshim.upstream import Upstream
+from fcshim.upstream.egress import Egress, egress_for
 from fcshim.upstream.health import Health, measured_upstream_for
 from tests.certificates import self_signed_certificate
 
@@ -129,12 +131,33 @@ async def test_only_the_authorities_of_the_file_may_sign(own_authority):
         trusting = UpstreamConfig(url=url, ca_file=certificate)
         config = Config(upstreams={"trusting": trusting, "other": UpstreamConfig(url=url)})
         async with measured_upstream_for(scoped_config(config, "other")) as upstream:
-            with pytest.raises(UpstreamError):
+            with pytest.raises(
+                UpstreamError, match=r"certificate of the upstream at localhost:\d+ is not accepted: self"
+            ):
                 await upstream.list_models()
         async with measured_upstream_for(scoped_config(config, "trusting")) as upstream:
             names, _ = await upstream.list_models()
 
     assert ["signed"] == names
+
+
+@pytest.mark.security
+async def test_an_endpoint_that_speaks_no_tls_is_named_as_such():
+    async def handle(_reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server, Upstream(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}") as upstream:
+        with pytest.raises(UpstreamError, match=r"no TLS connection to the upstream at 127\.0\.0\.1:\d+: "):
+            await upstream.list_models()
+
+
+@pytest.mark.security
+def test_certificates_that_are_a_fifo_are_an_error(tmp_path):
+    os.mkfifo(tmp_path / "ca.pem")
+    with pytest.raises(ConfigError, match=r"cannot read .*ca\.pem"):
+        Egress(ca_file=str(tmp_path / "ca.pem")).ssl_context()
 
 
 @pytest.fixture

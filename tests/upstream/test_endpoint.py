@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -202,6 +204,66 @@ async def test_a_request_on_a_closed_kept_connection_is_sent_again():
 
     async with raw_upstream(once) as server, Upstream(server.url) as upstream:
         assert [b"{}"] * 5 == [await read(upstream) for _ in range(5)]
+
+
+@pytest.mark.security
+async def test_a_post_that_the_endpoint_may_have_got_is_not_sent_again():
+    received = []
+
+    async def count(peer):
+        received.append(1)
+        if len(received) > 1:
+            peer.half_close()  # it has got the whole request, and may have acted on it
+        else:
+            await fixed_reply(200, b"{}")(peer)
+
+    async with raw_upstream(count) as server, Upstream(server.url) as upstream:
+        async with upstream.send_request(ASKED) as reply:
+            assert b"{}" == await reply.read(10)
+        with pytest.raises(UpstreamError, match="closed the connection"):
+            async with upstream.send_request(ASKED):
+                pass
+
+    assert 2 == len(server.requests)
+
+
+@pytest.mark.security
+async def test_a_post_is_sent_on_a_new_connection_if_the_kept_one_was_closed_before():
+    """The endpoint runs in a thread: its end of the connection arrives while this event loop does something else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        closed = threading.Event()
+
+        def serve():
+            requests = 0
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    while b"\r\n\r\n{}" not in connection.recv(65536):
+                        pass
+                    requests += 1
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                closed.set()
+            return requests
+
+        served = thread.submit(serve)
+        async with Upstream(f"http://127.0.0.1:{listener.getsockname()[1]}") as upstream:
+            for _ in range(2):
+                async with upstream.send_request(ASKED) as reply:
+                    assert b"{}" == await reply.read(10)
+                closed.wait(20)
+
+    assert 2 == served.result()
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("status", [101, 102, 199, 600, 700, 999])
+async def test_a_status_that_no_reply_has_is_an_error(status):
+    odd = raw_reply(b"HTTP/1.1 %d Odd\r\nUpgrade: x\r\nConnection: upgrade\r\nContent-Length: 0\r\n\r\n" % status)
+    async with raw_upstream(odd) as server, Upstream(server.url) as upstream:
+        with pytest.raises(UpstreamError) as caught:
+            await read(upstream)
+
+    assert 502 == caught.value.status
 
 
 async def test_a_received_request_is_not_sent_again():

@@ -19,9 +19,11 @@ from fcshim.codecs.anthropic.decoder import MessagesDecoder
 from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event, write_reply
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.models import write_model, write_models
+from fcshim.codecs.anthropic.options import FIELDS
 from fcshim.codecs.anthropic.request import read_request
 from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_chat.models import read_models
 from fcshim.codecs.single_choice import SingleChoiceDecoder
@@ -36,6 +38,7 @@ class Anthropic(Codec):
 
     name = "anthropic"
     reply_prefix = "msg_"
+    field_rules = FIELDS
     call_prefix = "toolu_"
     encode_request = staticmethod(write_request)
     encoder = MessagesEncoder
@@ -45,7 +48,7 @@ class Anthropic(Codec):
     encode_models = staticmethod(write_models)
     encode_model = staticmethod(write_model)
 
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits, stored_upstream=target.stored_upstream)
 

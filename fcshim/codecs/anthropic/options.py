@@ -6,6 +6,7 @@ stored as well, for an upstream of this API.
 
 from typing import Final
 
+from fcshim.codecs.body_fields import FieldRules
 from fcshim.codecs.option_table import write_options
 from fcshim.events import JSON
 from fcshim.messages import ClientOptions, Request
@@ -18,6 +19,9 @@ _KNOWN_FIELDS = frozenset(
         *("tools", "tool_choice", "thread"),
     ]
 )
+
+
+FIELDS = FieldRules(known=_KNOWN_FIELDS | {"top_k", "output_config", "output_format", "thinking", "mcp_servers"})
 
 
 class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):

@@ -24,7 +24,9 @@ from fcshim.codecs.anthropic.builtin_tools import (
     read_toolset,
 )
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
-from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
+from fcshim.codecs.anthropic.options import FIELDS, AnthropicClientOptions, read_extra, read_verbatim
+from fcshim.codecs.anthropic.system_prompt import read_system_prompt
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import (
     RequestLimits,
     check_tools,
@@ -163,7 +165,7 @@ def read_messages(
         raise RequestError("messages: at least one message is required", param="messages")
     reader = _AnthropicMessageReader(complete_history=complete_history)
     if source.get("system") is not None:
-        content = read_content(source["system"], "system", reader.loaded_tools)
+        content = read_system_prompt(read_content(source["system"], "system", reader.loaded_tools))
         reader.messages += [SystemMessage(content)] if content else []
     for position, item in enumerate(items):
         reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
@@ -259,13 +261,13 @@ def _blocks(message: dict[str, JSON], path: str) -> list[JSON]:
     return expect(content, list, f"{path}.content")
 
 
-def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = False) -> Request:
+def read_request(body: bytes | BodyFields, limits: RequestLimits, *, stored_upstream: bool = False) -> Request:
     """Read a request.
 
     `stored_upstream`: the upstream stores what the request refers to, and gets the request unchanged. Raises
     `RequestError` with the offending field in `param`.
     """
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     if source.get("thread") is not None and not stored_upstream:
         raise RequestError("threads are not supported; send the whole history", param="thread", kind=THREAD_UNSUPPORTED)
     messages, loaded = read_messages(source, complete_history=not stored_upstream)

@@ -8,9 +8,11 @@ a message, or `STOP` if the reply has valid calls as well.
 """
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.gemini.decoder import GeminiDecoder
 from fcshim.codecs.gemini.encoder import GeminiEncoder, write_error, write_reply
 from fcshim.codecs.gemini.models import read_models, write_model, write_models
+from fcshim.codecs.gemini.options import FIELDS
 from fcshim.codecs.gemini.request import read_count_request, read_request
 from fcshim.codecs.gemini.upstream_request import write_request
 from fcshim.codecs.json_text import write_json
@@ -25,6 +27,7 @@ class Gemini(Codec):
 
     name = "gemini"
     reply_prefix = "resp_"
+    field_rules = FIELDS
     encode_request = staticmethod(write_request)
     encoder = GeminiEncoder
     encode_reply = staticmethod(write_reply)
@@ -33,7 +36,7 @@ class Gemini(Codec):
     encode_models = staticmethod(write_models)
     encode_model = staticmethod(write_model)
 
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, target, self._request_limits)
 
@@ -42,7 +45,7 @@ class Gemini(Codec):
         limits = self._decoder_limits
         return SingleChoiceDecoder(GeminiDecoder(self._new_id, limits.call_chars), limits)
 
-    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
+    def decode_count(self, body: bytes | BodyFields, target: RequestTarget) -> Request:
         """Read a token count request. Raises `RequestError`."""
         return read_count_request(body, target, self._request_limits)
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 def get_field(source: dict[str, JSON], name: str) -> JSON:
     """Return a field by its camel-case name; None if both spellings are absent."""
     value = source.get(name)
-    return source.get(_snake_case(name)) if value is None else value
+    return source.get(snake_case(name)) if value is None else value
 
 
 def take_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
@@ -31,7 +31,7 @@ def take_field(source: dict[str, JSON], name: str, kind: type[T], default: T, pr
 
 def other_fields(source: dict[str, JSON], names: Collection[str]) -> dict[str, JSON]:
     """Return the fields whose names are not in `names`, in either spelling."""
-    known = {*names, *map(_snake_case, names)}
+    known = {*names, *map(snake_case, names)}
     return {name: value for name, value in source.items() if name not in known}
 
 
@@ -41,5 +41,6 @@ def camel_case(name: str) -> str:
 
 
 @functools.cache
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """Return the spelling of a name that Google's own SDKs mix in."""
     return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
+from fcshim.codecs.body_fields import FieldRules
+from fcshim.codecs.gemini.field_names import get_field, other_fields, snake_case, take_field
 from fcshim.codecs.json_text import DEFAULT_LIMITS, expect, read_integer, read_number
 from fcshim.codecs.option_table import OPTIONS, write_options
 from fcshim.errors import RequestError
@@ -22,6 +23,11 @@ API: Final = "gemini"
 _CONFIG = "generationConfig"
 _KNOWN_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
 _KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
+FIELDS = FieldRules(
+    known=frozenset(
+        [*_KNOWN_FIELDS, *map(snake_case, _KNOWN_FIELDS), "generateContentRequest", "generate_content_request"]
+    )
+)
 _CHAT_API_NAMES = {
     row.gemini.removeprefix(f"{_CONFIG}."): row.name for row in OPTIONS if row.gemini and not row.converted
 }

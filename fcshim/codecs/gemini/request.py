@@ -10,8 +10,9 @@ schema in one of two fields, as OpenAPI or as JSON Schema. A tool choice may onl
 from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.gemini.field_names import camel_case, get_field, other_fields, take_field
-from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
+from fcshim.codecs.gemini.options import FIELDS, GeminiClientOptions, read_settings
 from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
 from fcshim.codecs.json_text import (
     RequestLimits,
@@ -244,14 +245,14 @@ def _read_content_part(part: dict[str, JSON], path: str) -> list[Part]:
 STREAM = ":streamGenerateContent"
 
 
-def read_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
+def read_request(body: bytes | BodyFields, target: RequestTarget, limits: RequestLimits) -> Request:
     """Read a request. Raises `RequestError` with the offending field in `param`."""
-    return _request(read_object(body), target, limits)
+    return _request(read_object(body, FIELDS), target, limits)
 
 
-def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
+def read_count_request(body: bytes | BodyFields, target: RequestTarget, limits: RequestLimits) -> Request:
     """Read a token count request: a whole request inside one field, or contents, of which parts may be counted."""
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     inner = get_field(source, "generateContentRequest")
     if inner is None:
         return _request(source, target, limits, complete=False)

@@ -17,6 +17,7 @@ tokens. White space between the tokens of arguments may change, because every re
 from collections.abc import Sequence
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.model_info import ModelInfo, find_model, read_models
 from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
@@ -29,7 +30,7 @@ from fcshim.codecs.ollama.models import (
     write_tags,
     write_version,
 )
-from fcshim.codecs.ollama.request import read_request
+from fcshim.codecs.ollama.request import FIELDS, read_request
 from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.errors import FcshimError
 from fcshim.messages import Request
@@ -50,6 +51,7 @@ class Ollama(Codec):
 
     name = "ollama"
     reply_prefix = "ollama-"
+    field_rules = FIELDS
     models_path = MODELS_PATH
     encode_request = staticmethod(write_request)
     encoder = OllamaEncoder
@@ -57,7 +59,7 @@ class Ollama(Codec):
     encode_error = staticmethod(write_error)
     decode_models = staticmethod(_read_names)
 
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
         return read_request(body, self._request_limits, generate=target.path == _GENERATE_PATH)
 

@@ -7,11 +7,15 @@ made.
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import expect, field_error, read_field, read_integer, read_object
 from fcshim.errors import UpstreamError
 
 OLDER_PATH = "/api/embeddings"
 """The endpoint before `/api/embed`: one `prompt`, one `embedding`."""
+
+
+FIELDS = FieldRules(known=frozenset({"model", "prompt", "input", "dimensions"}))
 
 
 class EmbeddingRequest(msgspec.Struct, frozen=True):
@@ -44,9 +48,9 @@ class _Reply(msgspec.Struct):
     usage: _Usage | None = None
 
 
-def read_embedding_request(body: bytes, path: str) -> EmbeddingRequest:
+def read_embedding_request(body: bytes | BodyFields, path: str) -> EmbeddingRequest:
     """Read a request. Raises `RequestError`."""
-    source, older = read_object(body), path == OLDER_PATH
+    source, older = read_object(body, FIELDS), path == OLDER_PATH
     model = expect(source.get("model"), str, "model")
     if older:
         prompt = read_field(source, "prompt", str, "")

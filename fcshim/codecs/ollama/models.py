@@ -25,14 +25,21 @@ _DAY = 86_400
 _ERA = 146_097  # days in 400 years, after which the Gregorian calendar repeats
 
 
+class _ModelQuery(msgspec.Struct):
+    """The fields of a request to `/api/show` that are read."""
+
+    model: str | None = None
+    name: str | None = None
+
+
 def read_requested_model(body: bytes) -> str:
     """Read the model name in a request to `/api/show`. Raises `RequestError`."""
     try:
-        source = msgspec.json.decode(body, type=dict[str, JSON])
+        source = msgspec.json.decode(body, type=_ModelQuery)
     except (ValueError, RecursionError):
-        raise RequestError("the request body is not a JSON object") from None
-    name = source.get("model") or source.get("name")
-    if not isinstance(name, str):
+        raise RequestError("the request body is not a JSON object with the name of a model", param="model") from None
+    name = source.model or source.name
+    if name is None:
         raise RequestError("model: expected a model name", param="model")
     return name
 

@@ -136,12 +136,12 @@ def _write_options(request: Request) -> dict[str, JSON]:
 
 def refuse_unsupported(source: dict[str, JSON]) -> None:
     """Reject features of `/api/generate` that a chat endpoint cannot provide. Raises `RequestError`."""
-    for name, advice in _UNSUPPORTED.items():
+    for name, advice in UNSUPPORTED.items():
         if source.get(name):
             raise RequestError(f"{name}: not supported here; {advice}", param=name)
 
 
-_UNSUPPORTED = {
+UNSUPPORTED = {
     "raw": "send the prompt without it, or send the request to the upstream directly",
     "template": "the upstream's own template is used",
     "context": "send the conversation to /api/chat",

@@ -10,8 +10,17 @@ from collections import OrderedDict, defaultdict, deque
 
 import msgspec
 
-from fcshim.codecs.json_text import RequestLimits, expect, field_error, read_field, read_object, read_required
-from fcshim.codecs.ollama.options import OllamaClientOptions, read_settings, refuse_unsupported
+from fcshim.codecs.body_fields import BodyFields, FieldRules
+from fcshim.codecs.json_text import (
+    RequestLimits,
+    check_arguments,
+    expect,
+    field_error,
+    read_field,
+    read_object,
+    read_required,
+)
+from fcshim.codecs.ollama.options import UNSUPPORTED, OllamaClientOptions, read_settings, refuse_unsupported
 from fcshim.codecs.openai_chat.request import read_tools
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -82,6 +91,7 @@ class _OllamaMessageReader:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()
+        check_arguments(arguments, f"{path}.function.arguments")
         call_id = read_field(fields, "id", str, "", f"{path}.") or f"call_{position}_{index}"
         self._open_calls[call_id] = name
         self._by_name[name].append(call_id)
@@ -124,12 +134,21 @@ def _image(data: str) -> MediaPart:
 
 
 _VERBATIM_FIELDS = ("format", "think", "keep_alive", "logprobs", "top_logprobs", "truncate", "shift")
+FIELDS = FieldRules(
+    known=frozenset(
+        [
+            *("model", "messages", "tools", "stream", "options", "system", "prompt", "images", "suffix"),
+            *_VERBATIM_FIELDS,
+            *UNSUPPORTED,
+        ]
+    )
+)
 _UNLOAD_VALUES = frozenset([0, "0", "0s", "0m", "0h"])
 
 
-def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Request:
+def read_request(body: bytes | BodyFields, limits: RequestLimits, *, generate: bool) -> Request:
     """Read a request. Raises `RequestError` with the offending field in `param`."""
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     if generate:
         refuse_unsupported(source)
     messages = read_prompt(source) if generate else read_messages(source)

@@ -18,11 +18,12 @@ its calls back to custom calls; a stream has function calls, because the officia
 """
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.openai_chat.decoder import ChatDecoder
 from fcshim.codecs.openai_chat.encoder import ChatEncoder, write_error, write_reply
 from fcshim.codecs.openai_chat.models import read_models, write_model, write_models
 from fcshim.codecs.openai_chat.relayed_body import relayed_body
-from fcshim.codecs.openai_chat.request import read_request
+from fcshim.codecs.openai_chat.request import FIELDS, read_request
 from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.messages import Request
 
@@ -34,6 +35,7 @@ class OpenAIChat(Codec):
 
     name = "openai_chat"
     reply_prefix = "chatcmpl-"
+    field_rules = FIELDS
     encode_request = staticmethod(write_request)
     encoder = ChatEncoder
     encode_reply = staticmethod(write_reply)
@@ -42,7 +44,7 @@ class OpenAIChat(Codec):
     encode_models = staticmethod(write_models)
     encode_model = staticmethod(write_model)
 
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:  # noqa: ARG002  # contract
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:  # noqa: ARG002  # contract
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits)
 

@@ -24,7 +24,8 @@ _SEPARATOR = "\n"
 def relayed_body(body: bytes) -> bytes:
     """Return the body of a request without tools for any server."""
     fields = msgspec.json.decode(body, type=Fields)
-    messages = msgspec.json.decode(fields["messages"], type=list[Fields])
+    listed = msgspec.json.decode(fields["messages"], type=list[msgspec.Raw])
+    messages = [msgspec.json.decode(message, type=Fields) for message in listed]  # other threads run in between
     kept = {name: value for name, value in fields.items() if not _is_empty(name, value)}
     if not _TOOL_FIELDS & kept.keys():
         kept = {name: value for name, value in kept.items() if name not in _COMPANIONS}

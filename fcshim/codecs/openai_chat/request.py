@@ -10,8 +10,10 @@ import json
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import (
     RequestLimits,
+    check_arguments,
     check_tools,
     expect,
     field_error,
@@ -235,7 +237,9 @@ def _read_function(item: JSON, path: str) -> tuple[str, str]:
     if isinstance(arguments, dict):
         arguments = msgspec.json.encode(arguments).decode()
     name = read_required(function, "name", str, path)
-    return name, "" if arguments is None else expect(arguments, str, f"{path}.arguments")
+    if arguments is None:
+        return name, ""
+    return name, check_arguments(expect(arguments, str, f"{path}.arguments"), f"{path}.arguments")
 
 
 def _read_content(message: dict[str, JSON], path: str) -> Content:
@@ -301,6 +305,8 @@ _KNOWN_FIELDS = frozenset(
         *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
     ]
 )
+FIELDS = FieldRules(known=_KNOWN_FIELDS | {"response_format", "logprobs", "reasoning_effort", "top_k"})
+"""The last ones stay in `Request.extra`; others read them there."""
 
 
 class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
@@ -324,9 +330,9 @@ class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
         return msgspec.structs.replace(call, error=error)
 
 
-def read_request(body: bytes, limits: RequestLimits) -> Request:
+def read_request(body: bytes | BodyFields, limits: RequestLimits) -> Request:
     """Read a request. Raises `RequestError` with the invalid field in `param`."""
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     tools, custom = read_tools(source, limits)
     legacy = not source.get("tools") and bool(source.get("functions"))
     options = read_field(source, "stream_options", dict, {})

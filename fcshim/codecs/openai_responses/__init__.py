@@ -22,6 +22,7 @@ and the like) are not offered. The format has no stop reason for a stop sequence
 """
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_chat.encoder import write_error
 from fcshim.codecs.openai_chat.models import read_models
@@ -30,7 +31,7 @@ from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
 from fcshim.codecs.openai_responses.emitter import error_event_fields
 from fcshim.codecs.openai_responses.encoder import ResponsesEncoder, write_reply
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
-from fcshim.codecs.openai_responses.request import read_request
+from fcshim.codecs.openai_responses.request import FIELDS, read_request
 from fcshim.codecs.openai_responses.upstream_request import write_request
 from fcshim.codecs.reply_store import Lookups, read_alone
 from fcshim.codecs.single_choice import SingleChoiceDecoder
@@ -46,17 +47,18 @@ class OpenAIResponses(Codec):
 
     name = "openai_responses"
     reply_prefix = "resp_"
+    field_rules = FIELDS
     encode_request = staticmethod(write_request)
     encoder = ResponsesEncoder
     encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
     decode_models = staticmethod(read_models)
 
-    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request where nothing is stored. Raises `RequestError`."""
         return read_alone(self.recall_request(body, target))
 
-    def recall_request(self, body: bytes, target: RequestTarget) -> Lookups[Request]:
+    def recall_request(self, body: bytes | BodyFields, target: RequestTarget) -> Lookups[Request]:
         """Read a client's request, and look up what it refers to. Raises `RequestError`."""
         resolver = InputResolver(self._request_limits, stored_upstream=target.stored_upstream)
         return read_request(body, resolver, self._request_limits)

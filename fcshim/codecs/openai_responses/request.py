@@ -11,8 +11,10 @@ from typing import Final
 
 import msgspec
 
+from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.json_text import (
     RequestLimits,
+    check_arguments,
     expect,
     field_error,
     read_field,
@@ -67,7 +69,8 @@ class ItemReader:
             case "message":
                 self._read_message(fields, path)
             case "function_call":
-                self._read_call(fields, read_field(fields, "arguments", str, "", f"{path}."), path)
+                arguments = read_field(fields, "arguments", str, "", f"{path}.")
+                self._read_call(fields, check_arguments(arguments, f"{path}.arguments"), path)
             case "custom_tool_call":
                 text = read_field(fields, "input", str, "", f"{path}.")
                 self._read_call(fields, msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode(), path)
@@ -237,6 +240,30 @@ def _join_texts(parts: JSON) -> str:
 
 API: Final = "openai_responses"
 
+ECHO_DEFAULTS: dict[str, JSON] = {
+    "frequency_penalty": 0.0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Fields of the request that the response repeats, with the values for absent fields."""
+
 _UNSUPPORTED = {
     "background": "leave it out, and stream the response",
     "conversation": "use previous_response_id, or send the whole history",
@@ -244,9 +271,12 @@ _UNSUPPORTED = {
 }
 
 
-def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
+FIELDS = FieldRules(known=frozenset(["model", "input", "stream", *_UNSUPPORTED, *ECHO_DEFAULTS]))
+
+
+def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
     """Read a request. Raises `RequestError`."""
-    source = read_object(body)
+    source = read_object(body, FIELDS)
     _reject_unsupported(source)
     items = yield from resolver.resolve(source)
     messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)

@@ -7,33 +7,9 @@ fields never change while a response streams.
 from collections.abc import Sequence
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_responses.request import API
+from fcshim.codecs.openai_responses.request import API, ECHO_DEFAULTS
 from fcshim.events import JSON, Error, StopReason, Usage
 from fcshim.messages import Request
-
-_ECHO_DEFAULTS: dict[str, JSON] = {
-    "frequency_penalty": 0.0,
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "presence_penalty": 0.0,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "reasoning": {"effort": None, "summary": None},
-    "safety_identifier": None,
-    "store": True,
-    "temperature": 1.0,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_logprobs": 0,
-    "top_p": 1.0,
-    "truncation": "disabled",
-    "user": None,
-}
-"""Fields of the request that the response repeats, with the values for absent fields."""
 
 _FUNCTION_FIELDS = ("description", "parameters", "strict")
 """Fields that a function has in a response, null where the request had none."""
@@ -48,7 +24,7 @@ INCOMPLETE_REASONS: dict[StopReason | None, str] = {
 def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:
     """Return the response object at the start of a reply."""
     source = request.verbatim.get(API, {})
-    echo = {name: default if source.get(name) is None else source[name] for name, default in _ECHO_DEFAULTS.items()}
+    echo = {name: default if source.get(name) is None else source[name] for name, default in ECHO_DEFAULTS.items()}
     echo["tools"] = [_with_function_fields(tool) for tool in echo["tools"]]
     return {
         "id": identity.id,

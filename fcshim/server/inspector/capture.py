@@ -103,7 +103,7 @@ class Capture(RequestObserver):
         self.model, self.streamed, self.model_config = self.mask.mask_text(request.model), request.stream, model
         masked = self.mask.mask(self.mask.body(body))
         if self.mask.overflowed:
-            self.withheld = "it has too many different credentials"
+            self.withheld = "it has too many different credentials, or values"
         elif self.room.charge(2 * len(masked)):
             self.body, self.tools = masked, self._masked_tools(request.tools)
 

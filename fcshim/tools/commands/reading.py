@@ -10,20 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from fcshim.tools.commands.certainty import EVALUATING_BUILTINS, is_assignment_certain, is_builtin_certain
 from fcshim.tools.commands.plain import read_plain_line
 from fcshim.tools.commands.programs import (
-    EVALUATING_BUILTINS,
     INTERPRETERS,
     SCRIPT_LANGUAGES,
     SHELLS,
     WRAPPERS,
-    executing_words,
     is_loader,
     is_risky_variable,
     without_version,
 )
+from fcshim.tools.commands.sed import executing_sed_words
 from fcshim.tools.commands.syntax import walk_syntax
-from fcshim.tools.commands.words import ShellWord, assigned_name, program_name, skip_assignments
+from fcshim.tools.commands.usage import is_harmless, runs_nothing
+from fcshim.tools.commands.words import ShellWord, assigned_name, may_be_option, program_name, skip_assignments
 
 MAX_LENGTH = 4_000
 """Characters that are parsed, over all scripts inside scripts; the parser is quadratic in some of them."""
@@ -45,21 +46,26 @@ _CODE_MODULES = frozenset({"timeit", "code", "pdb", "asyncio", "IPython"})
 _INLINE_CODE = re.compile(r"-{1,2}(?:[A-Za-z]*[ceErpPx]|eval|exec|print|run)?(?:=.*)?")
 _HARMLESS = frozenset({"--version", "--help", "-V"})
 _AWK_EXECUTES = re.compile(r"system|[|]|getline|@load|^-[fEl]")
+_SEDS = frozenset({"sed", "gsed"})
 _BLANK = re.compile(r"\s")
 _QUERIES = frozenset({"-v", "-V"})
 """Options of `command` with which it only names a program."""
-_PLACES = frozenset({"-C", "--git-dir", "--work-tree", "--directory"})
-"""Options that are listed because they name a folder; they do not execute another command."""
 _MAX_CLUSTER = 8
 """Characters of an option in which the letters before its value may stand."""
 _RESERVED = frozenset({"!", "{", "(", "time", "coproc", "then", "do", "else", "elif", "if", "while", "until"})
 """Words of the shell's syntax that a command follows."""
-_ARITHMETIC = re.compile(r"\(\(|\$\[|\[\[|\blet\b|\b(?:declare|typeset|local)\s+-\w*i")
-_SUBSCRIPT = re.compile(r"\[[^]]*(?:\$\(|`)")
-"""A substitution that arithmetic executes in the value of a variable: `x='a[$(rm y)]'; ((x))`."""
-_READ_OPTIONS = frozenset({"find", "fd", "fdfind"})
-"""Programs whose executing options hold a command as words, which is read."""
-_SUBSTITUTION = re.compile(r"\$\(|`")
+_COMMAND_OPTIONS = {
+    "find": frozenset({"-exec", "-execdir", "-ok", "-okdir"}),
+    **dict.fromkeys(("fd", "fdfind"), frozenset({"-x", "-X", "--exec", "--exec-batch"})),
+}
+"""Options that a command follows."""
+_SCRIPT = re.compile(r"""[\s'"`$;&|()<>]""")
+"""A sign that no name of a program or file needs: the text may be a script."""
+_STANDARD_INPUT = frozenset({"-", "/dev/stdin"})
+"""Files that another command of the line may write: `echo 'x:; rm y' | make -f -`."""
+_FROM_INPUT = ShellWord("$", "$", known=False)
+"""The arguments that `xargs` reads."""
+_READS_ARGUMENTS = frozenset({"xargs", "parallel"})
 
 
 class CommandReading(msgspec.Struct, frozen=True):
@@ -106,13 +112,12 @@ class _CommandReader:
             plain = read_plain_line(script)
             for plain_words in plain or ():
                 self._add(plain_words)
-            self.complete &= plain is not None and not _evaluates(script, [script])
+            self.complete &= plain is not None
             return []
         self.complete &= not walk.has_error
         for words in walk.commands:
             self._add(words)
         self.complete &= not walk.computed
-        self.complete &= not _evaluates(script, walk.quoted)
         self._read_texts(walk.scripts, depth)
         return walk.texts
 
@@ -140,16 +145,18 @@ class _CommandReader:
         elif name in WRAPPERS or is_loader(name):
             self._read_wrapper(words, WRAPPERS.get(name, 0), depth)
         elif name in EVALUATING_BUILTINS:
-            self.complete &= not any(_SUBSTITUTION.search(word.text) for word in words)
+            self.complete &= is_builtin_certain(words)
         elif name in INTERPRETERS:
             self._read_interpreter(words)
-        self._read_executing_options(words, depth)
+        else:
+            self._read_arguments(words, depth)
 
     def _program_words(self, words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
         """Return the words from the program on; a command after a word of the syntax is a command of its own."""
         program = tuple(skip_assignments(words))
         variables = (assigned_name(word.source) for word in words[: len(words) - len(program)])
         self.complete &= not any(map(is_risky_variable, variables))
+        self.complete &= all(map(is_assignment_certain, words[: len(words) - len(program)]))
         if len(program) > 1 and program[0].source in _RESERVED:
             self._add(program[1:])
         return program
@@ -165,8 +172,9 @@ class _CommandReader:
         self._read_texts([script.text] if script else [], depth)
 
     def _read_wrapper(self, words: Sequence[ShellWord], positionals: int, depth: int) -> None:
+        added = [_FROM_INPUT] if program_name(words[0].text) in _READS_ARGUMENTS else []
         for at in _inner_starts(words, positionals):
-            self._add(words[at:])
+            self._add([*words[at:], *added])
         self._read_texts([part for word in words[1:] for part in _scripts_in(word.text)], depth)
         if program_name(words[0].text) == "env":  # -S knows escapes and variables of its own
             self.complete &= not any("\\" in word.text or "$" in word.text for word in words)
@@ -187,15 +195,17 @@ class _CommandReader:
         else:
             self.complete = False
 
-    def _read_executing_options(self, words: Sequence[ShellWord], depth: int) -> None:
-        for option in executing_words(words):
-            if option.text.partition("=")[0] in _PLACES:
-                continue
-            self.complete &= program_name(words[0].text) in _READ_OPTIONS
-            at = next(at for at, word in enumerate(words) if word is option)
-            if option.text.startswith("-") and at + 1 < len(words):
-                self._add(words[at + 1 :])  # find -exec
-            self._read_texts([part for word in words[at : at + 2] for part in _values(word.text)], depth)
+    def _read_arguments(self, words: Sequence[ShellWord], depth: int) -> None:
+        """Read the arguments of a program as scripts, unless it runs nothing with them."""
+        name = program_name(words[0].text)
+        if name in _SEDS:
+            self.complete &= not any(executing_sed_words(words[1:]))
+        elif not runs_nothing(name) and not is_harmless(words):
+            for at, word in enumerate(words[1:], 2):
+                self.complete &= word.text not in _STANDARD_INPUT and (word.known or not may_be_option(word))
+                if word.text in _COMMAND_OPTIONS.get(name, ()):
+                    self._add(words[at:])
+                self._read_texts(filter(_SCRIPT.search, _values(word.text)), depth)
 
     def _read_shell_input(self, commands: Iterable[Sequence[ShellWord]], texts: list[str], depth: int) -> None:
         """Read what a shell without a script may get: here-documents, and what `echo` writes into the pipe."""
@@ -211,19 +221,14 @@ class _CommandReader:
             self.read_script(script, depth + 1)
 
 
-def _evaluates(script: str, quoted: Iterable[str]) -> bool:
-    """Return whether a script may evaluate the quoted texts in it, of which each has a substitution."""
-    is_arithmetic, is_prompt = _ARITHMETIC.search(script) is not None, "@P}" in script
-    return any(is_prompt or (is_arithmetic and _SUBSCRIPT.search(text)) for text in quoted)
-
-
 def _values(text: str) -> Iterator[str]:
-    """Yield what an option's value may execute: `alias.x=!rm y` has `rm y`."""
+    """Yield what of an argument may be a script: `-calias.x=!rm y` has `rm y`."""
     parts = text.split("=")
-    for at in range(1, len(parts)):
-        yield "=".join(parts[at:]).removeprefix("!")
-    if " " in text:
-        yield text
+    for at in range(len(parts)):
+        value = "=".join(parts[at:])
+        yield value.removeprefix("!")
+        if value.startswith("-") and not value.startswith("--"):
+            yield from (value[start:] for start in range(2, min(len(value), _MAX_CLUSTER)))
 
 
 def _scripts_in(text: str) -> Iterator[str]:

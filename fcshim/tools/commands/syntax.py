@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from fcshim.tools.commands.certainty import is_tree_certain
 from fcshim.tools.commands.programs import is_risky_variable
 from fcshim.tools.commands.words import ShellWord, assigned_name
 
@@ -21,11 +22,10 @@ _UNKNOWN_NODES = frozenset(
     {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
     | {"ansi_c_string", "translated_string", "brace_expression"}
 )
-_SUBSTITUTION_SIGNS = frozenset({"$(", "`", "$(("})
+_SUBSTITUTION_SIGNS = frozenset({"$(", "$((", "$["})
 _BACKQUOTED = re.compile("`([^`]*)`")
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _SHELL_PATTERN = re.compile(r"[*?[]|\{[^}]*(?:,|\.\.)")
-_SUBSTITUTION = re.compile(r"\$\(|`")
 _LINE_CONTINUATION = re.compile(r"\\\n")
 
 
@@ -46,9 +46,7 @@ class SyntaxWalk:
         self.texts: list[str] = []
         self.scripts: list[str] = []
         """The backquoted commands of here-documents, which the parser reads as text."""
-        self.quoted: list[str] = []
-        """Strings with substitutions that are only text, until something evaluates them."""
-        self.computed = False
+        self.computed = not is_tree_certain(root)
         self.has_error = root.has_error
         pending = [root]
         while pending:
@@ -61,19 +59,12 @@ class SyntaxWalk:
             case "command" | "declaration_command" | "unset_command":
                 self.commands.append(_words_of(node))
                 self.computed |= _joins_words(node)
-            case "raw_string" | "ansi_c_string":
-                self.quoted += [_text(node)] if _SUBSTITUTION.search(_text(node)) else []
             case "heredoc_redirect":
                 for body in _expanded_bodies(node):
-                    self.computed |= _hides_substitution(body, "$(")
+                    self.computed |= _hides_substitution(body)
                     self.scripts += _BACKQUOTED.findall(_text(body))
             case "variable_assignment":
                 self.computed |= is_risky_variable(assigned_name(_text(node)))
-            case "test_command":
-                self.computed |= _hides_substitution(node)
-            case "compound_statement" | "subscript":
-                quoted = [child for child in node.children if child.type == "raw_string"]
-                self.computed |= any(_SUBSTITUTION.search(_text(child)) for child in quoted)
             case "heredoc_body" | "herestring_redirect":
                 self.texts.append(_text(node) if node.type == "heredoc_body" else _word(node.children[-1]).text)
             case _:
@@ -93,10 +84,10 @@ def _expanded_bodies(heredoc: "Node") -> list["Node"]:
     return [node for node in heredoc.children if node.type == "heredoc_body" and not quoted]
 
 
-def _hides_substitution(node: "Node", *signs: str) -> bool:
-    """Return whether a text holds more substitutions than the parser has found in it."""
-    text = _text(node)
-    return sum(map(text.count, signs or ("$(", "`"))) > _count(node, _SUBSTITUTION_SIGNS)
+def _hides_substitution(body: "Node") -> bool:
+    """Return whether a here-document holds more substitutions and arithmetic than the parser has found in it."""
+    text = _text(body)
+    return text.count("$(") + text.count("$[") > _count(body, _SUBSTITUTION_SIGNS)
 
 
 def _count(root: "Node", types: frozenset[str]) -> int:

@@ -36,3 +36,16 @@ def skip_assignments(words: Sequence[ShellWord]) -> Sequence[ShellWord]:
     while at < len(words) and assigned_name(words[at].source):
         at += 1
     return words[at:]
+
+
+def is_one_word(word: ShellWord) -> bool:
+    """Return whether the shell makes one word of it, whatever its value is: one in double quotes."""
+    quoted = word.source[:1] == word.source[-1:] == '"' and '"' not in word.source[1:-1]
+    return word.known or (quoted and "@" not in word.source)
+
+
+def may_be_option(word: ShellWord) -> bool:
+    """Return whether a word is an option, or the shell may expand it to one: `*` to a file's name, `$x` to anything."""
+    if word.text.startswith("-"):
+        return word.text != "-"
+    return not word.known and not word.text.startswith(("/", "./")) and not word.source[:1].isalnum()

@@ -67,7 +67,7 @@ def test_the_plain_fields():
 def test_the_system_prompt_may_be_blocks_with_cache_control():
     system = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "b"}]
 
-    assert SystemMessage((TextPart("a"), TextPart("b"))) == read(system=system).messages[0]
+    assert SystemMessage((TextPart("a\n"), TextPart("b"))) == read(system=system).messages[0]
     assert UserMessage((TextPart("Hi"),)) == read(system="").messages[0]
 
 
@@ -105,6 +105,29 @@ def test_a_result_may_be_empty_or_between_texts():
     turns = messages(*HI, CALLED, user({"type": "text", "text": "a"}, result(), {"type": "text", "text": "b"}))
 
     assert (UserMessage((TextPart("a"),)), ToolMessage("t1", (), "f"), UserMessage((TextPart("b"),))) == turns[2:]
+
+
+@pytest.mark.parametrize(
+    ("system", "kept"),
+    [
+        (["x-anthropic-billing-header: cc_version=2.1.330.050; cc_entrypoint=cli;", "You are"], ["You are"]),
+        (["x-anthropic-billing-header: cc_version=2; cch=0a1;\nYou are"], ["You are"]),
+        (
+            "x-anthropic-billing-header: a\n\nYou are\nx-anthropic-billing-header: b",
+            ["You are\nx-anthropic-billing-header: b"],
+        ),
+        (["x-anthropic-billing-header: a"], None),
+        (["Headers such as x-anthropic-billing-header: a"], ["Headers such as x-anthropic-billing-header: a"]),
+        (["a\n", "b", "c"], ["a\n", "b\n", "c"]),
+    ],
+)
+def test_lines_for_the_provider_alone_are_left_out_of_the_system_prompt(system, kept):
+    blocks = system if isinstance(system, str) else [{"type": "text", "text": text} for text in system]
+    messages = read(system=blocks).messages
+
+    assert (UserMessage((TextPart("Hi"),)) if kept is None else SystemMessage(tuple(map(TextPart, kept)))) == messages[
+        0
+    ]
 
 
 def test_a_system_message_may_be_among_the_messages():
