@@ -76,10 +76,11 @@ def invalidating_suffix(arguments: str) -> str:
     on any other.
     """
     if not arguments.strip():
-        return '{"":null]'
+        return "{}]"
     opened, in_string, escaped = _scan_brackets(arguments)
-    if not in_string and arguments.rstrip()[-1] in "[{":
-        return "null}" if opened[-1:] == ["["] else '"":null]'
+    if opened and not in_string and arguments.rstrip()[-1] == opened[-1]:
+        # Close it, then one that is not open: no key and no item is invented.
+        return ("}" if opened.pop() == "{" else "]") + ("}" if opened[-1:] == ["["] else "]")
     ending = next((ending for ending, _ in _completions(arguments)), None)
     if ending is None:  # what was sent is not a prefix of JSON; the first quote may be an escaped character
         ending = ('"' if escaped else "") + '"' if in_string else ""

@@ -4,6 +4,7 @@ Rule: a bounded number of characters is examined; only a known key or the name o
 syntaxes of one dialect the first that can begin here is selected; from then on its reader does all the work.
 """
 
+import functools
 import re
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.syntax import ElementCalls
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
+from fcshim.parse.tagged.tags import Tag, Tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,14 @@ _HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=[{{｛])"
 _HEADER = re.compile(_HEADER_PATTERN)
 _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
 _NAME_TAG = "<(?P<tag>name|tool_name|function_name|function|tool)>"
-_NAME_ELEMENT_PATTERN = (
+_NAME_AND_ARGUMENTS = (
     rf"{_SPACE}{_NAME_TAG}{_SPACE}{_NAME}{_SPACE}</(?P=tag)>{_SPACE}"
-    rf"<(?:arguments|parameters|args|params|input|tool_input|kwargs)>{_SPACE}(?=[{{｛])"
+    rf"<(?:arguments|parameters|args|params|input|tool_input|kwargs)>{_SPACE}"
 )
+_NAME_ELEMENT_PATTERN = rf"{_NAME_AND_ARGUMENTS}(?=[{{｛])"
 _NAME_ELEMENT = re.compile(_NAME_ELEMENT_PATTERN)
+_NAME_ELEMENT_AND_CHILD = re.compile(rf"{_NAME_AND_ARGUMENTS}<(?P<parameter>[^\W\d][\w.-]{{0,127}}+) ?/?>")
+_PARTIAL_NAME_ELEMENT_AND_CHILD = re.compile(rf"{_NAME_AND_ARGUMENTS}<[\w.-]{{0,128}} ?/?\Z")
 _PARTIAL_NAME_ELEMENT = re.compile(
     rf"{_SPACE}<(?:[a-z_]{{0,13}}|{_NAME_TAG[1:]}{_SPACE}(?:{_NAME}{_SPACE}"
     rf"(?:</?[a-z_]{{0,13}}(?:>{_SPACE}(?:<[a-z_]{{0,10}}(?:>{_SPACE})?)?)?)?)?)\Z"
@@ -95,6 +100,11 @@ _NO_NAME = frozenset(("", "{", "｛"))
 """What follows where no name begins a body; nothing if more text is needed."""
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_ATTRIBUTES = re.compile(r"(?P<tag>[<\[](?P<name>[^\W\d][\w.-]{0,127}+)[ \t])[ \t]{0,8}(?P<key>[^\W\d][\w.-]{0,127}+)=")
+_PARTIAL_ATTRIBUTES = re.compile(
+    r"[<\[](?:(?P<name>[^\W\d][\w.-]{0,127}+)(?:[ \t]{1,9}(?:[^\W\d][\w.-]{0,127}+)?)?)?\Z"
+)
+_ATTRIBUTE_CALLS = ElementCalls(attributes=True)
 _CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
 _PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
@@ -107,11 +117,19 @@ _HEADER_LINE_PATTERN = rf"{_NAME}\[ARGS\]{_SPACE}(?=[{{｛])"
 _HEADER_LINE = re.compile(_HEADER_LINE_PATTERN)
 _PARTIAL_HEADER_LINE = re.compile(rf"{_NAME}\[(?:A(?:R(?:G(?:S(?:\]{_SPACE})?)?)?)?)?\Z")
 _NAME_LINE_PATTERN = rf"{_NAME}[ \t]{{0,4}}+(?:\r?\n[ \t]{{0,8}}+)?"
-_MEMBER = r"[{｛][ \t\r\n]{0,32}+(?:[\"'“”](?P<parameter>[^\"'“”\n]{1,128})[\"'“”]|[}｝])"
+_MEMBER = (
+    r"[{｛][ \t\r\n]{0,32}+(?:(?P<quote>[\"'“”])?(?P<parameter>(?(quote)[^\"'“”\n]{1,128}|[^\W\d]\w{0,63}+))"
+    r"(?(quote)[\"'“”]|[ \t]?:)|[}｝])"
+)
 _NAME_LINE = re.compile(_NAME_LINE_PATTERN + _MEMBER)
+_NAME_AS_KEY = re.compile(rf"[{{｛]{_SPACE}\"{_NAME}\"{_SPACE}:{_SPACE}{_MEMBER}")
+_PARTIAL_NAME_AS_KEY = re.compile(
+    rf"[{{｛]{_SPACE}(?:\"(?:{_NAME}(?:\"{_SPACE}(?::{_SPACE}(?:[{{｛]{_SPACE}(?:[\"'“”][^\"'“”\n]{{0,128}}|\w{{0,64}})?)?)?)?)?)?\Z"
+)
+_NAMES_AS_KEYS = JsonShape(name_is_key=True)
 _FIRST_MEMBER = re.compile(_SPACE + _MEMBER)
 _PARTIAL_NAME_LINE = re.compile(
-    rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}})?)?\Z"
+    rf"{_NAME_LINE_PATTERN}(?:\r|[{{｛][ \t\r\n]{{0,32}}+(?:[\"'“”][^\"'“”\n]{{0,128}}|[^\W\d]\w{{0,63}}+[ \t]?)?)?\Z"
 )
 _NAME_LINE_AND_JSON = HeaderShape(rf"{_NAME_LINE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_AND_ARGS = HeaderShape(_HEADER_LINE_PATTERN, lines=64)
@@ -120,7 +138,10 @@ _NAME_IN_ELEMENT = HeaderShape(_NAME_ELEMENT_PATTERN, lines=64)
 _ATTRIBUTE = re.compile(r"\s([\w.-]{1,64})=")
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE}(?=[{{｛])", lines=64, name_in="marker")
 _NAMED_BODIES = ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON), (_NAME_ELEMENT, _NAME_IN_ELEMENT))
-_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER, _PARTIAL_NAME_ELEMENT)
+_PARTIAL = (
+    *(_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER),
+    *(_PARTIAL_NAME_ELEMENT, _PARTIAL_NAME_ELEMENT_AND_CHILD),
+)
 _PARTIAL_LINE = (_PARTIAL_CALL, _PARTIAL_HEADER_LINE, _PARTIAL_NAME_LINE)
 _SPACE_AND_BRACE = re.compile(rf"{_SPACE}(?:\Z|[{{｛])")
 _CUSTOM_TEXT = CustomText()
@@ -136,15 +157,32 @@ def _select_named_body(sink: CallSink, text: str, pos: int, char: str) -> Body |
     """Return the same, where `char` is the first character that is not white space."""
     if char in _NO_NAME:
         return False if char else None
-    bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-1:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
+    bodies, partial = (_NAMED_BODIES[-1:], _PARTIAL[-2:]) if char == "<" else (_NAMED_BODIES, _PARTIAL)
     for pattern, body in bodies:
         found = pattern.match(text, pos)
         if found is not None:
             return sink.offers(found["name"]) and body
+    found = _NAME_ELEMENT_AND_CHILD.match(text, pos) if char == "<" else None
+    if found is not None:
+        return _takes(sink, found["name"], found["parameter"]) and _calls_in_elements(found["tag"])
     found = _CUSTOM_LINE.match(text, pos)
     if found is not None and sink.takes_text_by(found["name"]):
         return _CUSTOM_TEXT
     return None if any(pattern.match(text, pos) for pattern in partial) else False
+
+
+@functools.cache
+def _calls_in_elements(tag: str) -> Body:
+    """Return the syntax of a call whose name stands in an element of its own, and each argument in one, too."""
+    return TaggedCalls(
+        Tags(
+            call=Tag(f"<{tag}>", end=f"</{tag}>"),
+            call_close="</call>",
+            parameter=Tag("<parameter", attribute="name"),
+            parameter_close="</parameter>",
+            lines=True,
+        )
+    )
 
 
 def _char_after_space(text: str, pos: int) -> str:
@@ -200,6 +238,15 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     return begins and _JSON
 
 
+def select_name_as_key(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of an object whose first key is an offered tool, with the arguments as its value."""
+    found = _NAME_AS_KEY.match(text, pos)
+    if found is not None:
+        return _takes(sink, found["name"], found["parameter"]) and _NAMES_AS_KEYS
+    partial = _PARTIAL_NAME_AS_KEY.match(text, pos)
+    return None if partial is not None and sink.may_begin_call(partial["name"] or "") else False
+
+
 def _takes(sink: CallSink, name: str, parameter: str | None) -> bool:
     """Return whether an offered tool has exactly this name, and this parameter, if there is one."""
     return sink.offers_exactly(name) and (parameter is None or sink.has_parameter(name, parameter))
@@ -209,7 +256,7 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     """Return the syntax and the tags of the element at `pos` that is named like an offered tool."""
     found = _ELEMENT.match(text, pos)
     if found is None:
-        return None if _PARTIAL_ELEMENT.match(text, pos) else False
+        return None if _PARTIAL_ELEMENT.match(text, pos) else _select_attributes(sink, text, pos)
     name = found["name"]
     if not sink.offers(name):
         return False
@@ -217,6 +264,16 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
         return _ELEMENT_CALLS, found[0], f"</{name}>"
     body = _select_content(sink, name, text, found.end())
     return body if body is None or isinstance(body, bool) else (body, found[0], f"</{name}>")
+
+
+def _select_attributes(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool | None:
+    """Return the same for a tag, in angle or square brackets, with an argument of the tool as its first attribute."""
+    found = _ATTRIBUTES.match(text, pos)
+    if found is None:
+        partial = _PARTIAL_ATTRIBUTES.match(text, pos)
+        return None if partial is not None and sink.may_begin_call(partial["name"] or "") else False
+    is_call = sink.offers_exactly(found["name"]) and sink.has_parameter(found["name"], found["key"])
+    return is_call and (_ATTRIBUTE_CALLS, found["tag"], f"</{found['name']}>")
 
 
 def _select_content(sink: CallSink, name: str, text: str, pos: int) -> Body | bool | None:

@@ -78,6 +78,8 @@ class Dialect:
     """True if no text may stand between a call and its end marker."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
+    answer_headers: tuple[str, ...] = ()
+    """Those of them that begin the answer to the user: a call without tags in it is text."""
     reasoning: tuple[tuple[str, str], ...] = ()
     """Reasoning tags, opening and closing, beside those that are always known."""
     waits: str = ""

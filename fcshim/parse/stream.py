@@ -261,7 +261,7 @@ class StreamParser:
             tail = self._pending_calls.close(pending, tail, natural=stop_reason in NATURAL_STOPS)
             self._read(tail)
             return pending.kind == "span"
-        self._output.emit_text(self._calls.close_section(tail))
+        self._output.emit_text(self._calls.close_section(tail, stop_reason))
         return False
 
 

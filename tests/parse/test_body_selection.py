@@ -33,9 +33,14 @@ def test_each_body_selects_its_own_syntax() -> None:
     assert [CALL, CALL, {"stop": "tool_use"}] == _read(text)
 
 
-@pytest.mark.parametrize("body", ["", " ", "<inv", "neither"])
+@pytest.mark.parametrize("body", ["<inv", "neither"])
 def test_a_body_in_no_known_syntax_is_text(body: str) -> None:
     assert [{"text": f"{OPEN}{body}"}, {"stop": "complete"}] == _read(f"{OPEN}{body}")
+
+
+@pytest.mark.parametrize("space", ["", " "])
+def test_a_start_marker_that_ends_the_reply_is_dropped(space: str) -> None:
+    assert [{"stop": "complete"}] == _read(f"{OPEN}{space}")
 
 
 @pytest.mark.parametrize("body", [JSON_CALL, TAGGED_CALL])

@@ -119,6 +119,8 @@ FUNCTIONARY_V31 = Dialect(
     result_close="</tool_response>",
 )
 
+_FINAL = ("<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>")
+
 HARMONY = Dialect(
     name="harmony",
     summary="gpt-oss: a message on the commentary channel to functions.NAME, its arguments up to <|call|>",
@@ -140,12 +142,12 @@ HARMONY = Dialect(
     markup=(
         "<|start|>assistant",
         "<|channel|>commentary<|message|>",
-        "<|channel|>final<|message|>",
-        "<|channel|>final <|constrain|>json<|message|>",
+        *_FINAL,
         "<|end|>",
         "<|return|>",
         "<|call|>",
     ),
+    answer_headers=_FINAL,
 )
 
 REACT = Dialect(
@@ -155,7 +157,7 @@ REACT = Dialect(
     close="",
     opens=("**Action:**", "**Action**:"),
     body=HeaderShape(
-        rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?[ \t]{{0,8}}\n\s{{0,8}}"
+        rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?(?:[ \t]{{0,8}}\n\s{{0,8}}|[,.;]?[ \t]{{1,8}})"
         r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?"
         r"(?=[^\s`*])",  # anything but an object is asked for again
         ends=(":",),

@@ -356,6 +356,7 @@ KIMI_K3 = Dialect(
     result_open="<tool_response",
     result_close="</tool_response>",
     markup=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+    answer_headers=("<|open|>response<|sep|>",),
     waits=_WAITS,
     templates="tagged",
 )

@@ -6,6 +6,7 @@ object count; `TypedArguments` handles the values inside the arguments.
 """
 
 import json
+import re
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -22,6 +23,9 @@ from fcshim.parse.readings.json import read_json
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY
+
+_CALL_IN_TEXT = re.compile(r'\s{0,8}\{\s{0,8}"(?:name"\s{0,8}:\s{0,8}")?([^\W\d][\w.-]{0,127})"')
+"""A call in JSON as the text of a message."""
 
 
 class JsonCalls:
@@ -136,7 +140,10 @@ class JsonCalls:
         self._buffer.target = None
         if target is self._name_parts:
             self.set_name(json.loads("".join(target)))
-        elif target is self._message_text and json.loads("".join(target)):
+        elif target is self._message_text and (text := json.loads("".join(target))):
+            call = _CALL_IN_TEXT.match(text)
+            if call is not None and self._sink.offers_exactly(call[1]) and not self._is_of_others():
+                self._sink.wrapper_tool = call[1]  # so that the rejected call is reported
             self.discard()
 
     def set_name(self, name: str) -> None:

@@ -112,7 +112,7 @@ class JsonEnvelope(ValueHandler):
             late = self._calls.has_arguments and self._calls.lacks_parameter(key)
             if not self._keys.name_is_key and (late or key not in self._keys.known_keys):
                 self._calls.add_unknown_key(key)
-            if self._known_keys_only and self._calls.name is None:
+            if self._known_keys_only and self._calls.name is None and not self._keys.name_is_key:
                 self._check_key(key)
         elif len(self._containers) == self._depth + 1 and self._member_key in self._calls.unknown_members:
             self._calls.add_nested_key(key)

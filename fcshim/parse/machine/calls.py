@@ -35,6 +35,7 @@ _EVENTS_SIZE = 200
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
+_MAX_HEADER = 256
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 _LAST_CHARACTERS = ("}", "]", ")", "```", "~~~")
 _PLACEHOLDER = re.compile(
@@ -45,8 +46,8 @@ _PLACEHOLDER = re.compile(
 _QUOTED_NAME = re.compile(r"(?:[\"'“]|=>[ \t]{0,8})([^\W\d][\w.-]{0,127})[\"'”,]")
 _MAX_NAMED = 2_000
 """Characters of an unreadable call in which the name of its tool is looked for."""
-_NAME_AND_NEXT = re.compile(r"\s{0,32}([^\W\d][\w.-]{0,127})[^\w.-]")
-"""A name, and the character that ends it."""
+_NAME_AND_NEXT = re.compile(r"\s{0,32}(?:<(?:tool_|function_)?name>\s{0,32})?(?P<name>[^\W\d][\w.-]{0,127})[^\w.-]")
+"""A name, also in an element of its own, and the character that ends it."""
 _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "fence": State.IN_FENCE_OF_CALLS,
     "span": State.AFTER_CALL_IN_SPAN,
@@ -255,8 +256,15 @@ class CallStates:
         self._end_section(section, end_marker)
         return pos + len(end_marker)
 
-    def close_section(self, tail: str) -> str:
+    def close_section(self, tail: str, stop_reason: StopReason) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
+        section = "".join(self._section.raw) if self._section is not None else ""
+        if self._cursor.state in {State.IN_TEXT, State.IN_SECTION} and self._ends_in_opening(
+            section + tail, stop_reason
+        ):
+            if stop_reason in NATURAL_STOPS:
+                self.report_unreadable()
+            return ""
         if self._section is None:
             after_call = self._cursor.state is State.AFTER_CALL
             return "" if after_call and (is_last_leftover(tail) or self._is_last_start(tail)) else tail
@@ -346,6 +354,8 @@ class CallStates:
         """End the reply inside a body; return the text that must be parsed again."""
         body.close(tail, stop_reason)
         self._record_consumed(tail)
+        if self._consumed_text == "keep" and self._ends_in_opening("".join(self._raw), stop_reason):
+            self._raw.clear()
         if body.status is not BodyStatus.NOT_A_CALL:
             pending = self._output.pending
             if pending is not None and pending.kind in SHOWN_KINDS and stop_reason in NATURAL_STOPS:
@@ -360,6 +370,27 @@ class CallStates:
         self._emit_raw_as_text("")
         self.body = None
         return ""
+
+    def _ends_in_opening(self, text: str, stop_reason: StopReason) -> bool:
+        """Return whether the last text of the reply is the start of a call: markers alone, or a header that is cut."""
+        openers = (*self._primary.openers(), *self._primary.section_openers()) if self._primary else ()
+        rest = text.strip()
+        if rest[:1] == "<" and rest[1:2].isalpha() and not self._output.line.holds_only_calls():
+            return False  # a tag may be mentioned in a sentence
+        while (opener := next((each for each in openers if is_whole_tag(each) and rest.startswith(each)), "")) and rest:
+            rest = rest[len(opener) :].lstrip()
+        is_cut = stop_reason not in NATURAL_STOPS and rest.startswith("<|") and rest.startswith(openers)
+        return bool(text.strip()) and (not rest or (is_cut and len(rest) < _MAX_HEADER))
+
+    def end_of_empty_section(self, marker: str, pos: int) -> int | None:
+        """Return where a section of the selected dialect without a call ends; `pos` for none, None for more text."""
+        if self._primary is None or marker not in self._primary.section_openers():
+            return pos
+        buffer, closers = self._cursor.buffer, compile_end_markers(self._primary.section_closers())
+        space = _SPACE.match(buffer, pos)
+        assert space is not None
+        end = closers.end_of_marker(buffer, space.end())
+        return None if end is None or space.end() == len(buffer) else end if end > space.end() else pos
 
     def _end_call(self) -> None:
         """End one call of the body; what was not a call is emitted before the next one begins."""
@@ -395,8 +426,12 @@ class CallStates:
 
     def _report_defect(self) -> None:
         """Report the rejected call, unless it may be quoted or was reported before."""
-        quoted = self._output.pending is not None or self._output.in_reasoning
+        pending = self._output.pending
+        quoted = (pending is not None and not self._names_call(pending)) or self._output.in_reasoning
         if quoted or self._consumed_text == "emit":
+            return
+        if pending is not None:
+            self.report_unreadable(is_restarted=True)
             return
         name = self._sink.unoffered_name
         copy = "copied" if is_placeholder(name) else self._output.kind_of_copy("".join(self._raw))
@@ -405,11 +440,17 @@ class CallStates:
             self._has_reported = True
         elif self._on_defect is None:
             return
-        elif name or self._opened_by_primary or (self._opened_in_line and self._quotes_tool()):
+        elif (
+            name or self._opened_by_primary or self._sink.wrapper_tool or (self._opened_in_line and self._quotes_tool())
+        ):
             self._output.mark_defect()
             is_restarted = self._sink.restarts > self._restarts_before
             self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
             self._has_reported = True
+
+    def _names_call(self, pending: PendingCalls) -> bool:
+        """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""
+        return pending.kind == "bare" and bool(self._sink.wrapper_tool) and not self.may_be_example()
 
     def _report_failed_call(self, pending: PendingCalls, text: str) -> None:
         """Report a call with an error that becomes text, although it would be accepted without the error.
@@ -424,8 +465,11 @@ class CallStates:
 
     def report_unknown_syntax(self, marker: str, pos: int) -> None:
         """Report text behind a start marker if an offered tool's name begins it, but no dialect's syntax goes on so."""
-        found = _NAME_AND_NEXT.match(self._cursor.buffer, pos) if self._stands_alone(marker) else None
-        if found is not None and self._sink.offers_exactly(found[1]):
+        at_line_start = marker == "<" and self._output.line.at_line_start()
+        is_element = at_line_start and self._cursor.buffer.startswith(("name>", "tool_name>", "function_name>"), pos)
+        is_named = (is_element and not self.may_be_example()) or self._stands_alone(marker)
+        found = _NAME_AND_NEXT.match(self._cursor.buffer, pos - is_element) if is_named else None
+        if found is not None and self._sink.offers_exactly(found["name"]):
             self.report_unreadable(is_restarted=True)
 
     def report_result(self) -> bool:
@@ -549,7 +593,7 @@ class CallStates:
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             text = "".join(pending.raw)
-            if pending.kind == "wrapper" and text.endswith(pending.end_markers):
+            if (pending.kind == "wrapper" and text.endswith(pending.end_markers)) or self._names_call(pending):
                 self._report_failed_call(pending, text[pending.body_starts[-1] + len(self.start_marker) :])
             self._release_pending()
             return

@@ -19,7 +19,19 @@ _LINES = (
     r"[`*]{0,3}\w{1,64}[`*]{0,3}(?:\(\))?[ \t]returned\b",
 )
 _LABEL = re.compile(rf"^[ \t\r]*(?:{'|'.join(_LINES)})", re.IGNORECASE | re.MULTILINE)
+_MAX_LABEL = 96
+_WORDS = re.compile(r"[\w\s`.()*_>\[<#]*")
+"""The characters of a label, before its colon."""
 _OBJECT = re.compile(r"\s*\{")
+
+
+def begins_result_line(text: str, pos: int) -> bool | None:
+    """Return whether an invented result begins at `pos`, after pending calls; None if more text is needed to decide."""
+    line, newline, _ = text[pos : pos + _MAX_LABEL].partition("\n")
+    found = _LABEL.match(line)
+    if found is not None and (newline or found[0][-1] in ":：>"):
+        return True
+    return None if not newline and len(line) < _MAX_LABEL and _WORDS.fullmatch(line) else False
 
 
 def begins_result(lines: str, *, follow_call: bool) -> bool:

@@ -110,6 +110,7 @@ FURTHER_TURNS = MarkerSet(
 END_MARKERS = (
     *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
+    *(dialect.result_close for dialect in DIALECTS.values() if "_" in dialect.result_close),
     # `<|/tool_calls|>`, in a dialect whose calls have no end marker.
     *(f"<|/{marker[2:]}" for marker in _start_markers_of_dialects() if marker[:2] == "<|" and marker[-2:] == "|>"),
 )
@@ -243,6 +244,7 @@ class StartMarkers:
         self.markup = frozenset(
             token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
+        self.answer_headers = frozenset(primary.answer_headers if primary else ())
         headers = (token.removeprefix(_MESSAGE_START) for token in self.markup if token.startswith(_MESSAGE_START))
         self.first_headers = tuple(sorted(headers, key=len, reverse=True))
         """Headers of the first message, whose start stands at the end of the prompt."""

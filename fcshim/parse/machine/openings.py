@@ -21,9 +21,11 @@ from fcshim.parse.body_selection import (
     select_body,
     select_element,
     select_line,
+    select_name_as_key,
     select_named_body,
 )
 from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
 from fcshim.parse.markers import named_tool
@@ -56,6 +58,8 @@ class OpeningFinder:
         self._start_markers = start_markers
         self._sink = sink
         self._any_body = any_body
+        self.in_answer = False
+        """True in a message that the dialect's header declares to be the answer: a call without tags in it is text."""
         self._unknown_tags: list[str] = []
         self._element_at: tuple[str, int] = ("", 0)
         """Where `find_element` looked last, which several states ask for, and what it found there."""
@@ -89,9 +93,14 @@ class OpeningFinder:
 
     def find_at_line_start(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
+        if self.in_answer:
+            return False
         found = self.find(marker, text, start) if marker in self._start_markers.openings else False
         if found is not False or not self._any_body:
             return found
+        if marker in "{｛":
+            body = select_name_as_key(self._sink, text, start)
+            return body if body is None or isinstance(body, bool) else (_line_opening(body, ""), marker)
         tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
         return tag or (self._find_in_list(text, start) if tag is False else None)
 
@@ -113,7 +122,7 @@ class OpeningFinder:
         """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
         backticks = _BACKTICKS.match(text, pos)
         quote = backticks[0] if backticks is not None else ""
-        if not self._any_body or len(quote) > _MAX_BACKTICKS:
+        if not self._any_body or self.in_answer or len(quote) > _MAX_BACKTICKS:
             return False
         if pos + len(quote) == len(text):
             return None
@@ -167,7 +176,7 @@ class OpeningFinder:
 
     def find_element(self, text: str, pos: int) -> FoundOpening:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
-        if not self._any_body:
+        if not self._any_body or self.in_answer:
             return False
         last_text, last_pos = self._element_at
         if text is not last_text or pos != last_pos:
@@ -215,9 +224,12 @@ class OpeningFinder:
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
         element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
+        if isinstance(element, tuple) and element[1][-1] in " \t":
+            tag = None  # its arguments are attributes
         if tag is None or isinstance(tag, bool):
             return tag if element is False else element
-        if tag.text.startswith(self._start_markers.result_markers):
+        is_result = self._sink.accepted_count and begins_result(tag.text, follow_call=False)
+        if is_result or tag.text.startswith(self._start_markers.result_markers):
             return False
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallStates
+from fcshim.parse.machine.example_announcements import announces_example
+from fcshim.parse.machine.invented_results import begins_result_line
 from fcshim.parse.machine.known_markers import FURTHER_TURNS, StartMarkers, is_last_leftover, leftover_end
 from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.quotations import QUOTING_LANGUAGES
@@ -158,6 +160,7 @@ class CodeStates:
 
 _SPACE = re.compile(r"\s*+")
 _SHORT_SPACE = re.compile(r"\s{0,4}")
+_MAX_WORD = 24
 _SEPARATORS = re.compile(r"[\s;,]*+")
 """Between calls without markers; Llama's models join them with semicolons."""
 _END_TOKENS = MarkerSet(END_TOKENS)
@@ -209,8 +212,10 @@ class PendingCallStates:
     def in_fence_of_calls(self, pos: int) -> int:
         """Read in a fence that so far contains only calls."""
         pending, cursor = self._output.get_pending(), self._cursor
-        pos = self._add_space(pending, pos)
-        if pos == len(cursor.buffer):
+        start = pos = self._add_space(pending, pos)
+        if not pending.body_starts and pos < len(cursor.buffer):
+            pos = self._skip_comment(pending, pos)
+        if pos == len(cursor.buffer) or pos > start or cursor.wait:
             return pos
         if pending.size <= self._limits.hold:
             found = self._openings.find_next(cursor.buffer, pos)
@@ -224,6 +229,17 @@ class PendingCallStates:
             if pending.accepted and cursor.buffer[pos] == self._code.fence_char:
                 return self._end_fence_of_calls(pending, pos)
         return self._release(pos, State.IN_FENCE)
+
+    def _skip_comment(self, pending: PendingCalls, pos: int) -> int:
+        """Return the end of a comment's line before the first call of a fence, unless it announces an example."""
+        buffer, limit = self._cursor.buffer, self._limits.line
+        is_comment = buffer[pos] == "#" or "//".startswith(buffer[pos : pos + 2])
+        end = buffer.find("\n", pos, pos + limit) + 1 if is_comment else 0
+        self._cursor.wait = is_comment and not end and len(buffer) - pos < limit
+        if announces_example(buffer[pos:end].strip("#/ \r\n")):
+            return pos
+        pending.add(buffer[pos:end])
+        return max(pos, end)
 
     def _end_fence_of_calls(self, pending: PendingCalls, pos: int) -> int:
         line_end = self._code.closing_line_end(pos)
@@ -251,8 +267,11 @@ class PendingCallStates:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, self._calls.return_state)
+        shows_result = not self._calls.may_be_example() and begins_result_line(cursor.buffer, pos)
+        if shows_result:
+            return self._read_result_line(pending, pos)
         end = self._skip_leftover(pending, pos)
-        cursor.wait |= further is None
+        cursor.wait |= further is None or shows_result is None
         return end if end > pos or cursor.wait else self._open_next_fence(pending, pos)
 
     def _open_next_fence(self, pending: PendingCalls, pos: int) -> int:
@@ -285,6 +304,14 @@ class PendingCallStates:
             return None
         at = pos if fence is None else fence.end()
         return self._start_markers.result_line_at(self._calls.start_marker, buffer, at)
+
+    def _read_result_line(self, pending: PendingCalls, pos: int) -> int:
+        """Read the line of an invented result: a tag ends the reply; a word may also stand in an explanation."""
+        if self._cursor.buffer[pos] == "<" or "observation" in self._cursor.buffer[pos : pos + _MAX_WORD].lower():
+            return self._end_reply(pos)
+        if pending.kind == "bare" and pending.accepted:
+            self._calls.report_unreadable()
+        return self._release(pos, State.AFTER_ROLE_MARKER)
 
     def _end_reply(self, pos: int) -> int:
         """Accept the calls and end the reply: the model goes on to invent a result, or a further turn."""

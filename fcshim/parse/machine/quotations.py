@@ -40,7 +40,7 @@ QUOTATION_STARTS = frozenset(
     )
 )
 """What is searched in text."""
-QUOTING_LANGUAGES = frozenset(("diff", "patch", "udiff", "log", "logs", "output", "stdout", "transcript"))
+QUOTING_LANGUAGES = frozenset(("diff", "patch", "udiff", "log", "logs", "output", "result", "stdout", "transcript"))
 """Info strings of code fences whose content is shown, whatever it holds: changes of a file, what a program printed."""
 _WORD = r"(?:[a-z0-9]{1,24}[-_.]){0,3}(?:examples?|samples?)(?:[-_.\d][\w.-]{0,32})?"
 """A name of several words: `good_example`, `example-1`."""

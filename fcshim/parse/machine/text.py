@@ -119,7 +119,7 @@ class ReasoningStates:
         self._output.in_reasoning = True
         self._end_tag = end_tag
         markers = () if self._policy == "ignore" else self._start_markers.inline_markers
-        self._markers = marker_set((end_tag, *markers))
+        self._markers = marker_set((end_tag, *self._start_markers.answer_headers, *markers))
         self._cursor.state = State.IN_REASONING
 
     def in_reasoning(self, pos: int) -> int:
@@ -132,7 +132,9 @@ class ReasoningStates:
         self._output.emit_text(buffer[pos:start])
         if self._markers.is_partial(buffer, start):
             return cursor.wait_from(start)
-        if found[0] != self._end_tag:
+        if found[0] in self._start_markers.answer_headers:
+            end = start  # it ends the reasoning, too
+        elif found[0] != self._end_tag:
             return self._begin_call(found[0], start, end)
         self._output.flush()
         self._output.in_reasoning = False
@@ -238,6 +240,7 @@ class TextStates:
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
         if marker in self._start_markers.markup:
+            self._openings.in_answer = marker in self._start_markers.answer_headers
             self._cursor.state = State.BEFORE_ANSWER
         else:
             self._output.emit_text(marker)
@@ -249,6 +252,9 @@ class TextStates:
         found = self._find_opening(marker, start)
         if found is None:
             return self._cursor.wait_from(start)
+        section_end = self._calls.end_of_empty_section(marker, end) if found is False else end
+        if section_end is None or section_end > end:
+            return section_end or self._cursor.wait_from(start)
         if found is False:
             self._calls.report_unknown_syntax(marker, end)
         if found is False and marker[0] == "\n":

@@ -152,7 +152,8 @@ class ReadingSearch(ABC):
         readings = [step for step in found if step is not None]
         is_unclosed = self._unclosed_cost < min((step.cost for step in readings), default=MAX_COST + 1)
         messages = [edit.message for step in reversed(readings) for edit in edits_of(step)]
-        return NoReadingError(f"no certain reading: {', or '.join(messages[:2])}", unclosed=is_unclosed)
+        reason = f": {', or '.join(messages[:2])}" if messages else ""
+        return NoReadingError(f"no certain reading{reason}", unclosed=is_unclosed)
 
     def _is_known(self, step: Step) -> bool:
         """Return whether another reading came here with the same tokens, and without an uncertain edit of its own."""

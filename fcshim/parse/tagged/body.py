@@ -32,6 +32,7 @@ _MAX_OPENING_LENGTH = 1_600
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
 _ELEMENT = re.compile(r"\s{0,16}<([^\W\d][\w.-]{0,127}+) ?/?>")
+_PARTIAL_ELEMENT = re.compile(r"\s{0,16}(?:<(?:[^\W\d][\w.-]{0,127}+ ?/?)?)?\Z")
 
 
 class TaggedBody(CallContentReader):
@@ -138,10 +139,23 @@ class TaggedBody(CallContentReader):
             if self._has_outer_marker and self._tags.call.head
             else self._compiled.read_confirmed_call
         )
-        found = read(prefix + text[pos : pos + _MAX_OPENING_LENGTH], 0)
+        ahead = prefix + text[pos : pos + _MAX_OPENING_LENGTH]
+        found = read(ahead, 0)
+        if found is False and self._tags.call.head:
+            found = self._read_call_with_children(ahead)
         if found is False:
             self._progress.reject_body()
         return self._begin_call(found, pos - len(prefix), pos)
+
+    def _read_call_with_children(self, text: str) -> TagMatch:
+        """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""
+        found = self._compiled.read_call(text, 0)
+        child = _ELEMENT.match(text, found.end) if found else None
+        if not found or not self._sink.offers_exactly(found.name):
+            return False
+        if child is None:
+            return None if _PARTIAL_ELEMENT.match(text, found.end) else False
+        return self._sink.has_parameter(found.name, child[1]) and found
 
     def _between_calls(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)

@@ -183,7 +183,7 @@ class CallContentReader(BodyReader):
 
     def _begin_assigned(self, line: str) -> bool:
         """Begin a call whose arguments stand behind the name in its line, if all of them are parameters of the tool."""
-        if self._tags.call.head:
+        if self._tags.call.head not in {"", "<", "["}:
             return False
         word, assignments = read_assignments(line)
         name = self._resolve(word) if assignments else None

@@ -24,8 +24,8 @@ from fcshim.schema.untyped_text import read_untyped_text
 _MAX_LEADING_SPACE = 256
 """White space at the start of an element after which its first child may still follow."""
 _MAX_TAG_LENGTH = 300
-_TAG = re.compile(r"(/?)([^<>\s/]{1,256})>")
-_PARTIAL_TAG = re.compile(r"/?[^<>\s/]{0,256}\Z")
+_TAG = re.compile(r"(/?)([^<>\s/][^<>\n]{0,255})>")
+_PARTIAL_TAG = re.compile(r"/?(?:[^<>\s/][^<>\n]{0,255})?\Z")
 _LOST_CHARACTER = "\ufffd"
 """What a decoder writes for bytes that are no text."""
 _ITEM = "item"
@@ -262,10 +262,12 @@ class NestedValue:
                 self._flush(element.last_leaf[1])
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
-            if element.quotes_tags and (element.is_repeated or not element.expected.admits("string", "<")):
+            if element.quotes_tags and (element.is_repeated or not element.expected.only_strings):
                 self._fail(AmbiguousValueError())
             self._write_leaf(element, "", last=True)
             self._keep_leaf(element)
+        elif element.expected is ANY and self._writer is not None:
+            self._fail(AmbiguousValueError())  # an empty string, object or array
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
 

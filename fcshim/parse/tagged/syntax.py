@@ -115,9 +115,11 @@ class SuffixedReader(DelegatingReader):
 class ElementCalls:
     """Calls that are elements with the tool's name, and children with the names of its parameters.
 
-    The start marker is the opening tag: `<read_file>`. Only a tool whose parameters are known has children.
+    The start marker is the opening tag: `<read_file>`, or its beginning if the arguments are `attributes` of the tag
+    (`<set_timer minutes="5"/>`, `[set_timer minutes=5]`). Only a tool whose parameters are known has children.
     """
 
+    attributes: bool = False
     grammar: str = "tagged_call"
 
     def begins(self, _text: str, _pos: int) -> bool | None:
@@ -126,19 +128,23 @@ class ElementCalls:
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of the element that `start_marker` opens; the tool's name is in the marker."""
-        name = start_marker.strip("</ >")
+        name = start_marker.strip("</ >[")
         tool = sink.resolve(name)
-        compiled = _compile_element(name, sink.parameter_names(tool) if tool else ())
+        bracket = start_marker[0] if self.attributes else ""
+        compiled = _compile_element(name, sink.parameter_names(tool) if tool else (), bracket)
         dialect = replace(dialect, open=start_marker, opens=(), section_open="")
         return TaggedBody(compiled, None, start_marker, sink, limits, dialect)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile_element(name: str, keys: tuple[str, ...]) -> CompiledTags:
-    """Return the tags of the calls of one tool; `keys` are its parameters, of which long ones are not read as tags."""
+def _compile_element(name: str, keys: tuple[str, ...], bracket: str) -> CompiledTags:
+    """Return the tags of the calls of one tool; `keys` are its parameters, attributes follow a `bracket`."""
     # The prefixes of a marker are kept, which take the square of its length: 250 KB would take gigabytes.
     openings = tuple(f"<{key}{end}" for key in keys if len(key) <= MAX_NAME_LENGTH for end in (">", "/>", " />"))
-    return CompiledTags(element_tags(name), (), (), openings)
+    tags = element_tags(name)
+    if bracket:
+        tags = replace(tags, call=Tag(bracket, "]" if bracket == "[" else ">"))
+    return CompiledTags(tags, (), (), openings)
 
 
 def element_tags(name: str) -> Tags:

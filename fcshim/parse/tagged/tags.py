@@ -21,7 +21,8 @@ WRAPPERS = ("parameters", "params", "arguments", "args", "input")
 _WRAPPER_TAG = re.compile(rf"<({'|'.join(WRAPPERS)})>[ \t\r\n]{{0,64}}(</\1>)?")
 _PARTIAL_WRAPPER_TAG = re.compile(r"<[a-z]{0,10}(?:>[ \t\r\n]{0,64}(?:</?[a-z]{0,10})?)?\Z")
 _ASSIGNMENT = re.compile(
-    r"[ \t]{1,8}([^\W\d][\w.-]{0,127})=(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+    r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
+    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
 )
 _MAX_ATTRIBUTES = 8
 _MAX_SPACE = 256
@@ -423,7 +424,7 @@ def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
     broken = text.find("\n", start, at if at >= 0 else start + MAX_NAME_LENGTH) >= 0
     if at < 0:
         return False if broken or len(text) - start >= MAX_NAME_LENGTH + len(tag.end) else None
-    name, is_empty = text[start:at].strip(), False
+    name, is_empty = text[start:at].strip(), tag.end == "]"
     if tag.end == ">" and name.endswith("/"):
         name, is_empty = name[:-1].rstrip(), True
     if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'":

@@ -47,7 +47,6 @@ OBJECT = {"type": "object", "properties": {"item": {"type": "integer"}}}
         ("", ARRAY, []),
         ("\n ", OBJECT, {}),
         (" ", {"type": "string"}, " "),
-        ("", None, ""),
         ("[1]", {"type": "array"}, [1]),
         (" " * 300 + _element("x", "1"), {"type": "string"}, " " * 300 + _element("x", "1")),
         ("a" + _element("x", "b"), {"type": "string"}, "a" + _element("x", "b")),
@@ -80,12 +79,25 @@ def test_the_depth_of_elements_is_limited() -> None:
     assert "limit" == _call(_element("k", content))["error"]["kind"]
 
 
-@pytest.mark.parametrize("content", [_element("item", "x" * 30), _element("item", "") * 30])
+@pytest.mark.parametrize("content", [_element("item", "x" * 30), _element("item", "0") * 30])
 def test_the_size_of_elements_is_limited(content: str) -> None:
     text = f"{OPEN}{_element('k', content)}{CLOSE}"
     (call, _) = check_reply(text, "complete", parse(text, "minimax_m3", limits=Limits(arguments=30)))
 
     assert "limit" == call["error"]["kind"]
+
+
+@pytest.mark.parametrize("content", ["", "\n", _element("x", ""), f"{NS}<>1{NS}</>", f"{NS}<<b>>1{NS}</<b>>"])
+def test_what_may_be_text_or_elements_is_an_error_where_the_schema_admits_both(content: str) -> None:
+    assert "malformed" == _call(_element("k", content))["error"]["kind"]
+    assert "malformed" == _call(_element("k", _element("x", content)), {"type": "object"})["error"]["kind"]
+
+
+@pytest.mark.parametrize("key", ["./raw", "a b", "a/b", "*"])
+def test_a_key_may_have_blanks_and_slashes(key: str) -> None:
+    call = _call(_element("k", _element("x", _element(key, "1"))), {"type": "object"})
+
+    assert ({"k": {"x": {key: 1}}}, None) == (json.loads(call["arguments"]), call["error"])
 
 
 def test_an_element_twice_is_an_error() -> None:

@@ -257,7 +257,7 @@ MANY = Tool(
     "Many.",
     {"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "integer"}, "xs": {"type": "array"}}},
 )
-ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, [""]]}')]
+ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, ["w"]]}')]
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["streamed", "whole"])
