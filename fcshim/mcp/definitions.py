@@ -14,6 +14,7 @@ from fcshim.events import JSON
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import full_name
 from fcshim.messages import Tool
+from fcshim.sanitize import sanitize_line
 from fcshim.schema.limits import ToolLimits, check_schema
 
 _TYPE_KEYWORDS = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not", "if"})
@@ -77,7 +78,7 @@ def _is_offered(tool: JSON, left_out: dict[str, str]) -> bool:
     """Return whether a tool can be offered; if it cannot, log why and note it in `left_out`."""
     reason = _reason_to_leave_out(tool)
     if reason and isinstance(tool, dict):
-        name = str(tool.get("name"))[:100].strip() or "(empty)"
+        name = sanitize_line(str(tool.get("name"))[:100].strip()) or "(empty)"
         if len(left_out) < _MAX_LEFT_OUT:
             left_out[name] = reason
         logger.warning("a tool is left out: %s: %s", name, reason)

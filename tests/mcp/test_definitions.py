@@ -94,7 +94,7 @@ def test_parameters_are_listed_for_display():
 
 @pytest.mark.security
 @pytest.mark.parametrize(
-    "name", ["", " ", "\n\t", "\0", "\u200b\u2060", "\u202e", "\u00a0", "\ufeff", "\x1b", "\ud800"]
+    "name", ["", " ", "\n\t", "\0", "\u200b\u2060", "\u202e", "\u00a0", "\ufeff", "\x1b", "\ud800"], ids=ascii
 )
 def test_a_tool_whose_name_shows_nothing_is_left_out(name):
     left_out = {}
