@@ -54,7 +54,10 @@ def begins_like_opening(text: str, pos: int, opening: str) -> bool | None:
     found = text[pos : pos + len(opening) + 1]
     if found.startswith((opening[0] + "_", "</")):
         return False
-    return None if len(found) <= len(opening) else holds_damaged(found, opening)
+    if len(found) <= len(opening):
+        return None
+    first = found[:2] + found[2:].partition(opening[0])[0]  # without another tag behind a short text
+    return holds_damaged(first, opening)
 
 
 def holds_damaged_tag(text: str, head: str) -> bool:

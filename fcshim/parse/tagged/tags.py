@@ -424,7 +424,7 @@ def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
     broken = text.find("\n", start, at if at >= 0 else start + MAX_NAME_LENGTH) >= 0
     if at < 0:
         return False if broken or len(text) - start >= MAX_NAME_LENGTH + len(tag.end) else None
-    name, is_empty = text[start:at].strip(), tag.end == "]"
+    name, is_empty = text[start:at].strip(), tag.head == "["
     if tag.end == ">" and name.endswith("/"):
         name, is_empty = name[:-1].rstrip(), True
     if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'":
