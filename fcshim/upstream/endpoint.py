@@ -49,16 +49,12 @@ _JSON_HEADERS = [(b"content-type", b"application/json")]
 _SENT = httpx.Request("POST", "")
 """Stands for the request in each response of httpx, so that the body is freed once it is sent."""
 _DEFAULT_TIMEOUTS = Timeouts()
-_REPEATABLE = frozenset({"GET", "HEAD"})
 _KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept. llama-server and uvicorn close theirs after 5, and a request that is sent at
 that moment is lost."""
 
 connection_reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
 """Whether this task's request was sent on a reused connection."""
-
-parts_written: contextvars.ContextVar[list[int]] = contextvars.ContextVar("parts")
-"""The sizes of the parts of this task's request body that were given to the connection."""
 
 request_target: contextvars.ContextVar[str] = contextvars.ContextVar("target")
 """Path and query of this task's request, as written."""
@@ -195,20 +191,16 @@ class Upstream:
         """Send a request, and send it again if the endpoint had closed the kept connection before it was used.
 
         llama-server closes the connection after every stream although its headers promise keep-alive, so this is not
-        rare. A POST that the endpoint may have got is not sent again: it may have run a tool, or cost money. A body
-        that is an iterator cannot be sent twice.
+        rare, and a request that was already written is sent again, too. A body that is an iterator cannot be sent twice.
         """
         while True:
             connection_reused.set(False)
-            parts_written.set([])
             request_target.set("/" + self._full_url(path).split("/", 3)[3])
             try:
                 return await self._get_client().send(self._build_request(method, path, headers, content), stream=True)
             except TRANSPORT_ERRORS as error:
                 connection_closed = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
                 if not (connection_closed and connection_reused.get() and isinstance(content, bytes)):
-                    raise
-                if method not in _REPEATABLE and not (content and _was_unused(error)):
                     raise
 
     def _get_client(self) -> httpx.AsyncClient:
@@ -299,7 +291,6 @@ def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     """
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_reuseconn.append(_on_connection_reuse)
-    tracing.on_request_chunk_sent.append(_on_chunk_sent)
     tracing.on_request_end.append(_on_request_end)
     return aiohttp.ClientSession(
         trace_configs=[tracing],
@@ -326,21 +317,6 @@ async def _on_connection_reuse(*_: object) -> None:
     # The event loop reads an end that has already arrived, so that nothing is written.
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-
-
-async def _on_chunk_sent(_session: object, _context: object, sent: aiohttp.TraceRequestChunkSentParams) -> None:
-    parts_written.get().append(len(sent.chunk))
-
-
-def _was_unused(error: BaseException | None) -> bool:
-    """Return whether the connection was found closed before any part of the body, and the head with it, was written.
-
-    aiohttp reports a part just before it writes it, and says by `ClientConnectionResetError` that it could not.
-    """
-    parts = len(parts_written.get())
-    while error is not None and not isinstance(error, aiohttp.ClientConnectionResetError):
-        error = error.__cause__
-    return parts == 0 or (parts == 1 and error is not None)
 
 
 async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:

@@ -207,27 +207,6 @@ async def test_a_request_on_a_closed_kept_connection_is_sent_again():
 
 
 @pytest.mark.security
-async def test_a_post_that_the_endpoint_may_have_got_is_not_sent_again():
-    received = []
-
-    async def count(peer):
-        received.append(1)
-        if len(received) > 1:
-            peer.half_close()  # it has got the whole request, and may have acted on it
-        else:
-            await fixed_reply(200, b"{}")(peer)
-
-    async with raw_upstream(count) as server, Upstream(server.url) as upstream:
-        async with upstream.send_request(ASKED) as reply:
-            assert b"{}" == await reply.read(10)
-        with pytest.raises(UpstreamError, match="closed the connection"):
-            async with upstream.send_request(ASKED):
-                pass
-
-    assert 2 == len(server.requests)
-
-
-@pytest.mark.security
 async def test_a_post_is_sent_on_a_new_connection_if_the_kept_one_was_closed_before():
     """The endpoint runs in a thread: its end of the connection arrives while this event loop does something else."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
