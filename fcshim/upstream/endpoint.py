@@ -191,7 +191,7 @@ class Upstream:
         """Send a request, and send it again if the endpoint had closed the kept connection before it was used.
 
         llama-server closes the connection after every stream although its headers promise keep-alive, so this is not
-        rare, and a request that was already written is sent again, too. A body that is an iterator cannot be sent twice.
+        rare, and a request that was already written is sent again. A body that is an iterator cannot be sent twice.
         """
         while True:
             connection_reused.set(False)
