@@ -4,7 +4,6 @@ Rule: an option has one row here, under its name in the Chat API. What has no fi
 log says so; a codec itself writes only the options that are converted, not copied.
 """
 
-from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -14,7 +13,6 @@ from fcshim.messages import Request
 
 OptionApi: TypeAlias = Literal["openai_responses", "anthropic", "gemini", "ollama"]
 """An API whose options have other names than those of the Chat API."""
-_APIS: Final = get_args(OptionApi)
 
 
 class OptionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +67,8 @@ OPTIONS: Final = (
 """All options that an API other than the Chat API takes; that one gets every option as it came."""
 _IMPLIED = frozenset({"stream_options", "store"})
 """Options that the shim answers itself: a usage at the end of a stream, and no storing at the provider."""
+_KNOWN = {api: _IMPLIED.union(row.name for row in OPTIONS if getattr(row, api)) for api in get_args(OptionApi)}
+"""The names of the options that are sent to each API, or implied."""
 
 
 def write_options(request: Request, api: OptionApi) -> dict[str, JSON]:
@@ -76,7 +76,7 @@ def write_options(request: Request, api: OptionApi) -> dict[str, JSON]:
     written: dict[str, JSON] = {}
     for row in OPTIONS:
         path = getattr(row, api)
-        if path and not row.converted and row.name in request.extra:
+        if path and not row.converted and _is_given(request.extra.get(row.name)):
             *outer, last = path.split(".")
             target = written
             for name in outer:
@@ -85,21 +85,16 @@ def write_options(request: Request, api: OptionApi) -> dict[str, JSON]:
     return written
 
 
-def merge_options(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the fields of both; an object that is in both has the members of both."""
-    merged = dict(first)
-    for name, value in second.items():
-        known = merged.get(name)
-        merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
-    return merged
-
-
 def left_out(request: Request, api: str) -> list[str]:
     """Return the names of the request's options that an upstream of that API does not get.
 
     A client of the same API gets its own fields through, and the Chat API takes every option.
     """
-    if api not in _APIS or api in request.verbatim:
+    if api not in _KNOWN or api in request.verbatim:
         return []
-    known = {row.name for row in OPTIONS if getattr(row, api)}
-    return [name for name, value in request.extra.items() if value is not None and name not in known | _IMPLIED]
+    return [name for name, value in request.extra.items() if name not in _KNOWN[api] and _is_given(value)]
+
+
+def _is_given(value: JSON) -> bool:
+    """Return whether a value is not null, as it is decoded or as the bytes that came."""
+    return value is not None and not (isinstance(value, msgspec.Raw) and bytes(value) == b"null")

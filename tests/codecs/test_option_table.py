@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fcshim import Client
+from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import OPTIONS, left_out
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
@@ -19,6 +20,7 @@ APIS = {UPSTREAMS[name].codec.name: UPSTREAMS[name].codec for name in ("response
 VALUES = {
     "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
     "reasoning_effort": "low",
+    "top_k": 5,
 }
 MODELS = {"gemini": "gemini-2.5-flash"}  # older ones take no budget for reasoning
 PATHS = [(row, api, getattr(row, api)) for row in OPTIONS for api in APIS if getattr(row, api)]
@@ -51,6 +53,20 @@ def test_an_option_without_a_field_is_named():
     assert left_out(request, "anthropic") == ["logit_bias", "user"]
     assert left_out(request, "openai_responses") == ["logit_bias", "top_k"]
     assert left_out(request, "openai_chat") == []
+
+
+def test_a_null_is_no_option():
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "user": None,
+        "logit_bias": None,
+        "top_k": None,
+    }
+    request = OPENAI_CHAT.decode_request(json.dumps(body).encode())
+
+    assert [] == left_out(request, "openai_responses") == left_out(request, "anthropic")
+    assert "user" not in json.loads(APIS["openai_responses"].encode_request(request).body)
 
 
 async def test_the_log_names_what_is_left_out_once(caplog):

@@ -68,6 +68,8 @@ def write_settings(request: Request) -> dict[str, JSON]:
     if verbatim is not None:
         return verbatim
     options = write_options(request, API)
+    if not isinstance(options.get("top_k"), int):
+        options.pop("top_k", None)
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}

@@ -7,7 +7,7 @@ requests, and stands before everything else: the server would read the whole pro
 import re
 from typing import Final
 
-from fcshim.messages import Content, TextPart
+from fcshim.messages import Content, Part, TextPart
 
 CLIENT_LINES: Final = {
     "x-anthropic-billing-header": "Claude Code; it differs between conversations, in older versions each time"
@@ -18,15 +18,15 @@ _LINES = re.compile(rf"\A(?:\s*(?:{'|'.join(CLIENT_LINES)}):[^\n]*(?:\n|\Z))+\s*
 
 def read_system_prompt(content: Content) -> Content:
     """Return the content of a system prompt without the client's lines; a line break ends each block but the last."""
-    texts = [_LINES.sub("", part.text) if isinstance(part, TextPart) else None for part in content]
-    kept = [(part, text) for part, text in zip(content, texts, strict=True) if text != ""]
-    return tuple(
-        part
-        if text is None or not isinstance(part, TextPart)
-        else TextPart(_ended(text, last=at == len(kept)), part.document)
-        for at, (part, text) in enumerate(kept, 1)
-    )
+    kept = [part for part in map(_without_lines, content) if not isinstance(part, TextPart) or part.text]
+    return (*map(_with_line_end, kept[:-1]), *kept[-1:])
 
 
-def _ended(text: str, *, last: bool) -> str:
-    return text if last or text.endswith("\n") else f"{text}\n"
+def _without_lines(part: Part) -> Part:
+    return TextPart(_LINES.sub("", part.text), part.document) if isinstance(part, TextPart) else part
+
+
+def _with_line_end(part: Part) -> Part:
+    if not isinstance(part, TextPart) or part.text.endswith("\n"):
+        return part
+    return TextPart(f"{part.text}\n", part.document)

@@ -7,7 +7,7 @@ this API has are forwarded from its clients; fields with default values are omit
 from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.request import API
-from fcshim.codecs.option_table import merge_options, write_options
+from fcshim.codecs.option_table import write_options
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -57,16 +57,17 @@ def _write_settings(request: Request) -> dict[str, JSON]:
     own = request.verbatim.get(API)
     if own is not None:
         return {name: own[name] for name in _FORWARDED_FIELDS if name in own}
-    settings: dict[str, JSON] = {}
+    settings = write_options(request, API)
+    text = settings.get("text", {})
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": dict(form)}:
-            settings["text"] = {"format": {"type": "json_schema", **form}}
+            settings["text"] = {"format": {"type": "json_schema", **form}, **text}
         case {"type": "json_object"}:
-            settings["text"] = {"format": {"type": "json_object"}}
+            settings["text"] = {"format": {"type": "json_object"}, **text}
     effort = request.extra.get("reasoning_effort")
     if isinstance(effort, str):
         settings["reasoning"] = {"effort": effort}
-    return merge_options(settings, write_options(request, API))
+    return settings
 
 
 def _write_tools(request: Request) -> dict[str, JSON]:

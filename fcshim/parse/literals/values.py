@@ -61,7 +61,7 @@ class LiteralError(Exception):
     """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
 
     `after_body` is the text after a body that has ended although its call has not: at an end marker inside a string
-    that is not closed.
+    that is not closed, or at its last bracket if its quotes are doubtful.
     """
 
     def __init__(
