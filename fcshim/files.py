@@ -1,6 +1,6 @@
-"""Reads the files that settings name.
+"""Reads files that people name, up to a limit.
 
-Rule: reading never waits: a file may have become a FIFO, and the proxy reads its settings again while it serves.
+Rule: reading never waits: a file may be a FIFO, or become one, and the proxy reads its settings again while it serves.
 """
 
 import errno

@@ -15,6 +15,7 @@ import msgspec
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
+from fcshim.files import read_limited
 from fcshim.messages import Message
 from fcshim.prompt.dialect_folder import is_dialect_folder
 
@@ -110,8 +111,7 @@ class SessionStore:
             raise ConfigError(f"{name[:80]!r} is not the id of a session; expected one, or a file that ends in .json")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
         try:
-            with file.open("rb") as content:
-                data = content.read(_SIZE_LIMIT + 1)
+            data = read_limited(file, _SIZE_LIMIT + 1)
             if len(data) > _SIZE_LIMIT:
                 raise ConfigError(f"{file}: larger than {_SIZE_LIMIT} bytes; expected a file that /save wrote")
             return msgspec.json.decode(data, type=ChatSession)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.errors import ToolError
+from fcshim.files import read_limited
 from fcshim.tools.base import Traits
 from fcshim.tools.function import FunctionTool
 
@@ -134,15 +135,15 @@ class Skills:
 
 
 def _parse_skill(file: Path) -> Skill:
-    head = _read_text(file).split("---")[1] if _read_text(file).startswith("---") else ""
+    text = _read_text(file)
+    head = text.split("---")[1] if text.startswith("---") else ""
     fields = {found[1]: found[2].strip().strip("\"'") for line in head.splitlines() if (found := _FIELD.match(line))}
     return Skill(fields.get("name") or file.parent.name, fields.get("description", ""), file)
 
 
 def _read_text(file: Path) -> str:
     try:
-        with file.open("rb") as content:
-            data = content.read(_SIZE_LIMIT + 1)
+        data = read_limited(file, _SIZE_LIMIT + 1)
     except OSError as error:
         raise ToolError(f"{file}: {error.strerror}") from error
     if len(data) > _SIZE_LIMIT:
