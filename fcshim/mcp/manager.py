@@ -88,7 +88,7 @@ class Manager:
         self._guard = ProcessGuard()
         self._on_change = on_change
         self._unattended = unattended
-        self._untrusted: set[str] = set()
+        self._untrusted: dict[str, str] = {}  # the last note about each server
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._index: dict[str, McpTool] | None = None
@@ -225,10 +225,10 @@ class Manager:
     def _on_tools_changed(self) -> None:
         self._index = None
         if self._unattended is not None:
-            for connection in self._connections.values():
+            for name, connection in self._connections.items():
                 note = describe_untrusted((McpTool(connection, tool) for tool in connection.tools), self._unattended)
-                if note and note not in self._untrusted:
-                    self._untrusted.add(note)
+                if note and note != self._untrusted.get(name):
+                    self._untrusted[name] = note
                     logger.warning("%s", note)
         if self._on_change is not None:
             self._on_change()

@@ -1,8 +1,8 @@
 """A server's tool, with the interface of every tool, and its result.
 
 Rule: it needs approval, whatever its server declares, unless the operator allowed it or trusts what the server
-declares; its failures are results. Nothing
-of a result is lost: text, images and audio keep their types, any other content becomes text or JSON.
+declares; its failures are results. Nothing of a result is lost: text, images and audio keep their types, any other
+content becomes text or JSON.
 """
 
 import fnmatch
