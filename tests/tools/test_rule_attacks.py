@@ -10,7 +10,6 @@ from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, PermissionDecision, Permissions, parse_rules
 from fcshim.tools.builtin import Files, Search, Shell, Workspace
 from fcshim.tools.command_subject import CommandSubject
-from fcshim.tools.commands import syntax
 from fcshim.tools.rules import judge
 from fcshim.tools.subjects import UrlSubject
 from tests.steps import steps
@@ -172,15 +171,6 @@ def folder(tmp_path):
     for name in ("victim", "f.txt", "g.txt"):
         (tmp_path / name).write_text(f"{name}\n")
     return tmp_path
-
-
-@pytest.fixture(params=["parsed", "plain"])
-def parser(request, monkeypatch):
-    """With the parser of Bash, and without it."""
-    if request.param == "plain":
-        monkeypatch.setattr(syntax, "bash_parser", lambda: None)
-    else:
-        pytest.importorskip("tree_sitter_bash")
 
 
 def bash(folder, mode, *, allow=(), deny=(), ask=None):

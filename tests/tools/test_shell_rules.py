@@ -12,7 +12,7 @@ from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, Permissions, parse_rules
 from fcshim.tools.builtin import Shell, Workspace
 from fcshim.tools.command_subject import CommandSubject, unlimited_pattern
-from fcshim.tools.commands import syntax, usage
+from fcshim.tools.commands import usage
 from fcshim.tools.commands.harmless import GENERAL
 from fcshim.tools.commands.harmless_development import DEVELOPMENT
 from fcshim.tools.rules import judge, rule_notes
@@ -70,15 +70,6 @@ async def test_an_allow_rule_does_not_run_an_attack(folder, attack):
 
     assert "no user to ask" in text
     assert not (folder / "pwned").exists()
-
-
-@pytest.fixture(params=["parsed", "plain"])
-def parser(request, monkeypatch):
-    """With the parser of Bash, and without it."""
-    if request.param == "plain":
-        monkeypatch.setattr(syntax, "bash_parser", lambda: None)
-    else:
-        pytest.importorskip("tree_sitter_bash")
 
 
 @pytest.mark.usefixtures("parser")
