@@ -16,7 +16,7 @@ DENSE = 30_000
 """Brackets and commas of a body, also those in strings, above which it is dense: 30,000 fields split in some 20 ms."""
 _PIECE = 2**18
 """Bytes that are counted at once."""
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"', re.DOTALL)
 
 
 class FieldRules(msgspec.Struct, frozen=True, kw_only=True):

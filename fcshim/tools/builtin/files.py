@@ -18,7 +18,7 @@ from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import MediaPart
 from fcshim.tools.base import FileChange, Traits
-from fcshim.tools.builtin.text_part import read_text_part
+from fcshim.tools.builtin.text_part import NotTextError, read_text_part
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
@@ -89,6 +89,8 @@ class Files:
                 raise ToolError(f"{path} has {size} bytes; read a part of it with offset and limit.")
             try:
                 part = read_text_part(content, first, start, lines, self._read_limit)
+            except NotTextError:
+                raise ToolError(f"{path} is not a text file.") from None
             except ToolError as error:
                 raise ToolError(f"{path}: {error.message}") from None
         if not part.text:

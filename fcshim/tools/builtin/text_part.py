@@ -19,6 +19,10 @@ _TEXT_HEAD = 8_192
 """Bytes in which a file that is not text usually has a NUL."""
 
 
+class NotTextError(Exception):
+    """The file is not text."""
+
+
 class TextPart(msgspec.Struct, frozen=True):
     """The text, and where the file goes on: at a column of a line, or nowhere (`next_line` 0) if it is all."""
 
@@ -30,13 +34,13 @@ class TextPart(msgspec.Struct, frozen=True):
 def read_text_part(file: BinaryIO, line: int, column: int, lines: int | None, size: int) -> TextPart:
     """Read at most `lines` lines and `size` characters, cut between lines if more than one fits.
 
-    Raises `ToolError` if the file is not text, if the line has no such column, or at `SCAN_LIMIT`; `OSError`.
+    Raises `NotTextError`, `ToolError` if the line has no such column, or at `SCAN_LIMIT`, and `OSError`.
     """
     blocks = _blocks(file)
     pieces = _characters(_lines_from(blocks, line), column, line)
     text, is_end = _collect(pieces, lines, size)
     if "\0" in text[:_TEXT_HEAD]:
-        raise ToolError("it is not a text file.")
+        raise NotTextError
     if is_end and len(text) <= size:
         return TextPart(text)
     end = text.rfind("\n", 0, size) + 1
@@ -50,7 +54,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
     left = SCAN_LIMIT
     while block := file.read(_BLOCK):
         if left == SCAN_LIMIT and b"\0" in block[:_TEXT_HEAD]:
-            raise ToolError("it is not a text file.")
+            raise NotTextError
         yield block
         left -= len(block)
         if left <= 0:

@@ -39,7 +39,7 @@ def write_sparse(file, start: bytes, size: int) -> None:
 async def test_a_sparse_file_is_no_text(tools, tmp_path, peak, part):
     write_sparse(tmp_path / "a", b"", GIGABYTE)
 
-    assert "a: it is not a text file." == await error_text(tools, "Read", path="a", **part)
+    assert "a is not a text file." == await error_text(tools, "Read", path="a", **part)
     assert peak() < MEGABYTE
 
 
