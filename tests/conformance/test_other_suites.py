@@ -35,12 +35,12 @@ CASES = {fixture["id"]: fixture for fixture in map(json.loads, LINES)}
 @pytest.mark.parametrize("name", CASES)
 def test_a_fixture_is_read_as_expected_or_differs_for_a_named_reason(name: str) -> None:
     fixture, difference = CASES[name], DIFFERENCES.get(name, {})
-    whole = _read(fixture, [fixture["raw_output"]])
+    whole = read_fixture(fixture, [fixture["raw_output"]])
 
     assert [call for call in _calls(whole) if call not in (*_expected(fixture), *difference.get("calls", ()))] == []
     assert bool(difference) == (not _is_expected(fixture, whole))
     for pieces in splits(fixture["raw_output"], random.Random(name), count=1):
-        assert _outcome(whole) == _outcome(_read(fixture, pieces))
+        assert outcome(whole) == outcome(read_fixture(fixture, pieces))
 
 
 @pytest.mark.skipif(not CASES, reason="python -m tests.conformance.environment")
@@ -59,7 +59,7 @@ def test_a_shape_of_a_broken_call_is_read_or_is_no_call(case: ConformanceCase) -
             assert case.calls == _calls(fold(events + parser.close(case.stop_reason)))  # type: ignore[arg-type]
 
 
-def _read(fixture: Fixture, pieces: Sequence[str]) -> Reply:
+def read_fixture(fixture: Fixture, pieces: Sequence[str]) -> Reply:
     """Read a reply with the defaults of its model, and what the prompt of the fixture ends with."""
     model = fixture["models"][0]
     prompt_end = (fixture.get("generation_prompt") or PROMPT_ENDS.get(model, "")).rstrip()
@@ -93,5 +93,6 @@ def _is_expected(fixture: Fixture, reply: Reply) -> bool:
     return [text.strip() for text in wanted] == [reply.text.strip(), reply.reasoning.strip()]
 
 
-def _outcome(reply: Reply) -> tuple[list[Call], str, str]:
+def outcome(reply: Reply) -> tuple[list[Call], str, str]:
+    """Return the calls, the text and the reasoning of a reply."""
     return _calls(reply), reply.text, reply.reasoning
