@@ -16,6 +16,7 @@ _ENTITIES = {
 _CHARS = {entity: char for char, entities in _ENTITIES.items() for entity in entities}
 QUOTE_ENTITIES = _ENTITIES['"']
 _ENTITY = re.compile("|".join(map(re.escape, _CHARS)))
+_ANY_ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});")
 _ESCAPED_BODY = re.compile(rf"[\s{{\[]{{0,64}}+(?:{'|'.join(map(re.escape, QUOTE_ENTITIES))})")
 _MARKUP = frozenset("<>&")
 
@@ -23,6 +24,11 @@ _MARKUP = frozenset("<>&")
 def is_escaped_body(text: str) -> bool:
     """Return whether the first key of a body is in escaped quotes."""
     return _ESCAPED_BODY.match(text) is not None
+
+
+def holds_entity(text: str) -> bool:
+    """Return whether a text has an entity of XML or HTML."""
+    return _ANY_ENTITY.search(text) is not None
 
 
 def escape_marker(marker: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Set
 
 from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.entities import holds_entity
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import BodyProgress
@@ -101,13 +102,15 @@ class TaggedCall:
         return reader
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
-        """Write an argument whose text is known."""
+        """Write an argument whose text is known. An entity in it has two readings."""
         if not argument.is_quoted:
             self._words |= {argument.text}
         self._write_key(argument.key)
         self.seen_keys[argument.key] = None
         expected = self._writer.expectation.member(argument.key)
         try:
+            if holds_entity(argument.text):
+                raise AmbiguousValueError
             value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
             value.add(argument.text)
             value.end()
