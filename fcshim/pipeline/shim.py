@@ -60,6 +60,10 @@ from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
+MAX_EQUAL_CALLS = 8
+"""Equal calls in a row at which a reply ends: a small model that finds no end writes until its context is full."""
+MAX_TEXT_AFTER_CALL = 4_096
+"""Characters of text after a call at which a reply ends, for the same reason (Qwen2.5-Coder-0.5B: 1 of 16 replies)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +327,8 @@ class ShimStream:
     """Transform the events of one choice. Exactly one `Stop` or `Error` ends them; after that only `Usage` passes.
 
     `finished` becomes true if the reply ends before the upstream does: at a tool result that the model invents, at a
-    stop sequence, or after the only call that is allowed. The upstream may then be cancelled.
+    stop sequence, after the only call that is allowed, or where a model that has made a call finds no end. The
+    upstream may then be cancelled.
     """
 
     __slots__ = (
@@ -333,6 +338,9 @@ class ShimStream:
             "_saw_call",
             "_in_text",
             "_accepted_call",
+            "_equal_calls",
+            "_last_call",
+            "_text_after_call",
             "_on_text",
             "_ended",
             "_parallel",
@@ -367,6 +375,9 @@ class ShimStream:
         self._in_text = False  # text other than white space has come since the start or the last call
         self._saw_call = False
         self._accepted_call = False  # a call has ended without error
+        self._last_call = ("", "")  # the name and arguments of the last one that has
+        self._equal_calls = 0  # how often it came in a row
+        self._text_after_call = 0  # characters since it
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; return the client's events."""
@@ -401,7 +412,7 @@ class ShimStream:
             self._passthrough and len(events) == 1 and not self._withheld.is_active
         ):  # nearly always, at a tenth of the cost of `_transform`
             kind = type(events[0])
-            if kind is ToolCallChunk or (kind is Text and self._in_text):
+            if kind is ToolCallChunk or (kind is Text and self._in_text and not self._accepted_call):
                 return events
         return self._transform(events) if events else events
 
@@ -461,6 +472,12 @@ class ShimStream:
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
+        if self._accepted_call:
+            self._text_after_call += len(text)
+            surplus = self._text_after_call - MAX_TEXT_AFTER_CALL
+            if surplus > 0:
+                self.finished = self._ended = True
+                return [*_text_events(text[:-surplus]), Stop("tool_use")]
         if self._stop_search is None:
             return _text_events(text)
         events = _text_events(self._stop_search.feed(text))
@@ -476,7 +493,11 @@ class ShimStream:
     def _end_call(self, event: ToolCallEnd) -> list[Event]:
         self._in_text = False
         self._accepted_call = self._accepted_call or event.error is None
-        if self._parallel or not self._accepted_call:
+        self._text_after_call = 0
+        call = (event.tool_call_name, event.tool_call_arguments_complete)
+        self._equal_calls = self._equal_calls + 1 if call == self._last_call and event.error is None else 1
+        self._last_call = call
+        if (self._parallel or not self._accepted_call) and self._equal_calls < MAX_EQUAL_CALLS:
             return [event]
         self.finished = self._ended = True
         return [event, Stop("tool_use")]

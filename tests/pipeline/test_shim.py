@@ -39,7 +39,14 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.shim import WHITE_SPACE_LIMIT, ParserOptions, ShimStream, prepare_shim
+from fcshim.pipeline.shim import (
+    MAX_EQUAL_CALLS,
+    MAX_TEXT_AFTER_CALL,
+    WHITE_SPACE_LIMIT,
+    ParserOptions,
+    ShimStream,
+    prepare_shim,
+)
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
@@ -272,6 +279,41 @@ def test_an_invented_result_ends_the_reply() -> None:
         folded.stop_reason,
     )
     assert [] == [*shim.feed(Stop("complete")), *shim.close()]
+
+
+# --- models that do not end
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_reply_ends_where_text_after_a_call_does_not_end(size: int) -> None:
+    shim = stream()
+    text = PARIS + "\n" + '{"name": "latitude", "arguments": {"city": "Paris"}}\n' * 200
+    events = fed(shim, (Text(text[at : at + size]) for at in range(0, len(text), size)))
+    folded = fold(events)
+
+    assert shim.finished
+    assert (MAX_TEXT_AFTER_CALL, 1, "tool_use") == (len(folded.text), len(folded.tool_calls), folded.stop_reason)
+    assert [] == [*shim.feed(Stop("complete")), *shim.close()]
+
+
+def test_text_before_a_call_and_between_calls_may_be_long() -> None:
+    words = "That is a long explanation. " * 140
+    folded = reply(words + words, "\n", PARIS, "\n", words, "\n", ROME, "\n", words)
+
+    assert (2, "tool_use") == (len(folded.tool_calls), folded.stop_reason)
+    assert 4 == folded.text.count(words)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_reply_ends_where_a_call_comes_again_and_again(size: int) -> None:
+    shim = stream()
+    text = (ROME + "\n") * 3 + (PARIS + "\n") * 20
+    events = fed(shim, (Text(text[at : at + size]) for at in range(0, len(text), size)))
+    folded = fold(events)
+
+    assert shim.finished
+    assert (3 + MAX_EQUAL_CALLS, "tool_use") == (len(folded.tool_calls), folded.stop_reason)
+    assert not any(call.error for call in folded.tool_calls)
 
 
 # --- stop sequences
