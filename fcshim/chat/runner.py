@@ -96,7 +96,15 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         profiles = load_agent_profiles(folders)
         wait = settings.script_wait
         opening = open_registry(
-            folders, options.mcp, settings.pins, prompter, view, permissions, wait=wait, journal=journal
+            folders,
+            options.mcp,
+            settings.pins,
+            prompter,
+            view,
+            permissions,
+            wait=wait,
+            journal=journal,
+            config=settings.config,
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:

@@ -19,6 +19,7 @@ from fcshim.chat.prompter import Prompter
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
+from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
@@ -68,6 +69,7 @@ async def open_registry(
     *,
     wait: float,
     journal: EditJournal,
+    config: Config,
 ) -> AsyncIterator[ChatTools]:
     """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
     builtin = _builtin_tools(folders, prompter, permissions, journal)
@@ -77,7 +79,7 @@ async def open_registry(
         async with _open_own_tools(builtin, custom) as registry:
             yield ChatTools(registry, UserCommands(commands, None))
         return
-    listed = _load_servers(servers, view)
+    listed = _load_servers(servers, view, config)
     from fcshim.chat.servers import ServerWatch  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - slow; errors in the file come first
@@ -101,9 +103,9 @@ async def _open_own_tools(builtin: Sequence[AnyTool], custom: CustomTools | None
         yield hub.registry
 
 
-def _load_servers(file: str, view: TerminalView) -> Sequence[McpServerConfig]:
+def _load_servers(file: str, view: TerminalView, config: Config) -> Sequence[McpServerConfig]:
     """Read the servers file, and show its warnings. Raises `ConfigError`."""
-    servers = load_servers(file, os.environ)
+    servers = load_servers(file, os.environ, strict_packages=config.strict_packages)
     for server in servers:
         if server.warning:
             view.note(f"{server.name}: {server.warning}")

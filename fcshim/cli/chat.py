@@ -11,7 +11,7 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.cli.flags import endpoint_url
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
@@ -37,6 +37,8 @@ examples:
 """
 
 
+_SETTINGS = ("strict_packages",)
+"""The settings of `fcshim.config` that this command has too."""
 _MAX_WAIT = 3_600.0
 
 
@@ -50,6 +52,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _add_tools(parser.add_argument_group("the tools"))
     _add_permissions(parser.add_argument_group("which of them run"))
     _add_session(parser.add_argument_group("the session"))
+    add_settings(parser, only=_SETTINGS)
 
 
 def _add_model(model: "argparse._ArgumentGroup") -> None:
@@ -126,7 +129,9 @@ def _add_session(session: "argparse._ArgumentGroup") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chat. Raises `ConfigError`."""
-    given = dict(vars(arguments))
+    config = read_settings(arguments, only=_SETTINGS)
+    given = {name: value for name, value in vars(arguments).items() if name not in (*_SETTINGS, "config")}
+    given["config"] = config
     given["url"] = arguments.url and endpoint_url(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):

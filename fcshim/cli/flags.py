@@ -11,24 +11,36 @@ from pathlib import Path
 from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
 from fcshim.events import JSON
 
+_SETTING_NAMES = frozenset(setting.name for setting in settings())
+
 
 def add_settings(
     parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
 ) -> None:
-    """Add a flag for each setting. `only` limits them to these groups; `without` names settings to leave out."""
+    """Add a flag for each setting. `only` limits them to these groups and names; `without` names those to leave out."""
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
-        if (only is not None and setting.group not in only) or setting.name in without:
+        if only is not None and setting.group not in only and setting.name not in only:
+            continue
+        if setting.name in without:
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
         _add_flag(groups[setting.group], setting)
 
 
-def read_settings(arguments: argparse.Namespace, *, defaults: Mapping[str, JSON] | None = None) -> Config:
-    """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`."""
-    flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES}
+def read_settings(
+    arguments: argparse.Namespace,
+    *,
+    defaults: Mapping[str, JSON] | None = None,
+    only: Container[str] = _SETTING_NAMES,
+) -> Config:
+    """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`.
+
+    `only`: the names of the settings of which the command has the flags, where it has others with such names.
+    """
+    flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES and name in only}
     return load_config(flags, env=os.environ, file=settings_file(arguments), defaults=defaults)
 
 
@@ -41,9 +53,6 @@ def settings_file(arguments: argparse.Namespace) -> Path | None:
 def endpoint_url(text: str) -> str:
     """Return the URL of an endpoint; an address without a scheme gets `http://`."""
     return text if "://" in text else f"http://{text}"
-
-
-_SETTING_NAMES = frozenset(setting.name for setting in settings())
 
 
 def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> None:

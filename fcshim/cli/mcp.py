@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fcshim.cli.flags import add_settings, read_settings
 from fcshim.config import Config, Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
@@ -41,6 +42,8 @@ _NEEDS = {
     "api_key": ("http",),
 }
 """Options, each with the options of which at least one must be given for it to have an effect."""
+_SETTINGS = ("strict_packages",)
+"""The settings of `fcshim.config` that this command has too."""
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
 _DESCRIPTION = """\
@@ -69,6 +72,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _add_tool_options(parser.add_argument_group("which tools"))
     _add_permission_options(parser.add_argument_group("which of them run"))
     _add_server_options(parser.add_argument_group("how they are served"))
+    add_settings(parser, only=_SETTINGS)
 
 
 def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
@@ -122,12 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
     from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
 
     _check_effects(arguments)
+    config = read_settings(arguments, only=_SETTINGS)
     rules = (
         *parse_rules("allow", full_rules(arguments.allow)),
         *parse_rules("deny", full_rules(arguments.deny)),
     )
     builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
-    servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
+    servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages) if arguments.mcp else ()
     if not (builtin or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")

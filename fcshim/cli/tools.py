@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
+from fcshim.cli.flags import add_settings, read_settings
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
@@ -57,6 +58,7 @@ servers.json:
     "mine": {"command": "python", "args": ["server.py"], "env": {"KEY": "${MY_KEY}"}},
     "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
 """
+_SETTINGS = ("strict_packages",)
 _DONE, _FAILED = 0, 1
 _LOGIN_TIMEOUT = 330.0
 """Seconds that the user has to log in."""
@@ -114,12 +116,14 @@ def _add_action(
     parser = actions.add_parser(name, help=summary, description=summary, formatter_class=help_formatter)
     parser.add_argument("--mcp", required=True, metavar="FILE", help="JSON file of MCP servers")
     parser.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
+    add_settings(parser, only=_SETTINGS)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action and return its exit code. Raises `FcshimError`."""
-    servers = load_servers(arguments.mcp, os.environ)
+    config = read_settings(arguments, only=_SETTINGS)
+    servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages)
     for server in servers:
         if server.warning:
             write_error(f"fcshim: {server.name}: warning: {sanitize_line(server.warning)}")

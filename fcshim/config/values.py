@@ -321,6 +321,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "tools that run here", "tools that may run, besides read-only ones: server:tool, or *", "PATTERN"
         ),
     ] = ()
+    strict_packages: Annotated[
+        bool,
+        _setting_meta(
+            "tools that run here", "refuse MCP servers that load a package without its exact version, such as npx NAME"
+        ),
+    ] = False
     web_search: Annotated[
         str | None,
         _setting_meta(

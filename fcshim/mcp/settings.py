@@ -28,7 +28,7 @@ class StdioTransport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
-    """An npm package with its exact version, which `npx` installs and runs; it speaks MCP over stdio."""
+    """An npm package, best with its exact version, which `npx` installs and runs; it speaks MCP over stdio."""
 
     package: str
     args: tuple[str, ...] = ()

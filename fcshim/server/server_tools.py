@@ -190,7 +190,7 @@ def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallLis
 
 def load_server_tools(config: Config) -> ServerTools:
     """Load the configured MCP servers, without starting them. Raises `ConfigError` if their file is invalid."""
-    servers = load_servers(config.mcp, os.environ) if config.mcp else ()
+    servers = load_servers(config.mcp, os.environ, strict_packages=config.strict_packages) if config.mcp else ()
     pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
     return ServerTools(config, servers, pins, _load_search(config))
 

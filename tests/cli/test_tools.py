@@ -239,3 +239,15 @@ def test_prompts_are_listed_filled_and_completed(tools):
     assert "user: Review a.py, thorough.\n" == filled.out
     assert "thorough\n" == proposed.out
     assert "expected NAME=VALUE, got 'a.py'" in wrong.err
+
+
+@pytest.mark.parametrize("command", [("tools", "list"), ("mcp",), ("chat", "http://127.0.0.1:9", "-p", "hi")])
+def test_strict_packages_refuses_a_package_without_its_version(tmp_path, command):
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"files": {"type": "npm", "package": "@anthropic/mcp-server-filesystem"}}}')
+    by_flag = fcshim(*command, "--mcp", file, "--strict-packages")
+    by_variable = fcshim(*command, "--mcp", file, env={**os.environ, "FCSHIM_STRICT_PACKAGES": "1"})
+
+    for done in (by_flag, by_variable):
+        assert "mcpServers.files.package: expected a package with its exact version" in done.err
+        assert done.code != 0
