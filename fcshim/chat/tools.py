@@ -27,6 +27,7 @@ from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
+from fcshim.tools.builtin.websearch import configured_search
 from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def open_registry(
     config: Config,
 ) -> AsyncIterator[ChatTools]:
     """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
-    builtin = _builtin_tools(folders, prompter, permissions, journal)
+    builtin = _builtin_tools(folders, prompter, permissions, journal, config)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
     if servers is None:
@@ -175,14 +176,14 @@ def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
 
 
 def _builtin_tools(
-    folders: ToolFolders, prompter: Prompter, permissions: Permissions, journal: EditJournal
+    folders: ToolFolders, prompter: Prompter, permissions: Permissions, journal: EditJournal, config: Config
 ) -> list[AnyTool]:
     tools: list[AnyTool] = []
     if folders.root is not None:
         workspace = Workspace(folders.root)
         tools += recorded(Files(workspace).tools(), workspace, journal)
         tools += [*Search(workspace).tools(), *Shell(workspace).tools()]
-        tools += Web(summarise=prompter.summarise).tools()
+        tools += Web(summarise=prompter.summarise, service=configured_search(config)).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:
         tools += Control(commands=commands, restrict=permissions.restrict).tools()

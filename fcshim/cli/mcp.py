@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
     from fcshim.tools.base import AnyTool
-    from fcshim.tools.builtin import SearchService
 
 _NEEDS = {
     "outside": ("root",),
     "commands": ("root",),
-    "search": ("root",),
+    "web_search": ("root",),
+    "strict_packages": ("mcp",),
     "private": ("root", "skills"),
     "skill_index": ("skills",),
     "pins": ("mcp",),
@@ -42,7 +42,7 @@ _NEEDS = {
     "api_key": ("http",),
 }
 """Options, each with the options of which at least one must be given for it to have an effect."""
-_SETTINGS = ("strict_packages",)
+_SETTINGS = ("strict_packages", "web_search", "web_search_key")
 """The settings of `fcshim.config` that this command has too."""
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
@@ -83,11 +83,6 @@ def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
     group.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
     group.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
-    group.add_argument(
-        "--search",
-        metavar="SERVICE",
-        help="web search: tavily, jina (key in FCSHIM_SEARCH_KEY), or the URL of a SearXNG",
-    )
     group.add_argument(
         "--private", action="store_true", help="let WebFetch load from this machine and private networks"
     )
@@ -131,7 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
         *parse_rules("allow", full_rules(arguments.allow)),
         *parse_rules("deny", full_rules(arguments.deny)),
     )
-    builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
+    builtin = _builtin_tools(arguments, config)
+    custom = CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages) if arguments.mcp else ()
     if not (builtin or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
@@ -162,7 +158,7 @@ def _check_effects(arguments: argparse.Namespace) -> None:
     """Refuse options that would have no effect: their user would believe that they had one. Raises `ConfigError`."""
     given = vars(arguments)
     for option, needed in _NEEDS.items():
-        if given[option] not in (None, False, _DEFAULTS.get(option)) and not any(given[name] for name in needed):
+        if given.get(option) not in (None, False, _DEFAULTS.get(option)) and not any(given[name] for name in needed):
             wanted = " or ".join(f"--{name.replace('_', '-')}" for name in needed)
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without {wanted}")
 
@@ -213,10 +209,11 @@ def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permis
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
-def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
+def _builtin_tools(arguments: argparse.Namespace, config: Config) -> list["AnyTool"]:
     from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
     from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
     from fcshim.tools.builtin.files import SMALL_READ_LIMIT  # noqa: PLC0415 - as above
+    from fcshim.tools.builtin.websearch import configured_search  # noqa: PLC0415 - as above
 
     tools: list[AnyTool] = []
     if arguments.root:
@@ -226,7 +223,7 @@ def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
             *Search(workspace).tools(),
             *Shell(workspace).tools(),
         ]
-        tools += Web(service=_search_service(arguments.search), allow_private=arguments.private).tools()
+        tools += Web(service=configured_search(config), allow_private=arguments.private).tools()
         tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
     if arguments.skills:
 
@@ -237,7 +234,3 @@ def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
     return tools
 
 
-def _search_service(service: str | None) -> "SearchService | None":
-    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - of an extra
-
-    return None if service is None else search_service(service, os.environ.get("FCSHIM_SEARCH_KEY", ""))

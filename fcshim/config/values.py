@@ -331,7 +331,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         _setting_meta(
             "tools that run here",
-            "service for the provider's web search tools: tavily, jina, or the URL of a SearXNG",
+            "service for web search (WebSearch, and tools of providers): tavily, brave, jina, or the URL of a SearXNG",
             "SERVICE",
         ),
     ] = None

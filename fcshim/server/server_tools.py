@@ -198,9 +198,9 @@ def load_server_tools(config: Config) -> ServerTools:
 def _load_search(config: Config) -> "SearchService | None":
     if config.web_search is None:
         return None
-    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - only where the web is searched
+    from fcshim.tools.builtin.websearch import configured_search  # noqa: PLC0415 - only where the web is searched
 
-    return search_service(config.web_search, config.web_search_key.reveal() if config.web_search_key else "")
+    return configured_search(config)
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:

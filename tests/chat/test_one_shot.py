@@ -211,3 +211,15 @@ def test_without_a_url_the_embedded_model_answers(tmp_path):
     done = fcshim("chat", "-p", "say hello there", env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
 
     assert (0, "hello there\n", "") == (done.code, done.out, done.err)
+
+
+async def test_web_search_is_offered_where_a_service_is_configured(tmp_path, monkeypatch):
+    """Requirement 42."""
+    async with upstream_and_chat(tmp_path, "A", "B", "C") as (chat, upstream):
+        await chat("-p", "Hi", "--root", str(tmp_path))
+        await chat("-p", "Hi", "--root", str(tmp_path), "--web-search", "http://127.0.0.1:9")
+        monkeypatch.setenv("FCSHIM_WEB_SEARCH", "http://127.0.0.1:9")
+        await chat("-p", "Hi", "--root", str(tmp_path))
+    offered = ["WebSearch" in text for text in prompts(upstream)]
+
+    assert [False, True, True] == offered

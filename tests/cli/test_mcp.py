@@ -19,7 +19,7 @@ from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
 
-READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
+READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "Notify"}
 
 
 def mcp_client(*arguments, name="me", handshake=False, **callbacks):
@@ -132,6 +132,13 @@ async def test_a_tool_that_changed_since_the_last_start_is_not_offered(root, tmp
     assert refused.is_error
 
 
+async def test_web_search_is_offered_where_a_service_is_configured(root):
+    async with mcp_client("--root", root, "--web-search", "http://127.0.0.1:9") as servers:
+        offered = names(servers)
+
+    assert READ_ONLY_TOOLS | {"WebSearch"} == offered
+
+
 async def test_python_functions_and_skills_are_offered(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text('def get_time() -> str:\n    """Time."""\n    return "12:00"\n')
@@ -195,8 +202,8 @@ def test_ctrl_c_ends_it(root):
         (("--root", "/", "--allow", "Bash("), "is not a rule"),
         (("--root", "/", "--deny", "Wirte"), "names no tool"),
         (("--root", "/", "--deny", 'Read("a/*")'), "could never apply"),
-        (("--root", "/", "--search", "altavista"), "expected tavily, jina"),
-        (("--root", "/", "--search", "tavily"), "tavily: expected a key"),
+        (("--root", "/", "--web-search", "altavista"), "expected tavily, brave, jina"),
+        (("--root", "/", "--web-search", "tavily"), "tavily: expected a key"),
         (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),
         (("--mcp", "/nothing.json", "--outside"), "--outside has no effect without --root"),
         (("--mcp", "/nothing.json", "--private"), "--private has no effect without --root or --skills"),

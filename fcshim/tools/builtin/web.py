@@ -8,7 +8,6 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
 from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
@@ -27,7 +26,7 @@ _DEFAULT_PROMPT = "What does this page say? Keep all that somebody could need wh
 
 
 class Web:
-    """WebFetch and WebSearch; `allow_private` permits addresses of this machine and its networks."""
+    """WebFetch, and WebSearch if there is a service; `allow_private` permits addresses of this machine's networks."""
 
     def __init__(
         self, *, summarise: Summarise | None = None, service: SearchService | None = None, allow_private: bool = False
@@ -41,12 +40,12 @@ class Web:
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
         # Only a summariser can answer a prompt; without one the parameter is not offered.
         load = self.load if self._summarise is None else self.fetch
-        return [
-            FunctionTool(
-                load, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url", subject_kind="url")
-            ),
-            FunctionTool(self.search, name="WebSearch", traits=msgspec.structs.replace(traits, subject="query")),
-        ]
+        by_url = msgspec.structs.replace(traits, subject="url", subject_kind="url")
+        tools = [FunctionTool(load, name="WebFetch", traits=by_url)]
+        if self._service is not None:
+            by_query = msgspec.structs.replace(traits, subject="query")
+            tools.append(FunctionTool(self.search, name="WebSearch", traits=by_query))
+        return tools
 
     async def fetch(
         self,
@@ -75,8 +74,7 @@ class Web:
 
     async def search(self, query: str, count: Annotated[int, "how many results, up to 20"] = 5) -> str:
         """Search the web; gives titles, addresses and excerpts."""
-        if self._service is None:
-            raise ToolError("Searching the web is not available here: no service is configured.")
+        assert self._service is not None
         found = await self._service.search(query, max(1, min(count, 20)))
         return format_results(found, query)
 

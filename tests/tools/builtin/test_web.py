@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
 
 import pytest
 
@@ -41,7 +42,9 @@ class Site:
         self.tasks.add(asyncio.current_task())
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.asked.append(head)
+            length = re.search(r"content-length: (\d+)", head.lower())
+            body = (await reader.readexactly(int(length[1]))).decode() if length else ""
+            self.asked.append(head + body)
             answer = self.answers.get(head.split(" ")[1], b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             if answer is None:
                 await asyncio.Event().wait()
@@ -233,6 +236,15 @@ async def test_failures_are_reported(site):
 
 
 SEARXNG = {"results": [{"title": "T", "url": "http://u", "content": "c"}, {"title": "U", "url": "v"}, 5]}
+BRAVE = {
+    "type": "search",
+    "query": {"original": "a b", "more_results_available": True},
+    "web": {
+        "type": "search",
+        "results": [{"title": "T", "url": "http://u", "description": "c", "age": "1 day ago"}, {"title": "U"}],
+    },
+}
+"""As api.search.brave.com documents it, shortened."""
 
 
 @pytest.mark.parametrize(
@@ -241,6 +253,7 @@ SEARXNG = {"results": [{"title": "T", "url": "http://u", "content": "c"}, {"titl
         ("searxng", "/search?q=a+b&format=json", SEARXNG),
         ("jina", "/?q=a+b", {"data": [{"title": "T", "url": "http://u", "description": "c"}]}),
         ("tavily", "/search", {"results": [{"title": "T", "url": "http://u", "content": "c"}]}),
+        ("brave", "/res/v1/web/search?q=a+b&count=1&text_decorations=false", BRAVE),
     ],
 )
 async def test_a_service_searches(site, kind, path, answer):
@@ -248,7 +261,8 @@ async def test_a_service_searches(site, kind, path, answer):
     tools = Web(service=SearchService(kind, key="k", url=site.url)).tools()
 
     assert "T\nhttp://u\nc" == await result_text(tools, "WebSearch", query="a b", count=1)
-    assert kind == "searxng" or "authorization: bearer k" in site.asked[0].lower()
+    header = "x-subscription-token: k" if kind == "brave" else "authorization: bearer k"
+    assert header in site.asked[0].lower()
 
 
 @pytest.mark.parametrize(
@@ -284,7 +298,7 @@ async def test_an_answer_beyond_the_limit_is_an_error(site, monkeypatch):
 
 @pytest.mark.parametrize("name", ["", "bing", "ftp://a", "http://"])
 def test_a_service_that_is_not_known_is_refused(name):
-    with pytest.raises(ConfigError, match="tavily, jina or the URL"):
+    with pytest.raises(ConfigError, match="tavily, brave, jina or the URL"):
         search_service(name)
 
 
@@ -296,13 +310,40 @@ async def test_a_failing_service_is_an_error(site, body):
     assert "searxng" in await error_text(tools, "WebSearch", query="a")
 
 
-async def test_without_a_service_there_is_no_search():
-    assert "not available" in await error_text(Web().tools(), "WebSearch", query="a")
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        ("401 Unauthorized", "searxng answered 401 Unauthorized."),
+        ("403 Forbidden", "does not name json in search.formats"),
+        ("429 Too Many Requests", "searxng answered 429 Too Many Requests."),
+    ],
+)
+async def test_a_service_that_refuses_is_quoted_with_its_status(site, status, says):
+    site.page("/search?q=a&format=json", "{}", status=status)
+    tools = Web(service=search_service(site.url)).tools()
+
+    assert says in await error_text(tools, "WebSearch", query="a")
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(0, 1), (7, 7), (99, 20)])
+async def test_a_search_gives_as_many_results_as_asked_for_up_to_20(site, asked, sent):
+    results = [{"title": f"T{number}", "url": "u", "content": "c"} for number in range(30)]
+    site.page("/search", json.dumps({"results": results}))
+    tools = Web(service=SearchService("tavily", key="k", url=site.url)).tools()
+    found = await result_text(tools, "WebSearch", query="a", count=asked)
+
+    assert sent == len(found.split("\n\n"))
+    assert json.dumps({"query": "a", "max_results": sent}, separators=(",", ":")) in site.asked[0]
+
+
+def test_without_a_service_search_is_not_offered():
+    assert ["WebFetch"] == [tool.definition.name for tool in Web().tools()]
 
 
 def test_a_service_needs_its_key_or_address():
-    with pytest.raises(ConfigError, match="a key"):
-        SearchService("tavily")
+    for kind in ("tavily", "brave", "jina"):
+        with pytest.raises(ConfigError, match="a key"):
+            SearchService(kind)
     with pytest.raises(ConfigError, match="the address"):
         SearchService("searxng")
 
