@@ -90,7 +90,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
     rules, options, journal = _rules(settings), session.options, EditJournal()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_client(session, settings.key))
-        prompter = Prompter(client, session)
+        prompter = Prompter(client, session, settings.config.background_model)
         permissions = Permissions(settings.mode, rules=rules, ask=prompter.ask)
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
         profiles = load_agent_profiles(folders)
@@ -129,6 +129,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             session,
             max_rounds=settings.max_rounds,
             journal=journal,
+            background_model=settings.config.background_model,
             **_demo_options(session, tools.registry),
         )
         yield _OpenChat(conversation, tools, prompter)

@@ -183,7 +183,7 @@ def _builtin_tools(
         workspace = Workspace(folders.root)
         tools += recorded(Files(workspace).tools(), workspace, journal)
         tools += [*Search(workspace).tools(), *Shell(workspace).tools()]
-        tools += Web(summarise=prompter.summarise, service=configured_search(config)).tools()
+        tools += Web(model=lambda: prompter.ask_model, service=configured_search(config)).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:
         tools += Control(commands=commands, restrict=permissions.restrict).tools()

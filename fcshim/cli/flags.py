@@ -17,13 +17,13 @@ _SETTING_NAMES = frozenset(setting.name for setting in settings())
 def add_settings(
     parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
 ) -> None:
-    """Add a flag for each setting. `only` limits them to these groups and names; `without` names those to leave out."""
+    """Add a flag for each setting; `only` limits them to groups and names, `without` leaves some out."""
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
         if only is not None and setting.group not in only and setting.name not in only:
             continue
-        if setting.name in without:
+        if setting.group in without or setting.name in without:
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.config import Config, Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
     from fcshim.tools.base import AnyTool
+    from fcshim.tools.builtin.web import FindModel
 
 _NEEDS = {
     "outside": ("root",),
     "commands": ("root",),
     "web_search": ("root",),
+    "model": ("root",),
+    **dict.fromkeys(("background_model", "upstream_api", "upstream_key"), ("model",)),
     "strict_packages": ("mcp",),
     "private": ("root", "skills"),
     "skill_index": ("skills",),
@@ -42,7 +45,10 @@ _NEEDS = {
     "api_key": ("http",),
 }
 """Options, each with the options of which at least one must be given for it to have an effect."""
-_SETTINGS = ("strict_packages", "web_search", "web_search_key")
+_SETTINGS = (
+    *("strict_packages", "web_search", "web_search_key"),
+    *("background_model", "upstream_api", "upstream_key"),
+)
 """The settings of `fcshim.config` that this command has too."""
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
@@ -83,6 +89,12 @@ def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
     group.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
     group.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
+    group.add_argument(
+        "--model",
+        type=endpoint_url,
+        metavar="URL",
+        help="endpoint of a model that reads web pages for WebFetch (default: the client's model, if it lends it)",
+    )
     group.add_argument(
         "--private", action="store_true", help="let WebFetch load from this machine and private networks"
     )
@@ -126,10 +138,9 @@ def run(arguments: argparse.Namespace) -> int:
         *parse_rules("allow", full_rules(arguments.allow)),
         *parse_rules("deny", full_rules(arguments.deny)),
     )
-    builtin = _builtin_tools(arguments, config)
     custom = CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages) if arguments.mcp else ()
-    if not (builtin or custom or servers):
+    if not (arguments.root or arguments.skills or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")
 
@@ -140,6 +151,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
     forwarding = ClientForwarding()
+    reader = _PageReader(arguments.model, config) if arguments.model else None
+    builtin = _builtin_tools(arguments, config, forwarding.find_model if reader is None else lambda: reader.ask)
     permissions = Permissions(rules=rules)
     manager = Manager(
         servers,
@@ -152,6 +165,25 @@ def run(arguments: argparse.Namespace) -> int:
     prefixes = [PREFIX + server_prefix(server.name) for server in servers]
     asyncio.run(_serve(hub, forwarding, permissions, rules, prefixes, arguments))
     return 0
+
+
+class _PageReader:
+    """The model of an endpoint, which reads web pages for WebFetch."""
+
+    def __init__(self, url: str, config: Config) -> None:
+        self._url = url
+        self._config = config
+
+    async def ask(self, text: str) -> str:
+        """Have the model answer a text."""
+        from fcshim.client import Client  # noqa: PLC0415 - slow, and only for pages
+        from fcshim.tools.summary import ANSWER_TOKENS  # noqa: PLC0415
+
+        config = self._config
+        key = config.upstream_key.reveal() if config.upstream_key else None
+        model = config.background_model or None
+        async with Client(self._url, api=config.upstream_api, api_key=key, model=model) as client:
+            return (await client.complete(text, max_tokens=ANSWER_TOKENS)).text
 
 
 def _check_effects(arguments: argparse.Namespace) -> None:
@@ -209,7 +241,7 @@ def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permis
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
-def _builtin_tools(arguments: argparse.Namespace, config: Config) -> list["AnyTool"]:
+def _builtin_tools(arguments: argparse.Namespace, config: Config, model: "FindModel") -> list["AnyTool"]:
     from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
     from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
     from fcshim.tools.builtin.files import SMALL_READ_LIMIT  # noqa: PLC0415 - as above
@@ -223,7 +255,7 @@ def _builtin_tools(arguments: argparse.Namespace, config: Config) -> list["AnyTo
             *Search(workspace).tools(),
             *Shell(workspace).tools(),
         ]
-        tools += Web(service=configured_search(config), allow_private=arguments.private).tools()
+        tools += Web(model=model, service=configured_search(config), allow_private=arguments.private).tools()
         tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
     if arguments.skills:
 
@@ -232,5 +264,3 @@ def _builtin_tools(arguments: argparse.Namespace, config: Config) -> list["AnyTo
 
         tools += Skills(Path(arguments.skills), index=arguments.skill_index or "", load=load).tools()
     return tools
-
-

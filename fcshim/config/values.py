@@ -96,6 +96,10 @@ _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
 
 
+OWN_TOOLS = "fcshim's own tools"
+"""The group of the settings of Read, Bash, WebFetch and so on, which `chat` and `mcp` offer."""
+
+
 def _setting_meta(group: str, text: str, metavar: str = "", default: str = "") -> Meta:
     """Return the group and help of a setting; `default` is shown in place of the field's own default."""
     return Meta(description=text, extra={"group": group, "metavar": metavar, "default": default})
@@ -353,6 +357,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "FILE",
         ),
     ] = None
+
+    background_model: Annotated[
+        str,
+        _setting_meta(
+            OWN_TOOLS,
+            "model that reads web pages for the model and sums up conversations, of the same endpoint",
+            "NAME",
+        ),
+    ] = ""
 
     store: Annotated[
         str,

@@ -1,5 +1,6 @@
 """`fcshim mcp`, started as an MCP host starts it."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,11 +14,13 @@ import pytest
 from fcshim.events import ToolCallEnd
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from fcshim.mcp.server_requests import elicitation_callback, sampling_callback
+from fcshim.messages import text_of
 from fcshim.reply import Reply
 from fcshim.tools import Executor, Permissions
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
+from tests.scripted import scripted_upstream, text_reply
 
 READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "Notify"}
 
@@ -208,6 +211,9 @@ def test_ctrl_c_ends_it(root):
         (("--mcp", "/nothing.json", "--outside"), "--outside has no effect without --root"),
         (("--mcp", "/nothing.json", "--private"), "--private has no effect without --root or --skills"),
         (("--root", "/", "--skill-index", "http://x"), "--skill-index has no effect without --skills"),
+        (("--mcp", "/nothing.json", "--model", "x"), "--model has no effect without --root"),
+        (("--root", "/", "--background-model", "x"), "--background-model has no effect without --model"),
+        (("--root", "/", "--strict-packages"), "--strict-packages has no effect without --mcp"),
         (("--root", "/", "--pins", "x"), "--pins has no effect without --mcp"),
         (("--root", "/", "--port", "1"), "--port has no effect without --http"),
         (("--mcp", "/nothing.json"), "/nothing.json: No such file"),
@@ -252,6 +258,53 @@ async def test_a_hung_server_delays_no_answer_and_a_slow_ones_tools_come_later(r
         await eventually(lambda: "mcp__slow__work" in names(servers), seconds=60)
 
     assert first == READ_ONLY_TOOLS
+
+
+@contextlib.asynccontextmanager
+async def long_page():
+    """Serve a long page on this machine; yield its address."""
+    body = b"Pears are a fruit. " * 300
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+async def test_a_page_is_read_by_the_model_that_the_client_lends(root):
+    """Requirement 42: also in `fcshim mcp`."""
+    asked = []
+
+    async def answer(messages, max_tokens, server):
+        asked.append(text_of(messages[0].content))
+        return Reply(text="A fruit.", stop_reason="complete")
+
+    options = ("--root", root, "--private")
+    async with long_page() as page:
+        async with mcp_client(*options, handshake=True, sampling=sampling_callback(answer)) as servers:
+            read = await servers.call("me:WebFetch", {"url": page, "prompt": "What are pears?"})
+            raw = await servers.call("me:WebFetch", {"url": page, "raw": True})
+        async with mcp_client(*options) as servers:
+            alone = await servers.call("me:WebFetch", {"url": page})
+
+    assert "A fruit." == read.text
+    assert asked[0].startswith("What are pears?")
+    assert "Pears are a fruit." in asked[0]
+    assert len(raw.text) == len(alone.text) == 5_700
+
+
+async def test_a_page_is_read_by_the_model_of_an_endpoint(root):
+    async with long_page() as page, scripted_upstream(text_reply("A fruit."), pages={}) as upstream:
+        options = ("--root", root, "--private", "--model", upstream.url, "--background-model", "small")
+        async with mcp_client(*options) as servers:
+            read = await servers.call("me:WebFetch", {"url": page})
+
+    assert "A fruit." == read.text
+    assert "small" == upstream.requests[-1].body["model"]
 
 
 async def test_servers_behind_it_ask_the_client_s_model_and_user(tmp_path):
