@@ -17,7 +17,7 @@ from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
 from fcshim.messages import ToolMessage, UserMessage, text_of
 from fcshim.tools import AnyTool, Permissions
-from fcshim.tools.permission import PermissionMode
+from fcshim.tools.permission import PermissionMode, parse_mode
 
 COMMANDS = {
     "help": "list the commands",
@@ -130,11 +130,8 @@ class SlashCommands:
         self._say_mode()
 
     async def _mode(self, name: str) -> None:
-        if name and name not in _MODES:
-            raise ConfigError(f"there is no mode {name}; expected one of {', '.join(_MODES)}")
-        for mode in _MODES:
-            if mode == name:
-                self._conversation.permissions.mode = mode
+        if name:
+            self._conversation.permissions.mode = parse_mode(name)
         self._say_mode()
 
     def _say_mode(self) -> None:

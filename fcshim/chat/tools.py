@@ -5,7 +5,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import msgspec
 
 from fcshim.agent import Agent, Sessions, SubAgents
 from fcshim.agent.run import AskModel, ReplyStream
-from fcshim.agent.subagents import AskNamedModel, SubAgentProfile, load_profiles
+from fcshim.agent.subagents import AskNamedModel, OpenServers, OwnTools, SubAgentProfile, describe_kinds, load_profiles
 from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.terminal_view import TerminalView
@@ -33,9 +33,6 @@ from fcshim.tools.permission import PermissionMode
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
     from fcshim.mcp.manager import Manager
-
-_AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
-"""Sources of tools that sub-agents do not get, since they cannot start agents."""
 
 PermissionsFactory = Callable[[PermissionMode], Permissions]
 
@@ -139,20 +136,19 @@ async def register_agents(
     mode: Callable[[], PermissionMode],
     model: Callable[[], str],
     profiles: Mapping[str, SubAgentProfile],
+    open_servers: OpenServers,
 ) -> AsyncIterator[None]:
     """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
     def ask(messages: tuple[Message, ...], tools: tuple[Tool, ...], named: str | None = None) -> EventStream:
         return client.stream(messages, tools, model=named or model())
 
-    def session_agent(kind: str | None) -> Agent:
-        profile = agents.profile(kind)
-        given = Registry(tool for tool in registry if not tool.traits.source.startswith(_AGENT_SOURCES))
-        offered = given.create_inherited(profile.tools) if profile.tools else given
-        return Agent(_asking(ask, profile), Executor(offered, permissions=permissions(mode())))
+    async def session_agent(kind: str | None) -> Agent:
+        profile, tools = agents.profile(kind), await agents.tools_of(kind)
+        return Agent(_asking(ask, profile), Executor(tools, permissions=permissions(agents.mode_of(profile))))
 
-    agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles)
-    sessions = Sessions(session_agent)
+    agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles, open_servers=open_servers)
+    sessions = Sessions(session_agent, lambda described: describe_kinds(described, profiles))
     registry.register_all([*agents.tools(), *sessions.tools()])
     async with AsyncExitStack() as stack:
         stack.push_async_callback(agents.aclose)
@@ -160,9 +156,20 @@ async def register_agents(
         yield
 
 
-def load_agent_profiles(folders: ToolFolders) -> dict[str, SubAgentProfile]:
+def load_agent_profiles(folders: ToolFolders, config: Config) -> dict[str, SubAgentProfile]:
     """Read the kinds of agents that the user describes. Raises `ConfigError`."""
-    return load_profiles(Path(folders.profiles)) if folders.profiles else {}
+    if not folders.profiles:
+        return {}
+    return load_profiles(Path(folders.profiles), os.environ, strict_packages=config.strict_packages)
+
+
+def open_own_servers(
+    servers: Sequence[McpServerConfig], pins: str | None, prompter: Prompter, root: str | None, wait: float
+) -> AbstractAsyncContextManager[OwnTools]:
+    """Return the servers of a kind of agents; the names of their tools are `server__tool`."""
+    from fcshim.mcp.loading import SessionTools  # noqa: PLC0415 - slow, and only for agents with servers
+
+    return SessionTools(_new_manager(servers, pins, prompter, root, wait))
 
 
 def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:

@@ -16,7 +16,7 @@ from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
-from fcshim.tools.permission import PermissionMode
+from fcshim.tools.permission import ModeName, parse_mode
 
 _DESCRIPTION = """\
 Talk to a model that has tools: those of MCP servers, and fcshim's own tools in a folder.
@@ -99,7 +99,7 @@ def _add_tools(tools: "argparse._ArgumentGroup") -> None:
 def _add_permissions(permissions: "argparse._ArgumentGroup") -> None:
     permissions.add_argument(
         "--mode",
-        choices=get_args(PermissionMode),
+        choices=get_args(ModeName),
         default="ask",
         help="which calls run without a question (default: %(default)s)",
     )
@@ -132,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_settings(arguments, only=_SETTINGS)
     given = {name: value for name, value in vars(arguments).items() if name not in (*_SETTINGS, "config")}
     given["config"] = config
+    given["mode"] = parse_mode(arguments.mode)
     given["url"] = arguments.url and endpoint_url(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):

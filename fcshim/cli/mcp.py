@@ -11,12 +11,13 @@ import logging
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.config import Config, Secret
-from fcshim.errors import ConfigError
+from fcshim.errors import ConfigError, ToolError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
@@ -152,8 +153,9 @@ def run(arguments: argparse.Namespace) -> int:
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
     forwarding = ClientForwarding()
     reader = _PageReader(arguments.model, config) if arguments.model else None
-    builtin = _builtin_tools(arguments, config, forwarding.find_model if reader is None else lambda: reader.ask)
     permissions = Permissions(rules=rules)
+    find_model = forwarding.find_model if reader is None else lambda: reader.ask
+    builtin = _builtin_tools(arguments, config, find_model, permissions)
     manager = Manager(
         servers,
         pins=Pins(pin_file),
@@ -184,6 +186,17 @@ class _PageReader:
         model = config.background_model or None
         async with Client(self._url, api=config.upstream_api, api_key=key, model=model) as client:
             return (await client.complete(text, max_tokens=ANSWER_TOKENS)).text
+
+
+def _restrict(permissions: Permissions, http: bool, rules: tuple[PermissionRule, ...]) -> None:  # noqa: FBT001
+    """Allow only what a command's `allowed-tools` names, and other commands, until another one restricts the tools.
+
+    Raises `ToolError` over HTTP, where clients share the permissions.
+    """
+    if http:
+        raise ToolError("This command allows some tools only, which is not possible over HTTP: its clients share them.")
+    permissions.lift_restrictions()
+    permissions.restrict((*rules, PermissionRule("allow", "slash_command")))
 
 
 def _check_effects(arguments: argparse.Namespace) -> None:
@@ -241,7 +254,9 @@ def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permis
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
-def _builtin_tools(arguments: argparse.Namespace, config: Config, model: "FindModel") -> list["AnyTool"]:
+def _builtin_tools(
+    arguments: argparse.Namespace, config: Config, model: "FindModel", permissions: Permissions
+) -> list["AnyTool"]:
     from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
     from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
     from fcshim.tools.builtin.files import SMALL_READ_LIMIT  # noqa: PLC0415 - as above
@@ -256,7 +271,8 @@ def _builtin_tools(arguments: argparse.Namespace, config: Config, model: "FindMo
             *Shell(workspace).tools(),
         ]
         tools += Web(model=model, service=configured_search(config), allow_private=arguments.private).tools()
-        tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
+        commands = Path(arguments.commands) if arguments.commands else None
+        tools += Control(commands=commands, restrict=partial(_restrict, permissions, arguments.http)).tools()
     if arguments.skills:
 
         async def load(url: str) -> str:

@@ -16,11 +16,11 @@ import fnmatch
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from fcshim.errors import ToolError
+from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 from fcshim.tools.base import AnyTool, FileChange, Traits
 from fcshim.tools.command_subject import CommandSubject
@@ -29,6 +29,18 @@ from fcshim.tools.rules import PermissionRule, judge
 from fcshim.tools.subjects import PathSubject, Subject, TextSubject, UrlSubject
 
 PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
+ModeName: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow", "plan", "acceptEdits"]
+"""The names of modes that users and models may write."""
+_MODE_ALIASES: dict[ModeName, PermissionMode] = {"plan": "read_only", "acceptEdits": "accept_edits"}
+
+
+def parse_mode(name: str) -> PermissionMode:
+    """Return the mode of a name, which may be one of other agents (`plan`, `acceptEdits`). Raises `ConfigError`."""
+    for known in get_args(ModeName):
+        if name == known:
+            mode: PermissionMode = _MODE_ALIASES.get(known, known)
+            return mode
+    raise ConfigError(f"there is no mode {name:.40}; expected one of {', '.join(get_args(ModeName))}")
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):

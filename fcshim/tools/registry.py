@@ -14,7 +14,7 @@ from fcshim.tools.base import AnyTool
 from fcshim.tools.function import FunctionTool
 
 INHERITED = ("list_skills", "read_skill", "slash_command", "mcp__*")
-"""Names and patterns of the tools that every sub-agent gets."""
+"""Names and patterns of the tools that a sub-agent gets besides those that its parent names."""
 
 
 class Registry:
@@ -94,8 +94,8 @@ class Registry:
         """Create a registry of the tools that are safe or declare that they only read, for planning."""
         return Registry(tool for tool in self if tool.traits.sensitivity == "safe" or tool.traits.reads_only)
 
-    def create_inherited(self, named: Iterable[str] = ()) -> "Registry":
-        """Create the registry of a sub-agent: the named tools, and those that every sub-agent gets."""
+    def create_inherited(self, named: Iterable[str]) -> "Registry":
+        """Create the registry of a sub-agent for which an agent names tools: these, and what every sub-agent gets."""
         return self.create_filtered((*named, *INHERITED))
 
     def unknown_tool_message(self, name: str) -> str:

@@ -142,6 +142,28 @@ async def test_web_search_is_offered_where_a_service_is_configured(root):
     assert READ_ONLY_TOOLS | {"WebSearch"} == offered
 
 
+async def test_a_command_s_allowed_tools_hold(root, tmp_path):
+    """Requirement 36."""
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    (commands / "review.md").write_text("---\nallowed-tools: Read\n---\nReview.")
+    (commands / "write.md").write_text("---\nallowed-tools:\n  - Write\n---\nWrite.")
+    (commands / "plain.md").write_text("Do.")
+    options = ("--root", root, "--commands", commands, "--allow", "Write", "--allow", "slash_command")
+    write = {"path": "new.txt", "content": "x"}
+    async with mcp_client(*options) as servers:
+        before = await servers.call("me:Write", write)
+        await servers.call("me:slash_command", {"command": "review"})
+        await servers.call("me:slash_command", {"command": "plain"})
+        after = await servers.call("me:Write", write)
+        read = await servers.call("me:Read", {"path": "new.txt"})
+        await servers.call("me:slash_command", {"command": "write"})
+        again = await servers.call("me:Write", write)
+
+    assert [False, True, False, False] == [each.is_error for each in (before, after, read, again)]
+    assert "The command that the user gave allows other tools only." in after.text
+
+
 async def test_python_functions_and_skills_are_offered(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text('def get_time() -> str:\n    """Time."""\n    return "12:00"\n')
