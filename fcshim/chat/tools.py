@@ -149,7 +149,8 @@ async def register_agents(
 
     agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles, open_servers=open_servers)
     sessions = Sessions(session_agent, lambda described: describe_kinds(described, profiles))
-    registry.register_all([*agents.tools(), *sessions.tools()])
+    for source, tools in (("builtin:agents", agents.tools()), ("builtin:sessions", sessions.tools())):
+        registry.replace_source(source, tools, before="mcp:")  # servers come last, whenever they connect
     async with AsyncExitStack() as stack:
         stack.push_async_callback(agents.aclose)
         stack.push_async_callback(sessions.aclose)

@@ -47,11 +47,17 @@ class Registry:
         """Remove a tool; return whether it existed."""
         return self._tools.pop(name, None) is not None
 
-    def replace_source(self, source: str, tools: Iterable[AnyTool]) -> None:
-        """Remove all tools whose source begins with `source`, and add these at the end."""
-        for name in [name for name, tool in self._tools.items() if tool.traits.source.startswith(source)]:
-            del self._tools[name]
-        self.register_all(tools)
+    def replace_source(self, source: str, tools: Iterable[AnyTool], *, before: str = "") -> None:
+        """Replace all tools whose source begins with `source` by these, at the place of the first one.
+
+        Without one, they are added before the tools whose source begins with `before`, else at the end. Raises
+        `ConfigError` for a name that another tool has.
+        """
+        kept = [tool for tool in self if not tool.traits.source.startswith(source)]
+        old = [tool.traits.source.startswith(source) for tool in self]
+        starts = [bool(before) and tool.traits.source.startswith(before) for tool in kept]
+        at = old.index(True) if True in old else starts.index(True) if True in starts else len(kept)
+        self._tools = Registry([*kept[:at], *tools, *kept[at:]])._tools
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool with this name, or None."""
