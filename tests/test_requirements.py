@@ -43,6 +43,7 @@ TIME = Tool(
         "properties": {"offset_ms": {"type": "number", "description": "milliseconds to add"}},
         "required": ["offset_ms"],
     },
+    returns={"type": "number"},
 )
 
 
@@ -192,7 +193,7 @@ def test_tools_can_be_listed_by_signatures():
     """Requirement 10."""
     prompt = system_prompt(tools_style="signature")
 
-    assert "function getTime(offset_ms: number)" in prompt
+    assert "function getTime(offset_ms: number): number\n" in prompt
     assert "milliseconds to add" in prompt
 
 

@@ -51,7 +51,8 @@ class Parameter(msgspec.Struct, frozen=True):
 def define_tool(server: McpServerConfig, tool: ServerTool) -> Tool:
     """Return the definition that the model gets of a server's tool."""
     description = tool.description or tool.title or f"The tool {tool.name} of the MCP server {server.name}"
-    return Tool(full_name(server.name, tool.name), description, _typed(object_schema(tool.input_schema)))
+    parameters = _typed(object_schema(tool.input_schema))
+    return Tool(full_name(server.name, tool.name), description, parameters, returns=_bounded(tool.output_schema))
 
 
 def object_schema(schema: JSON) -> dict[str, JSON]:
@@ -61,6 +62,15 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
     if schema.get("type", "object") == "object":
         return {"type": "object", "properties": {}, **schema}
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+
+
+def _bounded(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
+    """Return the schema of a result; None for one beyond the limits."""
+    try:
+        check_schema(schema, "", _LIMITS, param="outputSchema")
+    except RequestError:
+        return None
+    return schema
 
 
 def _typed(schema: dict[str, JSON]) -> dict[str, JSON]:

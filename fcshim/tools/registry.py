@@ -57,7 +57,7 @@ class Registry:
         old = [tool.traits.source.startswith(source) for tool in self]
         starts = [bool(before) and tool.traits.source.startswith(before) for tool in kept]
         at = old.index(True) if True in old else starts.index(True) if True in starts else len(kept)
-        self._tools = Registry([*kept[:at], *tools, *kept[at:]])._tools
+        self._tools = {tool.definition.name: tool for tool in Registry([*kept[:at], *tools, *kept[at:]])}
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool with this name, or None."""

@@ -20,6 +20,14 @@ def test_a_definition_is_unchanged_except_for_the_prefix():
     assert Tool("mcp__files__read", "Read a file.", schema) == define_tool(SERVER, tool)
 
 
+def test_the_schema_of_the_result_is_kept_within_the_limits():
+    """Requirement 10."""
+    small, large = {"type": "object", "properties": {"a": {}}}, {"type": "object", "description": "x" * 300_000}
+    tools = (ServerTool(name="t", input_schema={"type": "object"}, output_schema=each) for each in (small, large, None))
+
+    assert [small, None, None] == [define_tool(SERVER, tool).returns for tool in tools]
+
+
 def test_a_tool_without_description_gets_one():
     """Requirement 20."""
     tool = ServerTool(name="read", input_schema={"type": "object"})
