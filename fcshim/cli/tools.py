@@ -13,7 +13,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
@@ -26,7 +26,7 @@ from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.messages import AssistantMessage, Message
 from fcshim.sanitize import sanitize_line, visible
-from fcshim.tools.provider_formats import ToolFormat, convert_tools
+from fcshim.tools.provider_formats import ToolFormat
 from fcshim.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _configure_call(_add_action(actions, "call", "call a tool and write its result"))
     convert = _add_action(actions, "convert", "write the tools in the format of a provider's API")
     convert.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
+    convert.add_argument(
+        "--server", action="append", default=[], metavar="NAME", help="only the tools of this server (default: all)"
+    )
     _configure_resources(
         _add_action(actions, "resources", "list the resources of the servers, or write the contents of one")
     )
@@ -229,9 +232,12 @@ def _values(words: Sequence[str]) -> dict[str, str]:
 
 async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
-        tools, code = manager.tools(), _report_problems(manager)
-    converted = convert_tools([tool.definition for tool in tools], arguments.to)
-    write_data(json.dumps(converted, ensure_ascii=False, indent=2))
+        from fcshim.mcp.loading import load_tools  # noqa: PLC0415 - needs the SDK
+
+        mode: Literal["auto", "manual"] = "manual" if arguments.server else "auto"
+        loaded = load_tools(manager, arguments.to, enabled=True, mode=mode, selected=arguments.server)
+        code = _report_problems(manager)
+    write_data(json.dumps(loaded.converted if loaded else [], ensure_ascii=False, indent=2))
     return code
 
 

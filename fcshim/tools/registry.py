@@ -96,10 +96,6 @@ class Registry:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
         )
 
-    def create_read_only(self) -> "Registry":
-        """Create a registry of the tools that are safe or declare that they only read, for planning."""
-        return Registry(tool for tool in self if tool.traits.sensitivity == "safe" or tool.traits.reads_only)
-
     def create_inherited(self, named: Iterable[str]) -> "Registry":
         """Create the registry of a sub-agent for which an agent names tools: these, and what every sub-agent gets."""
         return self.create_filtered((*named, *INHERITED))

@@ -241,6 +241,19 @@ def test_prompts_are_listed_filled_and_completed(tools):
     assert "expected NAME=VALUE, got 'a.py'" in wrong.err
 
 
+def test_only_the_tools_of_chosen_servers_are_converted(tools):
+    """Requirements 15 and 16."""
+    servers = {"one": raw("good"), "two": raw("pages")}
+    chosen = json.loads(tools("convert", "--to", "openai", "--server", "two", servers=servers).out)
+    none = tools("convert", "--to", "gemini", servers={"bad": BAD})
+    unknown = tools("convert", "--to", "openai", "--server", "three", servers=servers)
+
+    assert ["mcp__two__work", "mcp__two__more"] == [each["function"]["name"] for each in chosen]
+    assert (1, "[]\n") == (none.code, none.out)
+    assert (2, "") == (unknown.code, unknown.out)
+    assert "there is no MCP server named 'three' (configured: one, two)" in unknown.err
+
+
 @pytest.mark.parametrize("command", [("tools", "list"), ("mcp",), ("chat", "http://127.0.0.1:9", "-p", "hi")])
 def test_strict_packages_refuses_a_package_without_its_version(tmp_path, command):
     file = tmp_path / "servers.json"

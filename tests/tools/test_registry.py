@@ -50,14 +50,6 @@ def test_a_filtered_registry_has_the_allowed_tools_only():
     assert ["Read", "Write", "mcp__a__b"] == registry.get_names()
 
 
-def test_a_read_only_registry_has_no_tools_that_act():
-    registry = Registry(
-        [tool("Read", sensitivity="safe"), tool("Write", sensitivity="edit"), tool("m", reads_only=True)]
-    )
-
-    assert ["Read", "m"] == registry.create_read_only().get_names()
-
-
 def test_a_sub_agent_inherits_named_tools_and_those_of_servers():
     registry = Registry([tool("Read"), tool("Write"), tool("list_skills"), tool("mcp__a__b")])
 
