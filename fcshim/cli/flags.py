@@ -8,6 +8,8 @@ import os
 from collections.abc import Container, Mapping
 from pathlib import Path
 
+import msgspec
+
 from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
 from fcshim.events import JSON
 
@@ -15,9 +17,16 @@ _SETTING_NAMES = frozenset(setting.name for setting in settings())
 
 
 def add_settings(
-    parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
+    parser: argparse.ArgumentParser,
+    *,
+    only: Container[str] | None = None,
+    without: Container[str] = (),
+    defaults: Mapping[str, JSON] | None = None,
 ) -> None:
-    """Add a flag for each setting; `only` limits them to groups and names, `without` leaves some out."""
+    """Add a flag for each setting; `only` limits them to groups and names, `without` leaves some out.
+
+    `defaults` replace the usual ones in the help.
+    """
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
@@ -27,7 +36,9 @@ def add_settings(
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
-        _add_flag(groups[setting.group], setting)
+        default = (defaults or {}).get(setting.name)
+        shown = setting if default is None else msgspec.structs.replace(setting, default=str(default))
+        _add_flag(groups[setting.group], shown)
 
 
 def read_settings(

@@ -48,9 +48,10 @@ _NEEDS = {
 """Options, each with the options of which at least one must be given for it to have an effect."""
 _SETTINGS = (
     *("strict_packages", "web_search", "web_search_key"),
-    *("background_model", "upstream_api", "upstream_key"),
+    *("background_model", "upstream_api", "upstream_key", "log_level"),
 )
 """The settings of `fcshim.config` that this command has too."""
+_SETTINGS_DEFAULTS = {"log_level": "warning"}
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
 _DESCRIPTION = """\
@@ -79,7 +80,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _add_tool_options(parser.add_argument_group("which tools"))
     _add_permission_options(parser.add_argument_group("which of them run"))
     _add_server_options(parser.add_argument_group("how they are served"))
-    add_settings(parser, only=_SETTINGS)
+    add_settings(parser, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)
 
 
 def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
@@ -134,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
 
     _check_effects(arguments)
-    config = read_settings(arguments, only=_SETTINGS)
+    config = read_settings(arguments, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)
     rules = (
         *parse_rules("allow", full_rules(arguments.allow)),
         *parse_rules("deny", full_rules(arguments.deny)),
@@ -144,6 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.root or arguments.skills or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")
+    logging.getLogger("fcshim").setLevel(config.log_level.upper())  # the SDK's own messages hold what is masked here
 
     from fcshim.mcp.forwarding import ClientForwarding  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked

@@ -107,9 +107,18 @@ class Permissions:
     def offers(self, tool: AnyTool) -> bool:
         """Return whether any call of a tool could run; other tools are not offered to the model."""
         name, traits = tool.definition.name, tool.traits
-        if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
+        if self.mode == "read_only" and not _only_reads(traits):
             return False
         return all(any(fnmatch.fnmatchcase(name, rule.name) for rule in rules) for rules in self.restrictions)
+
+    def forbidden_reason(self, tool: AnyTool) -> str | None:
+        """Return why no call of a tool may run, whatever its arguments, for the model; None if one may."""
+        name = tool.definition.name
+        if judge((rule for rule in self._rules if rule.subject is None), (name,), TextSubject("")) == "deny":
+            return f"A rule of the user forbids {name} here."
+        if self.offers(tool):
+            return None
+        return _READ_ONLY_REFUSAL if self.mode == "read_only" and not _only_reads(tool.traits) else _RESTRICTED_REFUSAL
 
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Return why the call may not run, for the model; None if it may."""
@@ -117,7 +126,7 @@ class Permissions:
         verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments))
         if verdict == "deny":
             return f"A rule of the user forbids {name} here."
-        if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
+        if self.mode == "read_only" and not _only_reads(traits):
             return _READ_ONLY_REFUSAL
         if any(judge(rules, (name,), _subject(traits, arguments)) != "allow" for rules in self.restrictions):
             return _RESTRICTED_REFUSAL
@@ -171,6 +180,10 @@ class Permissions:
             if answer.remember:
                 self._remembered[key] = answer
             return answer
+
+
+def _only_reads(traits: Traits) -> bool:
+    return traits.sensitivity == "safe" or traits.reads_only
 
 
 def describe_untrusted(tools: Iterable[AnyTool], may_run: Callable[[AnyTool], bool]) -> str:

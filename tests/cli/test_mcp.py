@@ -208,6 +208,27 @@ def test_a_client_that_does_not_finish_cannot_prevent_the_end(root):
             process.kill()
 
 
+@pytest.mark.parametrize(("level", "logged"), [("warning", False), ("info", False), ("debug", True)])
+def test_the_level_of_the_log_is_set(root, level, logged):
+    """Requirement 29."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "Read", "arguments": {"path": "a.txt"}}},
+    ]
+    command = [*COMMAND, "mcp", "--root", str(root), "--log-level", level]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1) as process:
+        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages).encode())
+        process.stdin.flush()
+        process.stdout.readline(), process.stdout.readline()
+        _, errors = process.communicate(timeout=30)
+
+    assert logged == ('Read 2: arguments: {"path": "a.txt"}' in errors.decode())
+    assert logged == ("Read 2: result: hello" in errors.decode())
+    assert (level != "warning") == ("Read 2: done in" in errors.decode())
+
+
 def test_ctrl_c_ends_it(root):
     with subprocess.Popen([*COMMAND, "mcp", "--root", str(root)], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
