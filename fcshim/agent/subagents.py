@@ -5,7 +5,6 @@ docstrings of the tools are their descriptions for models.
 """
 
 import asyncio
-import fnmatch
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.tools import AnyTool, Executor, FunctionTool, Permissions, Registry, Traits
+from fcshim.tools.base import is_named
 from fcshim.tools.front_matter import read_front_matter
 from fcshim.tools.permission import ModeName, PermissionMode, parse_mode
 
@@ -47,9 +47,9 @@ _MCP_SOURCE = "mcp:"
 class SubAgentProfile(msgspec.Struct, frozen=True):
     """A kind of sub-agent that the operator describes.
 
-    `tools`: names and patterns of the only tools that it has; None for those of its parent. `server_ids`: the only
-    servers whose tools it has, all of them, besides `tools`; None leaves that to `tools`. `servers`: servers of its
-    own, which nobody else has. `mode`: the widest permission that it gets.
+    `tools`: names, patterns and categories (`@web`) of the only tools that it has; None for those of its parent.
+    `server_ids`: the only servers whose tools it has, all of them, besides `tools`; None leaves that to `tools`.
+    `servers`: servers of its own, which nobody else has. `mode`: the widest permission that it gets.
     """
 
     system: str = ""
@@ -65,8 +65,7 @@ class SubAgentProfile(msgspec.Struct, frozen=True):
         source = tool.traits.source
         if self.server_ids is not None and source.startswith(_MCP_SOURCE):
             return source.removeprefix(_MCP_SOURCE) in self.server_ids
-        name = tool.definition.name
-        return self.tools is None or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.tools)
+        return self.tools is None or any(is_named(tool, pattern) for pattern in self.tools)
 
 
 ORDINARY = SubAgentProfile()
@@ -143,7 +142,7 @@ class SubAgents:
 
     `registry` has the parent's tools, `mode` returns its permission mode, `permissions` makes those of a sub-agent.
     `open_servers` starts a kind's own servers, at its first use; they end with the conversation. A sub-agent gets only
-    tools that are `eligible` for its kind.
+    tools that are `eligible` for its kind. `max_output`: as for `Executor`.
     """
 
     def __init__(
@@ -156,11 +155,13 @@ class SubAgents:
         profiles: Mapping[str, SubAgentProfile] | None = None,
         open_servers: OpenServers | None = None,
         eligible: IsEligible = _everything,
+        max_output: int | None = None,
     ) -> None:
         self._ask, self._registry = ask, registry
         self._permissions, self._mode = permissions, mode
         self._profiles = dict(profiles or {})
         self._open_servers, self._eligible = open_servers, eligible
+        self._max_output = max_output
         self._own_tools: dict[str, OwnTools] = {}
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -208,7 +209,8 @@ class SubAgents:
             raise ToolError(f"{MAX_RUNNING} sub-agents are running already; wait for one.")
         registry = await self.tools_of(agent, tools)
         asked = None if permissionMode is None else parse_mode(permissionMode)
-        executor = Executor(registry, permissions=self._permissions(self.mode_of(profile, asked)))
+        permissions = self._permissions(self.mode_of(profile, asked))
+        executor = Executor(registry, permissions=permissions, max_output=self._max_output)
         model_name = model or profile.model
         sub_agent = Agent(
             lambda messages, offered: self._ask(messages, offered, model_name),

@@ -46,7 +46,7 @@ class ChatConversation:
     """A conversation; `registry` and the session's model may change between turns.
 
     `refusal` judges each question before it is sent; `sampling` are the options of every request. `background_model`
-    writes summaries, by default the session's model.
+    writes summaries, by default the session's model. `max_output`: as for `Executor`.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class ChatConversation:
         sampling: Sampling | None = None,
         journal: EditJournal | None = None,
         background_model: str = "",
+        max_output: int | None = None,
     ) -> None:
         self.registry = registry
         self.permissions = permissions
@@ -72,7 +73,8 @@ class ChatConversation:
         self._reply_texts: list[str] = []
         self._journal = journal or EditJournal()
         self._starts = turn_starts(session.messages)
-        self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
+        executor = Executor(registry, permissions=permissions, max_output=max_output)
+        self._agent = Agent(self._stream_reply, executor, max_rounds=max_rounds)
 
     @property
     def raw_reply(self) -> str:

@@ -117,7 +117,8 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
         own = {server_prefix(server.name) for profile in profiles.values() for server in profile.servers}
-        check_rules(rules, tools.registry, (*(tools.prefixes or (PREFIX,)), *own) if own else tools.prefixes)
+        prefixes = (*(tools.prefixes or (PREFIX,)), *own) if own else tools.prefixes
+        check_rules(rules, tools.registry, prefixes, tools.categories)
         for note in rule_notes(rules):
             view.note(note)
         if options.agents or profiles:
@@ -129,6 +130,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
                 lambda: session.model,
                 profiles,
                 lambda servers: open_own_servers(servers, settings.pins, prompter, options.root, wait),
+                settings.config.max_chars or None,
             )
             await stack.enter_async_context(agents)
         conversation = ChatConversation(
@@ -139,6 +141,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             max_rounds=settings.max_rounds,
             journal=journal,
             background_model=settings.config.background_model,
+            max_output=settings.config.max_chars or None,
             **_demo_options(session, tools.registry),
         )
         yield _OpenChat(conversation, tools, prompter)

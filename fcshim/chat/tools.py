@@ -48,12 +48,16 @@ class ToolFolders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatTools(msgspec.Struct, frozen=True):
-    """The tools of a chat, the user's commands, and the servers, if there are any, with the prefixes of their tools."""
+    """The tools of a chat, the user's commands, and the servers, if there are any.
+
+    `prefixes` begin the names of the servers' tools, `categories` are theirs.
+    """
 
     registry: Registry
     commands: UserCommands
     servers: "ServerWatch | None" = None
     prefixes: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
 
 @asynccontextmanager
@@ -86,7 +90,8 @@ async def open_registry(
     async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
         offers = UserCommands(commands, lambda: ServerOffers(manager))
         prefixes = tuple(PREFIX + server_prefix(server.name) for server in listed)
-        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes)
+        categories = tuple(server.category for server in listed)
+        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes, categories)
 
 
 @asynccontextmanager
@@ -137,6 +142,7 @@ async def register_agents(
     model: Callable[[], str],
     profiles: Mapping[str, SubAgentProfile],
     open_servers: OpenServers,
+    max_output: int | None,
 ) -> AsyncIterator[None]:
     """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
@@ -145,9 +151,18 @@ async def register_agents(
 
     async def session_agent(kind: str | None) -> Agent:
         profile, tools = agents.profile(kind), await agents.tools_of(kind)
-        return Agent(_asking(ask, profile), Executor(tools, permissions=permissions(agents.mode_of(profile))))
+        allowed = permissions(agents.mode_of(profile))
+        return Agent(_asking(ask, profile), Executor(tools, permissions=allowed, max_output=max_output))
 
-    agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles, open_servers=open_servers)
+    agents = SubAgents(
+        ask,
+        registry,
+        permissions=permissions,
+        mode=mode,
+        profiles=profiles,
+        open_servers=open_servers,
+        max_output=max_output,
+    )
     sessions = Sessions(session_agent, lambda described: describe_kinds(described, profiles))
     for source, tools in (("builtin:agents", agents.tools()), ("builtin:sessions", sessions.tools())):
         registry.replace_source(source, tools, before="mcp:")  # servers come last, whenever they connect
@@ -188,9 +203,9 @@ def _builtin_tools(
 ) -> list[AnyTool]:
     tools: list[AnyTool] = []
     if folders.root is not None:
-        workspace = Workspace(folders.root)
+        workspace = Workspace(folders.root, restrict=config.restrict_to_workspace)
         tools += recorded(Files(workspace).tools(), workspace, journal)
-        tools += [*Search(workspace).tools(), *Shell(workspace).tools()]
+        tools += [*Search(workspace).tools(), *Shell(workspace, seconds=config.exec_timeout).tools()]
         tools += Web(model=lambda: prompter.ask_model, service=configured_search(config)).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:

@@ -37,7 +37,10 @@ examples:
 """
 
 
-_SETTINGS = ("strict_packages", "web_search", "web_search_key", "background_model")
+_SETTINGS = (
+    *("strict_packages", "web_search", "web_search_key"),
+    *("max_chars", "exec_timeout", "restrict_to_workspace", "background_model"),
+)
 """The settings of `fcshim.config` that this command has too."""
 _MAX_WAIT = 3_600.0
 

@@ -6,11 +6,10 @@ option without effect is an error.
 
 import argparse
 import asyncio
-import fnmatch
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.config import Config, Secret
 from fcshim.errors import ConfigError, ToolError
 from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
 from fcshim.tools.permission import Permissions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fcshim.tools.builtin.web import FindModel
 
 _NEEDS = {
-    "outside": ("root",),
+    **dict.fromkeys(("exec_timeout", "restrict_to_workspace"), ("root",)),
     "commands": ("root",),
     "web_search": ("root",),
     "model": ("root",),
@@ -48,6 +48,7 @@ _NEEDS = {
 """Options, each with the options of which at least one must be given for it to have an effect."""
 _SETTINGS = (
     *("strict_packages", "web_search", "web_search_key"),
+    *("max_chars", "exec_timeout", "restrict_to_workspace"),
     *("background_model", "upstream_api", "upstream_key", "log_level"),
 )
 """The settings of `fcshim.config` that this command has too."""
@@ -85,7 +86,6 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--root", metavar="DIR", help="folder in which Read, Write, Grep, Bash and so on work")
-    group.add_argument("--outside", action="store_true", help="allow paths outside that folder")
     group.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
     group.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
     group.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
@@ -115,7 +115,11 @@ def _add_permission_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     group.add_argument(
-        "--only", action="append", default=[], metavar="PATTERN", help="offer only tools with these names: get_*"
+        "--only",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="offer only tools with these names (get_*) or of these categories (@web)",
     )
 
 
@@ -166,8 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
         unattended=permissions.may_run_unasked,
     )
     hub = ToolHub(builtin, custom=custom, manager=manager if servers else None, background=True)
-    prefixes = [PREFIX + server_prefix(server.name) for server in servers]
-    asyncio.run(_serve(hub, forwarding, permissions, rules, prefixes, arguments))
+    asyncio.run(_serve(hub, forwarding, permissions, rules, servers, arguments, config))
     return 0
 
 
@@ -205,7 +208,8 @@ def _check_effects(arguments: argparse.Namespace) -> None:
     """Refuse options that would have no effect: their user would believe that they had one. Raises `ConfigError`."""
     given = vars(arguments)
     for option, needed in _NEEDS.items():
-        if given.get(option) not in (None, False, _DEFAULTS.get(option)) and not any(given[name] for name in needed):
+        is_given = option in given if option in _SETTINGS else given[option] not in (None, False, _DEFAULTS.get(option))
+        if is_given and not any(given[name] for name in needed):
             wanted = " or ".join(f"--{name.replace('_', '-')}" for name in needed)
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without {wanted}")
 
@@ -215,12 +219,13 @@ async def _serve(
     forwarding: "ClientForwarding",
     permissions: Permissions,
     rules: tuple[PermissionRule, ...],
-    prefixes: Iterable[str],
+    servers: Sequence[McpServerConfig],
     arguments: argparse.Namespace,
+    config: Config,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, forwarding, permissions, full_rules(arguments.only))
+    gateway = _gateway(hub, forwarding, permissions, full_rules(arguments.only), config.max_chars)
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -230,7 +235,8 @@ async def _serve(
 
     hub.set_change_listener(notify)
     async with hub:
-        check_rules(rules, hub.registry, prefixes)
+        prefixes = [PREFIX + server_prefix(server.name) for server in servers]
+        check_rules(rules, hub.registry, prefixes, [server.category for server in servers])
         sys.stderr.writelines(f"{note}\n" for note in rule_notes(rules))
         if arguments.http:
             from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
@@ -244,15 +250,18 @@ async def _serve(
             await serve_stdio(gateway)
 
 
-def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permissions, only: list[str]) -> "Gateway":
+def _gateway(
+    hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permissions, only: list[str], max_chars: int
+) -> "Gateway":
     from fcshim.mcp.gateway import Gateway  # noqa: PLC0415
     from fcshim.tools import Executor  # noqa: PLC0415
+    from fcshim.tools.base import is_named  # noqa: PLC0415
 
     def visible(tool: "AnyTool") -> bool:
-        named = not only or any(fnmatch.fnmatchcase(tool.definition.name, pattern) for pattern in only)
+        named = not only or any(is_named(tool, pattern) for pattern in only)
         return named and permissions.may_run_unasked(tool)
 
-    tools = Executor(hub.registry, permissions=permissions)
+    tools = Executor(hub.registry, permissions=permissions, max_output=max_chars or None)
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
@@ -266,11 +275,11 @@ def _builtin_tools(
 
     tools: list[AnyTool] = []
     if arguments.root:
-        workspace = Workspace(arguments.root, restrict=not arguments.outside)
+        workspace = Workspace(arguments.root, restrict=config.restrict_to_workspace)
         tools += [
             *Files(workspace, read_limit=SMALL_READ_LIMIT).tools(),
             *Search(workspace).tools(),
-            *Shell(workspace).tools(),
+            *Shell(workspace, seconds=config.exec_timeout).tools(),
         ]
         tools += Web(model=model, service=configured_search(config), allow_private=arguments.private).tools()
         commands = Path(arguments.commands) if arguments.commands else None

@@ -26,6 +26,7 @@ from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.messages import AssistantMessage, Message
 from fcshim.sanitize import sanitize_line, visible
+from fcshim.tools.base import tool_category
 from fcshim.tools.provider_formats import ToolFormat
 from fcshim.tools.result import ToolResult
 
@@ -404,6 +405,7 @@ def _tool_as_json(tool: "McpTool") -> dict[str, object]:
         "server": tool.server,
         "tool": tool.name,
         "name": definition.name,
+        "category": tool_category(tool),
         "description": definition.description,
         "parameters": definition.parameters,
     }
@@ -412,6 +414,7 @@ def _tool_as_json(tool: "McpTool") -> dict[str, object]:
 def _write_details(tool: "McpTool") -> None:
     from fcshim.mcp.definitions import list_parameters  # noqa: PLC0415 - needs the SDK, which the manager has imported
 
+    write_line(f"    category: {sanitize_line(tool_category(tool))}")
     write_line("    " + tool.definition.description.strip().replace("\n", "\n    "))
     for each in list_parameters(tool.definition.parameters):
         about = f" {each.description}" if each.description else ""

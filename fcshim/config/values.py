@@ -358,6 +358,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
 
+    max_chars: Annotated[
+        int,
+        Meta(ge=0),
+        _setting_meta(
+            OWN_TOOLS,
+            "maximum size of a result; of a longer one, its beginning and end; 0: 51200, or the tool's own limit",
+            "CHARACTERS",
+        ),
+    ] = 0
+    exec_timeout: Annotated[_Seconds, _setting_meta(OWN_TOOLS, "limit for one command of Bash", "SECONDS")] = 120.0
+    restrict_to_workspace: Annotated[
+        bool, _setting_meta(OWN_TOOLS, "refuse paths of files outside the folder of --root")
+    ] = True
     background_model: Annotated[
         str,
         _setting_meta(

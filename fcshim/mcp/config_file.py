@@ -59,6 +59,7 @@ _FIELDS = (
     "timeout",
     "allow",
     "trust",
+    "category",
     "cache",
     "handshake",
 )
@@ -175,6 +176,7 @@ class _ServerFields:
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
             trust=self._read_trust(),
+            category=self._read_category(),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),
         )
@@ -189,6 +191,12 @@ class _ServerFields:
         if value not in ("", "annotations"):
             raise self._error("trust", '"annotations", which lets tools run that the server marks as read-only', value)
         return "annotations" if value else ""
+
+    def _read_category(self) -> str:
+        value = self._fields.get("category", "")
+        if not isinstance(value, str) or not re.fullmatch(r"[\w-]{0,40}", value):
+            raise self._error("category", "a word of at most 40 letters", value)
+        return value
 
     def _read_transport(self) -> ServerTransport:
         match self._read_type():

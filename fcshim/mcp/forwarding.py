@@ -123,8 +123,7 @@ async def _ask_model(session: ServerSession, request_id: RequestId | None, text:
     except MCPError as error:
         message = f"the client's model failed: {error.message}"
         raise UpstreamError(message, kind=error_kind(error.message)) from error
-    blocks = answer.content if isinstance(answer.content, list) else [answer.content]
-    return "\n".join(block.text for block in blocks if isinstance(block, TextContent))
+    return answer.content.text if isinstance(answer.content, TextContent) else ""
 
 
 def _refusal(requested: str) -> ErrorData:

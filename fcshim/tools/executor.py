@@ -74,8 +74,9 @@ def _ignore(_: CallEvent) -> None:
 class Executor:
     """Runs the calls of a set of tools, with permissions, limits and timeouts.
 
-    Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output` is in
-    characters per result, `timeout` in seconds per call (None for no limit); a tool's own limits take precedence.
+    Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output`
+    limits the characters of each result (None: 51,200, or the tool's own limit), `timeout` the seconds of a call (None
+    for no limit), of which a tool's own limit takes precedence.
     Without `permissions` the program's own functions run, and of other tools (servers', built-in and custom ones) those
     that are known to be safe or that the operator allowed; the rest is refused. Raises `ConfigError` for a function
     that cannot be a tool, for two tools with one name, and for `max_parallel` below 1.
@@ -87,7 +88,7 @@ class Executor:
         *,
         max_parallel: int = DEFAULT_MAX_PARALLEL,
         timeout: float | None = DEFAULT_TIMEOUT,
-        max_output: int = DEFAULT_MAX_OUTPUT,
+        max_output: int | None = None,
         permissions: Permissions | None = None,
     ) -> None:
         if max_parallel < 1:
@@ -133,7 +134,7 @@ class Executor:
         _log(call, result, clock() - started)
         tool = self.registry.get(call.tool_call_name)
         own = None if tool is None else tool.traits.max_output
-        limit = self._max_output if own is None else own
+        limit = min(filter(None, (self._max_output, own)), default=DEFAULT_MAX_OUTPUT)
         return msgspec.structs.replace(result, content=_truncate(result.content, limit, keep_end=result.is_error))
 
     async def _check_and_run(self, call: ToolCallEnd, listener: CallListener) -> ToolResult:

@@ -12,7 +12,6 @@ the user. Without a user to ask, the call is refused. A decision is remembered f
 """
 
 import asyncio
-import fnmatch
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ import msgspec
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
-from fcshim.tools.base import AnyTool, FileChange, Traits
+from fcshim.tools.base import AnyTool, FileChange, Traits, tool_category
 from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.rules import PermissionRule, judge
@@ -109,12 +108,14 @@ class Permissions:
         name, traits = tool.definition.name, tool.traits
         if self.mode == "read_only" and not _only_reads(traits):
             return False
-        return all(any(fnmatch.fnmatchcase(name, rule.name) for rule in rules) for rules in self.restrictions)
+        category = tool_category(tool)
+        return all(any(rule.is_about(name, category) for rule in rules) for rules in self.restrictions)
 
     def forbidden_reason(self, tool: AnyTool) -> str | None:
         """Return why no call of a tool may run, whatever its arguments, for the model; None if one may."""
         name = tool.definition.name
-        if judge((rule for rule in self._rules if rule.subject is None), (name,), TextSubject("")) == "deny":
+        rules = (rule for rule in self._rules if rule.subject is None)
+        if judge(rules, (name,), TextSubject(""), tool_category(tool)) == "deny":
             return f"A rule of the user forbids {name} here."
         if self.offers(tool):
             return None
@@ -123,12 +124,13 @@ class Permissions:
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Return why the call may not run, for the model; None if it may."""
         traits, name = tool.traits, tool.definition.name
-        verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments))
+        category = tool_category(tool)
+        verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments), category)
         if verdict == "deny":
             return f"A rule of the user forbids {name} here."
         if self.mode == "read_only" and not _only_reads(traits):
             return _READ_ONLY_REFUSAL
-        if any(judge(rules, (name,), _subject(traits, arguments)) != "allow" for rules in self.restrictions):
+        if any(judge(rules, (name,), _subject(traits, arguments), category) != "allow" for rules in self.restrictions):
             return _RESTRICTED_REFUSAL
         if verdict != "ask" and (verdict == "allow" or self.runs_unasked(traits)):
             return None
@@ -139,7 +141,7 @@ class Permissions:
 
     def forbids_reading(self, file: Path, root: Path) -> bool:
         """Return whether a deny rule forbids reading a file, whichever tool names it."""
-        return judge(self._rules, ("Read",), PathSubject(str(file), root)) == "deny"
+        return judge(self._rules, ("Read",), PathSubject(str(file), root), "files") == "deny"
 
     def may_open(self, tool: AnyTool) -> Callable[[Path], bool]:
         """Return which files a call may open that its arguments do not name: none under a deny or ask rule."""
@@ -159,7 +161,7 @@ class Permissions:
 
     def may_run_unasked(self, tool: AnyTool) -> bool:
         """Return whether any call of a tool may run without a question, by its traits or by a rule."""
-        named = [rule for rule in self._rules if fnmatch.fnmatchcase(tool.definition.name, rule.name)]
+        named = [rule for rule in self._rules if rule.is_about(tool.definition.name, tool_category(tool))]
         if any(rule.verdict == "deny" and rule.subject is None for rule in named):
             return False
         return self.runs_unasked(tool.traits) or any(rule.verdict == "allow" for rule in named)

@@ -4,13 +4,12 @@ Rule: a name belongs to one tool; iteration follows the order of registration, s
 """
 
 import difflib
-import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.messages import Tool, as_function
-from fcshim.tools.base import AnyTool
+from fcshim.tools.base import AnyTool, is_named
 from fcshim.tools.function import FunctionTool
 
 INHERITED = ("list_skills", "read_skill", "slash_command", "mcp__*")
@@ -88,13 +87,9 @@ class Registry:
         ]
 
     def create_filtered(self, allowed: Iterable[str]) -> "Registry":
-        """Create a registry of the tools whose names match: names, or patterns such as `mcp__*`."""
+        """Create a registry of the tools that are named: by names, patterns such as `mcp__*`, categories (`@web`)."""
         patterns = tuple(allowed)
-        return Registry(
-            tool
-            for name, tool in self._tools.items()
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-        )
+        return Registry(tool for tool in self if any(is_named(tool, pattern) for pattern in patterns))
 
     def create_inherited(self, named: Iterable[str]) -> "Registry":
         """Create the registry of a sub-agent for which an agent names tools: these, and what every sub-agent gets."""

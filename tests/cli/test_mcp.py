@@ -142,6 +142,26 @@ async def test_web_search_is_offered_where_a_service_is_configured(root):
     assert READ_ONLY_TOOLS | {"WebSearch"} == offered
 
 
+async def test_the_settings_of_the_tools_hold(root, tmp_path):
+    """Requirements 35, 40 and 41, as settings; `@web` is a category."""
+    (root / "long.txt").write_text("x" * 5_000)
+    file = tmp_path / "fcshim.toml"
+    file.write_text("max_chars = 1000\nexec_timeout = 0.5\nrestrict_to_workspace = false\n")
+    (tmp_path / "elsewhere").write_text("y")
+    options = ("--root", root, "--config", file, "--allow", "Bash", "--deny", "@web")
+    async with mcp_client(*options, "--only", "@files", "--only", "@shell") as servers:
+        offered = names(servers)
+        elsewhere = await servers.call("me:Read", {"path": str(tmp_path / "elsewhere")})
+        listed = await servers.call("me:ListDir", {"path": "/usr/bin"})
+        slow = await servers.call("me:Bash", {"command": "sleep 20"})
+
+    assert {"Read", "ListDir", "Bash"} == offered
+    assert "y" in elsewhere.text
+    assert len(listed.text) < 1_100
+    assert "(truncated:" in listed.text
+    assert "0.5 seconds" in slow.text
+
+
 async def test_a_command_s_allowed_tools_hold(root, tmp_path):
     """Requirement 36."""
     commands = tmp_path / "commands"
@@ -251,7 +271,10 @@ def test_ctrl_c_ends_it(root):
         (("--root", "/", "--web-search", "altavista"), "expected tavily, brave, jina"),
         (("--root", "/", "--web-search", "tavily"), "tavily: expected a key"),
         (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),
-        (("--mcp", "/nothing.json", "--outside"), "--outside has no effect without --root"),
+        (
+            ("--mcp", "/nothing.json", "--no-restrict-to-workspace"),
+            "--restrict-to-workspace has no effect without --root",
+        ),
         (("--mcp", "/nothing.json", "--private"), "--private has no effect without --root or --skills"),
         (("--root", "/", "--skill-index", "http://x"), "--skill-index has no effect without --skills"),
         (("--mcp", "/nothing.json", "--model", "x"), "--model has no effect without --root"),

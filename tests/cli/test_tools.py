@@ -46,11 +46,12 @@ def test_a_failing_server_is_reported_and_the_others_are_listed(tools):
 
 
 def test_json_output_has_the_definitions(tools):
-    done = tools("list", "--json", servers={"one": raw("good")})
+    done = tools("list", "--json", servers={"one": {**raw("good"), "category": "media"}})
     expected = {
         "server": "one",
         "tool": "work",
         "name": "mcp__one__work",
+        "category": "media",
         "description": "Work.",
         "parameters": {"type": "object", "properties": {}},
     }
@@ -61,7 +62,7 @@ def test_json_output_has_the_definitions(tools):
 def test_verbose_output_has_descriptions_and_parameters(tools):
     done = tools("list", "--verbose")
 
-    assert "f\tadd\n    Add two numbers.\n    a: integer\n    b: integer\n" in done.out
+    assert "f\tadd\n    category: mcp\n    Add two numbers.\n    a: integer\n    b: integer\n" in done.out
 
 
 @pytest.mark.parametrize("name", ["f:work", "mcp__f__work", "f__work", "work"])

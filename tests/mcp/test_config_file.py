@@ -108,6 +108,8 @@ def test_fields_of_other_clients_are_ignored():
         ({"comand": "a"}, ".comand: expected a known field; did you mean command?"),
         ({"command": "a", "arg": []}, ".arg: expected a known field; did you mean args?"),
         ({"command": "a", "trust": "all"}, '.trust: expected "annotations", which'),
+        ({"command": "a", "category": "a b"}, ".category: expected a word of at most 40 letters, got 'a b'"),
+        ({"command": "a", "category": 5}, ".category: expected a word"),
         ({"command": "a", "enabled": "yes"}, ".enabled: expected true or false, got 'yes'"),
         ({"command": "a", "timeout": 0}, ".timeout: expected a number of seconds above 0, got 0"),
         ({"command": "a", "timeout": True}, ".timeout: expected a number of seconds above 0, got True"),

@@ -217,6 +217,13 @@ async def test_a_tool_s_own_limit_holds_for_what_the_model_sees():
     assert 60_000 == len(text_of(await result_of(call("flood"), tool)))
 
 
+@pytest.mark.parametrize(("given", "own", "kept"), [(None, None, 51_200), (None, 70_000, 70_000), (100, 70_000, 100)])
+async def test_what_the_operator_sets_limits_every_tool(given, own, kept):
+    tool = FunctionTool(lambda: "x" * 90_000, name="flood", traits=Traits(max_output=own))
+
+    assert kept == text_of(await result_of(call("flood"), tool, max_output=given)).count("x")
+
+
 async def test_pictures_are_kept():
     picture = MediaPart("image/png", data="iVBO")
     tool = FunctionTool(lambda: ToolResult((TextPart("x" * 20), picture, TextPart("more"))), name="shot")

@@ -54,7 +54,7 @@ def _tavily(url: str, key: str, query: str, count: int) -> httpx.Request:
 
 def _brave(url: str, key: str, query: str, count: int) -> httpx.Request:
     headers = {"Accept": "application/json", "X-Subscription-Token": key}
-    params = {"q": query, "count": count, "text_decorations": "false"}
+    params: dict[str, str | int] = {"q": query, "count": count, "text_decorations": "false"}
     return httpx.Request("GET", f"{url}/res/v1/web/search", params=params, headers=headers)
 
 
