@@ -248,3 +248,31 @@ async def test_a_kind_of_agents_has_servers_of_its_own_and_the_mode_plan(tmp_pat
         each for each in ("Read", "Write", "mine__work") if re.search(rf"\b{each}\b", agent)
     ]
     assert "Write" not in prompts(planning)[0]
+
+
+async def test_a_chat_offers_the_tools_for_agents_sessions_skills_and_commands(tmp_path):
+    """Requirements 40 to 43."""
+    for name in ("skills", "commands"):
+        (tmp_path / name).mkdir()
+    options = ("--root", str(tmp_path), "--skills", str(tmp_path / "skills"), "--commands", str(tmp_path / "commands"))
+    async with upstream_and_chat(tmp_path, "A") as (chat, _):
+        _, out, _ = await chat("-p", "Hi", "--json", "--agents", "--web-search", "http://127.0.0.1:9", *options)
+    offered = json.loads(out.splitlines()[0])["tools"]
+
+    assert [
+        *(
+            "Read",
+            "Write",
+            "Edit",
+            "ListDir",
+            "Glob",
+            "Grep",
+            "Bash",
+            "WebFetch",
+            "WebSearch",
+            "Notify",
+            "slash_command",
+        ),
+        *("list_skills", "read_skill", "spawn_agent", "subagent_list", "subagent_status"),
+        *("SessionsSpawn", "SessionsList", "SessionsSend", "SessionsHistory", "SessionsYield"),
+    ] == offered
