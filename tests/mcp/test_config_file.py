@@ -265,3 +265,8 @@ def test_the_reference_describes_every_key():
     known = {*_FIELDS, *_OTHER_CLIENT_FIELDS, "oauth", *TYPE_ALIASES.values()}
 
     assert known - {"disabled"} <= set(re.findall(r"`([a-zA-Z]+)`", keys))
+
+
+def test_a_call_of_a_server_may_take_two_minutes_by_default():
+    """Requirement 23."""
+    assert 120.0 == read(command="a").timeout

@@ -253,7 +253,7 @@ async def test_a_changed_tool_disables_the_server_until_approval(handshake):
         offered = servers.tools()
         refused = await servers.call("f:fail", {"message": "x"})
         servers.approve("f")
-        after = await servers.call("f:add", {"a": 5, "b": 2})
+        after = await servers.call("f:add", {"a": "5", "b": "2"})
 
     assert () == offered
     assert refused.is_error

@@ -364,3 +364,19 @@ async def test_the_log_has_arguments_and_results_without_credentials(caplog):
     assert "login call_0: result: ada logged in with **************, TOKEN=***" in lines
     assert "hunter2" not in caplog.text
     assert any(line.startswith("nothing call_0: failed in") for line in lines)
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(119, False), (121, True)])
+@in_virtual_time
+async def test_a_call_may_take_two_minutes(seconds, fails):
+    """Requirement 23."""
+
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.sleep(seconds)
+        return "done"
+
+    message = await result_of(call("wait"), wait)
+
+    assert fails == message.is_error
+    assert ("no result within 120 seconds" if fails else "done") in text_of(message)
