@@ -235,6 +235,8 @@ def as_tools(
 ) -> tuple[Tool, ...]:
     """Convert tools to `Tool` objects, from such objects or OpenAI dicts (`{type, function: {...}}` or the function).
 
+    A dict may also say by `returns` what the schema of the result is.
+
     Raises `RequestError` for anything else, an empty or repeated name, and tools beyond the limits.
     """
     if tools is not None and len(tools) > limits.tools:
@@ -288,6 +290,7 @@ def _tool_from_dict(tool: JSON, position: int) -> Tool:
         description=description if isinstance(description, str) else "",
         parameters=function.get("parameters"),
         strict=function.get("strict") is True,
+        returns=function.get("returns"),
     )
 
 
