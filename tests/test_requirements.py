@@ -69,6 +69,15 @@ def test_every_requirement_is_named_by_a_test():
     assert set(range(1, COUNT + 1)) <= named
 
 
+def test_the_page_of_the_docs_has_a_command_and_an_outcome_for_every_requirement():
+    page = (Path(__file__).parents[1] / "docs" / "requirements.md").read_text(encoding="utf-8")
+    table = page.partition("| line | what was asked for |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()[2:]]
+
+    assert list(range(1, COUNT + 1)) == [int(row[0]) for row in rows]
+    assert all(len(row) == 4 and all(row) and "`" in row[2] for row in rows)
+
+
 def test_a_text_stream_gives_start_chunks_and_end():
     """Requirement 1."""
     first, *chunks, last = call_events(parsed(CALL))
