@@ -34,10 +34,10 @@ def mcp_client(*arguments, name="me", handshake=False, **callbacks):
 
 
 @contextlib.contextmanager
-def serving_http(root, port):
+def serving_http(root, port, *options):
     """Run `fcshim mcp --http` until the block ends, then stop it with SIGINT."""
     command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port), "--api-key", "k"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*command, *map(str, options)], stderr=subprocess.DEVNULL) as process:
         try:
             _wait(process, port)
             yield
@@ -182,6 +182,22 @@ async def test_a_command_s_allowed_tools_hold(root, tmp_path):
 
     assert [False, True, False, False] == [each.is_error for each in (before, after, read, again)]
     assert "The command that the user gave allows other tools only." in after.text
+
+
+@pytest.mark.security
+async def test_a_command_that_restricts_tools_is_refused_over_http(root, tmp_path):
+    """Its clients share the permissions."""
+    (tmp_path / "review.md").write_text("---\nallowed-tools: Read\n---\nReview.")
+    port = free_port()
+    transport = HttpTransport(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
+    with serving_http(root, port, "--commands", tmp_path, "--allow", "slash_command", "--allow", "Write"):
+        async with manager(McpServerConfig(name="me", transport=transport)) as servers:
+            refused = await servers.call("me:slash_command", {"command": "review"})
+            written = await servers.call("me:Write", {"path": "new.txt", "content": "x"})
+
+    assert refused.is_error
+    assert "not possible over HTTP" in refused.text
+    assert not written.is_error
 
 
 async def test_python_functions_and_skills_are_offered(tmp_path):
