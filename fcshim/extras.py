@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from fcshim.errors import MissingExtraError
 
 _CLIENT = ("aiohttp", "anyio", "docstring_parser", "httpx", "httpx_aiohttp", "yarl")
-_SERVE = (*_CLIENT, "httptools", "multidict", "rich", "tomlkit", "uvicorn", "uvloop")
+_PAGES = ("lxml", "markdownify", "readability")
+"""What WebFetch reads pages with: whatever offers it has them."""
+_SERVE = (*_CLIENT, *_PAGES, "httptools", "multidict", "rich", "tomlkit", "uvicorn", "uvloop")
 
 EXTRAS = {
     "client": _CLIENT,
     "serve": _SERVE,
-    "mcp": (*_CLIENT, "httptools", "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
-    "chat": (*_CLIENT, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
+    "mcp": (*_CLIENT, *_PAGES, "httptools", "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
+    "chat": (*_CLIENT, *_PAGES, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),

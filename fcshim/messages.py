@@ -84,7 +84,10 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessag
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """An offered tool; `parameters` is the JSON Schema of its arguments object, as the client sent it."""
+    """An offered tool; `parameters` is the JSON Schema of its arguments object, as the client sent it.
+
+    `returns` is the JSON Schema of its result; None if that is not known.
+    """
 
     name: str
     description: str = ""
@@ -96,6 +99,7 @@ class Tool(msgspec.Struct, frozen=True):
     deferred: bool = False
     """A tool result may have loaded it (`ToolMessage.loads`). It is described there, so that what the prompt says
     before stays as it was."""
+    returns: JSON = None
 
 
 WebAction: TypeAlias = Literal["search", "fetch"]
@@ -231,6 +235,8 @@ def as_tools(
 ) -> tuple[Tool, ...]:
     """Convert tools to `Tool` objects, from such objects or OpenAI dicts (`{type, function: {...}}` or the function).
 
+    A dict may also say by `returns` what the schema of the result is.
+
     Raises `RequestError` for anything else, an empty or repeated name, and tools beyond the limits.
     """
     if tools is not None and len(tools) > limits.tools:
@@ -241,7 +247,9 @@ def as_tools(
         place = f"tools[{position}]"
         if not converted.name:
             raise RequestError(f"{place}: the name is empty", param=f"{place}.name")
-        check_schema(converted.parameters, f"{place} ({converted.name[:80]!r})", limits, param=f"{place}.parameters")
+        for name in ("parameters", "returns"):
+            owner = f"{place} ({converted.name[:80]!r})"
+            check_schema(getattr(converted, name), owner, limits, param=f"{place}.{name}")
         result.append(converted)
     check_names(result)
     return tuple(result)
@@ -282,6 +290,7 @@ def _tool_from_dict(tool: JSON, position: int) -> Tool:
         description=description if isinstance(description, str) else "",
         parameters=function.get("parameters"),
         strict=function.get("strict") is True,
+        returns=function.get("returns"),
     )
 
 

@@ -137,6 +137,7 @@ def test_a_missing_extra_is_the_operators_error_and_an_import_error() -> None:
 
 PACKAGES = {
     "markdown_it_py": "markdown_it",
+    "readability_lxml": "readability",
     "opentelemetry_api": "opentelemetry",
     "opentelemetry_sdk": "opentelemetry",
     "opentelemetry_exporter_otlp_proto_http": "opentelemetry",
@@ -149,6 +150,12 @@ def test_the_table_says_what_the_extra_installs(extra: str) -> None:
     names = {_IMPORTED_AS.get(name, name).replace("-", "_") for name in requirements(extra)}
 
     assert set(EXTRAS[extra]) == {PACKAGES.get(name, name) for name in names}
+
+
+@pytest.mark.parametrize("extra", ["chat", "mcp", "serve"])
+def test_an_extra_that_offers_web_pages_can_read_them(extra: str) -> None:
+    """Requirement 42."""
+    assert {"lxml", "markdownify", "readability"} <= set(EXTRAS[extra])
 
 
 def test_all_has_every_extra_for_users() -> None:

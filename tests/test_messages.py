@@ -36,6 +36,12 @@ def test_tools_come_in_every_usual_form(tool: JSON) -> None:
     assert (Tool("f", "Does f.", SCHEMA),) == as_tools([tool])
 
 
+def test_a_dict_may_say_what_its_tool_returns() -> None:
+    """Requirement 10."""
+    assert (Tool("f", returns={"type": "number"}),) == as_tools([{"name": "f", "returns": {"type": "number"}}])
+    assert "tools[0].returns" == refusal([{"name": "f", "returns": nested(2_000)}]).param
+
+
 @pytest.mark.parametrize("tool", [5, None, "f", {}, {"name": 5}, {"function": "f"}, {"function": {"name": None}}])
 def test_anything_else_is_refused(tool: JSON) -> None:
     error = refusal([{"name": "f"}, tool])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fcshim import StreamParser
+from fcshim import StreamParser, parse
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
 from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.gemini import GEMINI, Gemini
@@ -29,6 +29,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.pipeline.shim import prepare_shim
+from fcshim.prompt.styles import get_style
 from tests.codecs.helpers import decode_body
 
 COUNT = 43
@@ -43,6 +44,7 @@ TIME = Tool(
         "properties": {"offset_ms": {"type": "number", "description": "milliseconds to add"}},
         "required": ["offset_ms"],
     },
+    returns={"type": "number"},
 )
 
 
@@ -65,6 +67,15 @@ def test_every_requirement_is_named_by_a_test():
     named = {int(number) for phrase in phrases for number in re.findall(r"\d+", phrase)}
 
     assert set(range(1, COUNT + 1)) <= named
+
+
+def test_the_page_of_the_docs_has_a_command_and_an_outcome_for_every_requirement():
+    page = (Path(__file__).parents[1] / "docs" / "requirements.md").read_text(encoding="utf-8")
+    table = page.partition("| line | what was asked for |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()[2:]]
+
+    assert list(range(1, COUNT + 1)) == [int(row[0]) for row in rows]
+    assert all(len(row) == 4 and all(row) and "`" in row[2] for row in rows)
 
 
 def test_a_text_stream_gives_start_chunks_and_end():
@@ -178,21 +189,40 @@ def system_prompt(**settings):
     return text_of(prepare_shim(request, **settings).prepared.messages[0].content)
 
 
-def test_tools_go_into_the_system_message_with_format_schema_and_example():
+def test_tools_go_into_the_system_message_with_format_and_schema():
     """Requirement 9."""
-    prompt = system_prompt()
+    request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(TIME,))
+    system, asked = prepare_shim(request).prepared.messages
+    prompt = text_of(system.content)
+    (listed,) = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"name": "getTime"')]
 
-    assert "getTime" in prompt
-    assert '"offset_ms": {"type": "number", "description": "milliseconds to add"}' in prompt
-    assert "<function_call>" in prompt
-    assert "</function_call>" in prompt
+    assert (SystemMessage, "Hi") == (type(system), text_of(asked.content))
+    assert {"name": "getTime", "description": "The time.", "parameters": TIME.parameters} == listed
+    assert (
+        '<function_call>\n{"name": "<function name>", "arguments": {"<parameter>": <value>}}\n</function_call>'
+        in prompt
+    )
+    assert "To call a function, write this and nothing else around it" in prompt
+
+
+@pytest.mark.parametrize("style", ["example", "refusal"])
+def test_the_example_is_of_calls_that_the_parser_reads_and_of_a_tool_that_is_not_offered(style):
+    """Requirement 9: a model may copy the example, so it calls none of the offered tools."""
+    prompt = system_prompt(style=get_style(style))
+    example = prompt[prompt.index("What time is it in Oslo") :].replace("Assistant: ", "")
+    ends = [each for each in parse(example, tools=None) if isinstance(each, ToolCallEnd)]
+
+    assert "function getTime(offset_ms: number): number\n" in prompt
+    assert [("local_time", {"city": city}) for city in ("Oslo", "Lima")] == [
+        (end.tool_call_name, json.loads(end.tool_call_arguments_complete)) for end in ends
+    ]
 
 
 def test_tools_can_be_listed_by_signatures():
     """Requirement 10."""
     prompt = system_prompt(tools_style="signature")
 
-    assert "function getTime(offset_ms: number)" in prompt
+    assert "function getTime(offset_ms: number): number\n" in prompt
     assert "milliseconds to add" in prompt
 
 

@@ -5,7 +5,7 @@ Rule: a session answers one message at a time, in order. The docstrings of the t
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -15,7 +15,7 @@ from fcshim.errors import FcshimError, ToolError
 from fcshim.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage, text_of
 from fcshim.tools import FunctionTool, ToolResult, Traits
 
-MakeAgent: TypeAlias = Callable[[str | None], Agent]
+MakeAgent: TypeAlias = Callable[[str | None], Awaitable[Agent]]
 """Makes the agent of a session from the agent id that the model chose (None: the default agent)."""
 
 MAX_SESSIONS = 50
@@ -32,10 +32,14 @@ class _Session(msgspec.Struct):
 
 
 class Sessions:
-    """The sessions that one agent has started. Close it with the conversation."""
+    """The sessions that one agent has started. Close it with the conversation.
 
-    def __init__(self, make_agent: MakeAgent) -> None:
+    `describe` returns the description of the tool that starts a session, made from its own.
+    """
+
+    def __init__(self, make_agent: MakeAgent, describe: Callable[[str], str] = str) -> None:
         self._make_agent = make_agent
+        self._describe = describe
         self._sessions: dict[str, _Session] = {}
         self._numbers = itertools.count(1)
 
@@ -43,8 +47,11 @@ class Sessions:
         """Return the tools."""
         safe = Traits(sensitivity="safe", reads_only=True, source="builtin:sessions")
         needs_permission = Traits(source="builtin:sessions", timeout=3_600.0)
+        spawn = FunctionTool(self.spawn, name="SessionsSpawn", traits=needs_permission)
+        described = self._describe(spawn.definition.description)
+        spawn.definition = msgspec.structs.replace(spawn.definition, description=described)
         return [
-            FunctionTool(self.spawn, name="SessionsSpawn", traits=needs_permission),
+            spawn,
             FunctionTool(self.list_sessions, name="SessionsList", traits=safe),
             FunctionTool(self.send, name="SessionsSend", traits=needs_permission),
             FunctionTool(self.history, name="SessionsHistory", traits=safe),
@@ -54,13 +61,13 @@ class Sessions:
     async def spawn(
         self,
         prompt: Annotated[str, "the first message"],
-        agentId: str | None = None,  # noqa: N803 - the parameter names that models see
+        agentId: Annotated[str | None, "a kind of agent, if the user described some"] = None,  # noqa: N803 - the parameter names that models see
         title: str | None = None,
     ) -> str:
         """Start a session, a separate conversation, without waiting for it; SessionsHistory has its answers."""
         if len(self._sessions) >= MAX_SESSIONS:
             raise ToolError(f"There are {MAX_SESSIONS} sessions already.")
-        agent = self._make_agent(agentId)
+        agent = await self._make_agent(agentId)
         session = _Session(f"session-{next(self._numbers)}", title or prompt[:60], agent, asyncio.Lock())
         self._sessions[session.id] = session
         await session.lock.acquire()  # before the model can send to it: the first message comes first

@@ -17,7 +17,8 @@ from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
 from fcshim.messages import ToolMessage, UserMessage, text_of
 from fcshim.tools import AnyTool, Permissions
-from fcshim.tools.permission import PermissionMode
+from fcshim.tools.base import tool_category
+from fcshim.tools.permission import PermissionMode, parse_mode
 
 COMMANDS = {
     "help": "list the commands",
@@ -100,7 +101,11 @@ class SlashCommands:
 
     async def _tools(self, _: str) -> None:
         tools = self._conversation.registry
+        category = ""
         for tool in tools:
+            if (own := tool_category(tool)) != category:
+                category = own
+                self._view.write_line(f"{category}:")
             about = tool.definition.description.strip().partition("\n")[0]
             label = _permission_label(self._conversation.permissions, tool)
             self._view.write_line(f"  {label:<5} {tool.definition.name}  {about}")
@@ -130,11 +135,8 @@ class SlashCommands:
         self._say_mode()
 
     async def _mode(self, name: str) -> None:
-        if name and name not in _MODES:
-            raise ConfigError(f"there is no mode {name}; expected one of {', '.join(_MODES)}")
-        for mode in _MODES:
-            if mode == name:
-                self._conversation.permissions.mode = mode
+        if name:
+            self._conversation.permissions.mode = parse_mode(name)
         self._say_mode()
 
     def _say_mode(self) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
 from fcshim.chat.call_markup import MarkupSetAside, ReplyText
-from fcshim.chat.compact import KEPT_TURNS, SUMMARY_TOKENS, Compacted, compact
+from fcshim.chat.compact import KEPT_TURNS, Compacted, compact
 from fcshim.chat.edits import EditJournal, FileEdit
 from fcshim.chat.recap import turn_starts
 from fcshim.chat.session import ChatSession
@@ -20,6 +20,7 @@ from fcshim.events import Text
 from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage, text_of
 from fcshim.sampling import Sampling
 from fcshim.tools import Executor, PermissionRule, Permissions, Registry
+from fcshim.tools.summary import ANSWER_TOKENS
 
 ChatEvent: TypeAlias = AgentEvent | MarkupSetAside
 Refusal: TypeAlias = Callable[[str], str]
@@ -44,7 +45,8 @@ def _admit(_: str) -> str:
 class ChatConversation:
     """A conversation; `registry` and the session's model may change between turns.
 
-    `refusal` judges each question before it is sent; `sampling` are the options of every request.
+    `refusal` judges each question before it is sent; `sampling` are the options of every request. `background_model`
+    writes summaries, by default the session's model. `max_output`: as for `Executor`.
     """
 
     def __init__(
@@ -58,17 +60,21 @@ class ChatConversation:
         refusal: Refusal = _admit,
         sampling: Sampling | None = None,
         journal: EditJournal | None = None,
+        background_model: str = "",
+        max_output: int | None = None,
     ) -> None:
         self.registry = registry
         self.permissions = permissions
         self.session = session
         self.client = client
         self._refusal = refusal
+        self._background_model = background_model
         self._sampling = sampling or Sampling()
         self._reply_texts: list[str] = []
         self._journal = journal or EditJournal()
         self._starts = turn_starts(session.messages)
-        self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
+        executor = Executor(registry, permissions=permissions, max_output=max_output)
+        self._agent = Agent(self._stream_reply, executor, max_rounds=max_rounds)
 
     @property
     def raw_reply(self) -> str:
@@ -154,7 +160,8 @@ class ChatConversation:
         if reason := self._refusal(text):
             raise RequestError(reason)
         question = (UserMessage((TextPart(text),)),)
-        reply = await self.client.complete(question, model=self.session.model, max_tokens=SUMMARY_TOKENS)
+        model = self._background_model or self.session.model
+        reply = await self.client.complete(question, model=model, max_tokens=ANSWER_TOKENS)
         return reply.text
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:

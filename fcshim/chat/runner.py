@@ -34,12 +34,19 @@ from fcshim.chat.session import (
 )
 from fcshim.chat.settings import ChatSettings
 from fcshim.chat.terminal_view import TerminalView, count_of
-from fcshim.chat.tools import ChatTools, ToolFolders, load_agent_profiles, open_registry, register_agents
+from fcshim.chat.tools import (
+    ChatTools,
+    ToolFolders,
+    load_agent_profiles,
+    open_own_servers,
+    open_registry,
+    register_agents,
+)
 from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import FcshimError
-from fcshim.mcp.tool_names import full_rules
+from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.sampling import Sampling
 from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
@@ -90,18 +97,28 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
     rules, options, journal = _rules(settings), session.options, EditJournal()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_client(session, settings.key))
-        prompter = Prompter(client, session)
+        prompter = Prompter(client, session, settings.config.background_model)
         permissions = Permissions(settings.mode, rules=rules, ask=prompter.ask)
         folders = msgspec.convert(options, ToolFolders, from_attributes=True)
-        profiles = load_agent_profiles(folders)
+        profiles = load_agent_profiles(folders, settings.config)
         wait = settings.script_wait
         opening = open_registry(
-            folders, options.mcp, settings.pins, prompter, view, permissions, wait=wait, journal=journal
+            folders,
+            options.mcp,
+            settings.pins,
+            prompter,
+            view,
+            permissions,
+            wait=wait,
+            journal=journal,
+            config=settings.config,
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
             tools.registry.register(demo.demo_tool())
-        check_rules(rules, tools.registry, tools.prefixes)
+        own = {server_prefix(server.name) for profile in profiles.values() for server in profile.servers}
+        prefixes = (*(tools.prefixes or (PREFIX,)), *own) if own else tools.prefixes
+        check_rules(rules, tools.registry, prefixes, tools.categories)
         for note in rule_notes(rules):
             view.note(note)
         if options.agents or profiles:
@@ -112,6 +129,8 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
                 lambda: permissions.mode,
                 lambda: session.model,
                 profiles,
+                lambda servers: open_own_servers(servers, settings.pins, prompter, options.root, wait),
+                settings.config.max_chars or None,
             )
             await stack.enter_async_context(agents)
         conversation = ChatConversation(
@@ -121,6 +140,8 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             session,
             max_rounds=settings.max_rounds,
             journal=journal,
+            background_model=settings.config.background_model,
+            max_output=settings.config.max_chars or None,
             **_demo_options(session, tools.registry),
         )
         yield _OpenChat(conversation, tools, prompter)

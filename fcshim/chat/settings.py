@@ -8,7 +8,7 @@ import msgspec
 from fcshim.agent import DEFAULT_MAX_ROUNDS
 from fcshim.chat.session import SessionOptions
 from fcshim.codecs.upstreams import UpstreamApi
-from fcshim.config import ToolsPolicy
+from fcshim.config import Config, ToolsPolicy
 from fcshim.tools.permission import PermissionMode
 
 SCRIPT_SECONDS = 60.0
@@ -25,7 +25,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the command line; `url` None: the embedded model, `resume` None: a new session.
 
     None for an option of a session takes that of the resumed session, or the default. `wait` None: `SCRIPT_SECONDS` for
-    a script, `TURN_SECONDS` for the first turn of an interactive chat.
+    a script, `TURN_SECONDS` for the first turn of an interactive chat. `config` has the settings of all commands.
     """
 
     url: str | None = None
@@ -53,6 +53,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
     json: bool = False
     wait: float | None = None
     bell: float | None = BELL_SECONDS
+    config: Config = Config()
 
     @property
     def script_wait(self) -> float:

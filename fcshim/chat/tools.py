@@ -5,7 +5,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,13 @@ import msgspec
 
 from fcshim.agent import Agent, Sessions, SubAgents
 from fcshim.agent.run import AskModel, ReplyStream
-from fcshim.agent.subagents import AskNamedModel, SubAgentProfile, load_profiles
+from fcshim.agent.subagents import AskNamedModel, OpenServers, OwnTools, SubAgentProfile, describe_kinds, load_profiles
 from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
+from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
@@ -26,14 +27,12 @@ from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
+from fcshim.tools.builtin.websearch import configured_search
 from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
     from fcshim.mcp.manager import Manager
-
-_AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
-"""Sources of tools that sub-agents do not get, since they cannot start agents."""
 
 PermissionsFactory = Callable[[PermissionMode], Permissions]
 
@@ -49,12 +48,16 @@ class ToolFolders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatTools(msgspec.Struct, frozen=True):
-    """The tools of a chat, the user's commands, and the servers, if there are any, with the prefixes of their tools."""
+    """The tools of a chat, the user's commands, and the servers, if there are any.
+
+    `prefixes` begin the names of the servers' tools, `categories` are theirs.
+    """
 
     registry: Registry
     commands: UserCommands
     servers: "ServerWatch | None" = None
     prefixes: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
 
 @asynccontextmanager
@@ -68,16 +71,17 @@ async def open_registry(
     *,
     wait: float,
     journal: EditJournal,
+    config: Config,
 ) -> AsyncIterator[ChatTools]:
     """Start the servers, which connect meanwhile; `wait`: seconds to wait for them at most. Raises `ConfigError`."""
-    builtin = _builtin_tools(folders, prompter, permissions, journal)
+    builtin = _builtin_tools(folders, prompter, permissions, journal, config)
     commands = _existing_folder(folders.commands)
     custom = CustomTools(Path(folders.custom)) if folders.custom else None
     if servers is None:
         async with _open_own_tools(builtin, custom) as registry:
             yield ChatTools(registry, UserCommands(commands, None))
         return
-    listed = _load_servers(servers, view)
+    listed = _load_servers(servers, view, config)
     from fcshim.chat.servers import ServerWatch  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.resources import ServerOffers  # noqa: PLC0415 - slow; errors in the file come first
@@ -86,7 +90,8 @@ async def open_registry(
     async with ToolHub(builtin, custom=custom, manager=manager, background=True) as hub:
         offers = UserCommands(commands, lambda: ServerOffers(manager))
         prefixes = tuple(PREFIX + server_prefix(server.name) for server in listed)
-        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes)
+        categories = tuple(server.category for server in listed)
+        yield ChatTools(hub.registry, offers, ServerWatch(manager, hub, servers), prefixes, categories)
 
 
 @asynccontextmanager
@@ -101,9 +106,9 @@ async def _open_own_tools(builtin: Sequence[AnyTool], custom: CustomTools | None
         yield hub.registry
 
 
-def _load_servers(file: str, view: TerminalView) -> Sequence[McpServerConfig]:
+def _load_servers(file: str, view: TerminalView, config: Config) -> Sequence[McpServerConfig]:
     """Read the servers file, and show its warnings. Raises `ConfigError`."""
-    servers = load_servers(file, os.environ)
+    servers = load_servers(file, os.environ, strict_packages=config.strict_packages)
     for server in servers:
         if server.warning:
             view.note(f"{server.name}: {server.warning}")
@@ -136,30 +141,51 @@ async def register_agents(
     mode: Callable[[], PermissionMode],
     model: Callable[[], str],
     profiles: Mapping[str, SubAgentProfile],
+    open_servers: OpenServers,
+    max_output: int | None,
 ) -> AsyncIterator[None]:
     """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
     def ask(messages: tuple[Message, ...], tools: tuple[Tool, ...], named: str | None = None) -> EventStream:
         return client.stream(messages, tools, model=named or model())
 
-    def session_agent(kind: str | None) -> Agent:
-        profile = agents.profile(kind)
-        given = Registry(tool for tool in registry if not tool.traits.source.startswith(_AGENT_SOURCES))
-        offered = given.create_inherited(profile.tools) if profile.tools else given
-        return Agent(_asking(ask, profile), Executor(offered, permissions=permissions(mode())))
+    async def session_agent(kind: str | None) -> Agent:
+        profile, tools = agents.profile(kind), await agents.tools_of(kind)
+        allowed = permissions(agents.mode_of(profile))
+        return Agent(_asking(ask, profile), Executor(tools, permissions=allowed, max_output=max_output))
 
-    agents = SubAgents(ask, registry, permissions=permissions, mode=mode, profiles=profiles)
-    sessions = Sessions(session_agent)
-    registry.register_all([*agents.tools(), *sessions.tools()])
+    agents = SubAgents(
+        ask,
+        registry,
+        permissions=permissions,
+        mode=mode,
+        profiles=profiles,
+        open_servers=open_servers,
+        max_output=max_output,
+    )
+    sessions = Sessions(session_agent, lambda described: describe_kinds(described, profiles))
+    for source, tools in (("builtin:agents", agents.tools()), ("builtin:sessions", sessions.tools())):
+        registry.replace_source(source, tools, before="mcp:")  # servers come last, whenever they connect
     async with AsyncExitStack() as stack:
         stack.push_async_callback(agents.aclose)
         stack.push_async_callback(sessions.aclose)
         yield
 
 
-def load_agent_profiles(folders: ToolFolders) -> dict[str, SubAgentProfile]:
+def load_agent_profiles(folders: ToolFolders, config: Config) -> dict[str, SubAgentProfile]:
     """Read the kinds of agents that the user describes. Raises `ConfigError`."""
-    return load_profiles(Path(folders.profiles)) if folders.profiles else {}
+    if not folders.profiles:
+        return {}
+    return load_profiles(Path(folders.profiles), os.environ, strict_packages=config.strict_packages)
+
+
+def open_own_servers(
+    servers: Sequence[McpServerConfig], pins: str | None, prompter: Prompter, root: str | None, wait: float
+) -> AbstractAsyncContextManager[OwnTools]:
+    """Return the servers of a kind of agents; the names of their tools are `server__tool`."""
+    from fcshim.mcp.loading import SessionTools  # noqa: PLC0415 - slow, and only for agents with servers
+
+    return SessionTools(_new_manager(servers, pins, prompter, root, wait))
 
 
 def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
@@ -173,14 +199,14 @@ def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
 
 
 def _builtin_tools(
-    folders: ToolFolders, prompter: Prompter, permissions: Permissions, journal: EditJournal
+    folders: ToolFolders, prompter: Prompter, permissions: Permissions, journal: EditJournal, config: Config
 ) -> list[AnyTool]:
     tools: list[AnyTool] = []
     if folders.root is not None:
-        workspace = Workspace(folders.root)
+        workspace = Workspace(folders.root, restrict=config.restrict_to_workspace)
         tools += recorded(Files(workspace).tools(), workspace, journal)
-        tools += [*Search(workspace).tools(), *Shell(workspace).tools()]
-        tools += Web(summarise=prompter.summarise).tools()
+        tools += [*Search(workspace).tools(), *Shell(workspace, seconds=config.exec_timeout).tools()]
+        tools += Web(model=lambda: prompter.ask_model, service=configured_search(config)).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:
         tools += Control(commands=commands, restrict=permissions.restrict).tools()

@@ -11,12 +11,12 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.cli.flags import endpoint_url
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
-from fcshim.tools.permission import PermissionMode
+from fcshim.tools.permission import ModeName, parse_mode
 
 _DESCRIPTION = """\
 Talk to a model that has tools: those of MCP servers, and fcshim's own tools in a folder.
@@ -37,6 +37,11 @@ examples:
 """
 
 
+_SETTINGS = (
+    *("strict_packages", "web_search", "web_search_key"),
+    *("max_chars", "exec_timeout", "restrict_to_workspace", "background_model"),
+)
+"""The settings of `fcshim.config` that this command has too."""
 _MAX_WAIT = 3_600.0
 
 
@@ -50,6 +55,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _add_tools(parser.add_argument_group("the tools"))
     _add_permissions(parser.add_argument_group("which of them run"))
     _add_session(parser.add_argument_group("the session"))
+    add_settings(parser, only=_SETTINGS)
 
 
 def _add_model(model: "argparse._ArgumentGroup") -> None:
@@ -96,7 +102,7 @@ def _add_tools(tools: "argparse._ArgumentGroup") -> None:
 def _add_permissions(permissions: "argparse._ArgumentGroup") -> None:
     permissions.add_argument(
         "--mode",
-        choices=get_args(PermissionMode),
+        choices=get_args(ModeName),
         default="ask",
         help="which calls run without a question (default: %(default)s)",
     )
@@ -126,7 +132,10 @@ def _add_session(session: "argparse._ArgumentGroup") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chat. Raises `ConfigError`."""
-    given = dict(vars(arguments))
+    config = read_settings(arguments, only=_SETTINGS)
+    given = {name: value for name, value in vars(arguments).items() if name not in (*_SETTINGS, "config")}
+    given["config"] = config
+    given["mode"] = parse_mode(arguments.mode)
     given["url"] = arguments.url and endpoint_url(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):

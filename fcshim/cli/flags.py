@@ -8,27 +8,50 @@ import os
 from collections.abc import Container, Mapping
 from pathlib import Path
 
+import msgspec
+
 from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
 from fcshim.events import JSON
 
+_SETTING_NAMES = frozenset(setting.name for setting in settings())
+
 
 def add_settings(
-    parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
+    parser: argparse.ArgumentParser,
+    *,
+    only: Container[str] | None = None,
+    without: Container[str] = (),
+    defaults: Mapping[str, JSON] | None = None,
 ) -> None:
-    """Add a flag for each setting. `only` limits them to these groups; `without` names settings to leave out."""
+    """Add a flag for each setting; `only` limits them to groups and names, `without` leaves some out.
+
+    `defaults` replace the usual ones in the help.
+    """
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
-        if (only is not None and setting.group not in only) or setting.name in without:
+        if only is not None and setting.group not in only and setting.name not in only:
+            continue
+        if setting.group in without or setting.name in without:
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
-        _add_flag(groups[setting.group], setting)
+        default = (defaults or {}).get(setting.name)
+        shown = setting if default is None else msgspec.structs.replace(setting, default=str(default))
+        _add_flag(groups[setting.group], shown)
 
 
-def read_settings(arguments: argparse.Namespace, *, defaults: Mapping[str, JSON] | None = None) -> Config:
-    """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`."""
-    flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES}
+def read_settings(
+    arguments: argparse.Namespace,
+    *,
+    defaults: Mapping[str, JSON] | None = None,
+    only: Container[str] = _SETTING_NAMES,
+) -> Config:
+    """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`.
+
+    `only`: the names of the settings of which the command has the flags, where it has others with such names.
+    """
+    flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES and name in only}
     return load_config(flags, env=os.environ, file=settings_file(arguments), defaults=defaults)
 
 
@@ -41,9 +64,6 @@ def settings_file(arguments: argparse.Namespace) -> Path | None:
 def endpoint_url(text: str) -> str:
     """Return the URL of an endpoint; an address without a scheme gets `http://`."""
     return text if "://" in text else f"http://{text}"
-
-
-_SETTING_NAMES = frozenset(setting.name for setting in settings())
 
 
 def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> None:

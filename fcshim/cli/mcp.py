@@ -6,17 +6,19 @@ option without effect is an error.
 
 import argparse
 import asyncio
-import fnmatch
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.config import Config, Secret
-from fcshim.errors import ConfigError
+from fcshim.errors import ConfigError, ToolError
 from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
 from fcshim.tools.permission import Permissions
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
     from fcshim.mcp.hub import ToolHub
     from fcshim.tools.base import AnyTool
-    from fcshim.tools.builtin import SearchService
+    from fcshim.tools.builtin.web import FindModel
 
 _NEEDS = {
-    "outside": ("root",),
+    **dict.fromkeys(("exec_timeout", "restrict_to_workspace"), ("root",)),
     "commands": ("root",),
-    "search": ("root",),
+    "web_search": ("root",),
+    "model": ("root",),
+    **dict.fromkeys(("background_model", "upstream_api", "upstream_key"), ("model",)),
+    "strict_packages": ("mcp",),
     "private": ("root", "skills"),
     "skill_index": ("skills",),
     "pins": ("mcp",),
@@ -41,6 +46,13 @@ _NEEDS = {
     "api_key": ("http",),
 }
 """Options, each with the options of which at least one must be given for it to have an effect."""
+_SETTINGS = (
+    *("strict_packages", "web_search", "web_search_key"),
+    *("max_chars", "exec_timeout", "restrict_to_workspace"),
+    *("background_model", "upstream_api", "upstream_key", "log_level"),
+)
+"""The settings of `fcshim.config` that this command has too."""
+_SETTINGS_DEFAULTS = {"log_level": "warning"}
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}
 
 _DESCRIPTION = """\
@@ -69,20 +81,21 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _add_tool_options(parser.add_argument_group("which tools"))
     _add_permission_options(parser.add_argument_group("which of them run"))
     _add_server_options(parser.add_argument_group("how they are served"))
+    add_settings(parser, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)
 
 
 def _add_tool_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--root", metavar="DIR", help="folder in which Read, Write, Grep, Bash and so on work")
-    group.add_argument("--outside", action="store_true", help="allow paths outside that folder")
     group.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
     group.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
     group.add_argument("--skills", metavar="DIR", help="folder of skills (NAME/SKILL.md)")
     group.add_argument("--skill-index", metavar="URL", help="JSON index of skills that can be installed")
     group.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
     group.add_argument(
-        "--search",
-        metavar="SERVICE",
-        help="web search: tavily, jina (key in FCSHIM_SEARCH_KEY), or the URL of a SearXNG",
+        "--model",
+        type=endpoint_url,
+        metavar="URL",
+        help="endpoint of a model that reads web pages for WebFetch (default: the client's model, if it lends it)",
     )
     group.add_argument(
         "--private", action="store_true", help="let WebFetch load from this machine and private networks"
@@ -102,7 +115,11 @@ def _add_permission_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
     group.add_argument(
-        "--only", action="append", default=[], metavar="PATTERN", help="offer only tools with these names: get_*"
+        "--only",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="offer only tools with these names (get_*) or of these categories (@web)",
     )
 
 
@@ -122,15 +139,17 @@ def run(arguments: argparse.Namespace) -> int:
     from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
 
     _check_effects(arguments)
+    config = read_settings(arguments, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)
     rules = (
         *parse_rules("allow", full_rules(arguments.allow)),
         *parse_rules("deny", full_rules(arguments.deny)),
     )
-    builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
-    servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
-    if not (builtin or custom or servers):
+    custom = CustomTools(Path(arguments.tools)) if arguments.tools else None
+    servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages) if arguments.mcp else ()
+    if not (arguments.root or arguments.skills or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     configure_logging(logging.WARNING, "%(levelname)s:%(name)s:%(message)s")
+    logging.getLogger("fcshim").setLevel(config.log_level.upper())  # the SDK's own messages hold what is masked here
 
     from fcshim.mcp.forwarding import ClientForwarding  # noqa: PLC0415
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked
@@ -139,7 +158,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     pin_file = Path(arguments.pins) if arguments.pins else default_pin_file(os.environ)
     forwarding = ClientForwarding()
+    reader = _PageReader(arguments.model, config) if arguments.model else None
     permissions = Permissions(rules=rules)
+    find_model = forwarding.find_model if reader is None else lambda: reader.ask
+    builtin = _builtin_tools(arguments, config, find_model, permissions)
     manager = Manager(
         servers,
         pins=Pins(pin_file),
@@ -148,16 +170,46 @@ def run(arguments: argparse.Namespace) -> int:
         unattended=permissions.may_run_unasked,
     )
     hub = ToolHub(builtin, custom=custom, manager=manager if servers else None, background=True)
-    prefixes = [PREFIX + server_prefix(server.name) for server in servers]
-    asyncio.run(_serve(hub, forwarding, permissions, rules, prefixes, arguments))
+    asyncio.run(_serve(hub, forwarding, permissions, rules, servers, arguments, config))
     return 0
+
+
+class _PageReader:
+    """The model of an endpoint, which reads web pages for WebFetch."""
+
+    def __init__(self, url: str, config: Config) -> None:
+        self._url = url
+        self._config = config
+
+    async def ask(self, text: str) -> str:
+        """Have the model answer a text."""
+        from fcshim.client import Client  # noqa: PLC0415 - slow, and only for pages
+        from fcshim.tools.summary import ANSWER_TOKENS  # noqa: PLC0415
+
+        config = self._config
+        key = config.upstream_key.reveal() if config.upstream_key else None
+        model = config.background_model or None
+        async with Client(self._url, api=config.upstream_api, api_key=key, model=model) as client:
+            return (await client.complete(text, max_tokens=ANSWER_TOKENS)).text
+
+
+def _restrict(permissions: Permissions, http: bool, rules: tuple[PermissionRule, ...]) -> None:  # noqa: FBT001
+    """Allow only what a command's `allowed-tools` names, and other commands, until another one restricts the tools.
+
+    Raises `ToolError` over HTTP, where clients share the permissions.
+    """
+    if http:
+        raise ToolError("This command allows some tools only, which is not possible over HTTP: its clients share them.")
+    permissions.lift_restrictions()
+    permissions.restrict((*rules, PermissionRule("allow", "slash_command")))
 
 
 def _check_effects(arguments: argparse.Namespace) -> None:
     """Refuse options that would have no effect: their user would believe that they had one. Raises `ConfigError`."""
     given = vars(arguments)
     for option, needed in _NEEDS.items():
-        if given[option] not in (None, False, _DEFAULTS.get(option)) and not any(given[name] for name in needed):
+        is_given = option in given if option in _SETTINGS else given[option] not in (None, False, _DEFAULTS.get(option))
+        if is_given and not any(given[name] for name in needed):
             wanted = " or ".join(f"--{name.replace('_', '-')}" for name in needed)
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without {wanted}")
 
@@ -167,12 +219,13 @@ async def _serve(
     forwarding: "ClientForwarding",
     permissions: Permissions,
     rules: tuple[PermissionRule, ...],
-    prefixes: Iterable[str],
+    servers: Sequence[McpServerConfig],
     arguments: argparse.Namespace,
+    config: Config,
 ) -> None:
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
-    gateway = _gateway(hub, forwarding, permissions, full_rules(arguments.only))
+    gateway = _gateway(hub, forwarding, permissions, full_rules(arguments.only), config.max_chars)
     notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
     def notify() -> None:
@@ -182,7 +235,8 @@ async def _serve(
 
     hub.set_change_listener(notify)
     async with hub:
-        check_rules(rules, hub.registry, prefixes)
+        prefixes = [PREFIX + server_prefix(server.name) for server in servers]
+        check_rules(rules, hub.registry, prefixes, [server.category for server in servers])
         sys.stderr.writelines(f"{note}\n" for note in rule_notes(rules))
         if arguments.http:
             from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
@@ -196,33 +250,40 @@ async def _serve(
             await serve_stdio(gateway)
 
 
-def _gateway(hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permissions, only: list[str]) -> "Gateway":
+def _gateway(
+    hub: "ToolHub", forwarding: "ClientForwarding", permissions: Permissions, only: list[str], max_chars: int
+) -> "Gateway":
     from fcshim.mcp.gateway import Gateway  # noqa: PLC0415
     from fcshim.tools import Executor  # noqa: PLC0415
+    from fcshim.tools.base import is_named  # noqa: PLC0415
 
     def visible(tool: "AnyTool") -> bool:
-        named = not only or any(fnmatch.fnmatchcase(tool.definition.name, pattern) for pattern in only)
+        named = not only or any(is_named(tool, pattern) for pattern in only)
         return named and permissions.may_run_unasked(tool)
 
-    tools = Executor(hub.registry, permissions=permissions)
+    tools = Executor(hub.registry, permissions=permissions, max_output=max_chars or None)
     return Gateway(tools, visible=visible, wait_servers=hub.wait_servers, forwarding=forwarding)
 
 
-def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
+def _builtin_tools(
+    arguments: argparse.Namespace, config: Config, model: "FindModel", permissions: Permissions
+) -> list["AnyTool"]:
     from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace  # noqa: PLC0415 - of an extra
     from fcshim.tools.builtin.fetch import fetch  # noqa: PLC0415 - as above
     from fcshim.tools.builtin.files import SMALL_READ_LIMIT  # noqa: PLC0415 - as above
+    from fcshim.tools.builtin.websearch import configured_search  # noqa: PLC0415 - as above
 
     tools: list[AnyTool] = []
     if arguments.root:
-        workspace = Workspace(arguments.root, restrict=not arguments.outside)
+        workspace = Workspace(arguments.root, restrict=config.restrict_to_workspace)
         tools += [
             *Files(workspace, read_limit=SMALL_READ_LIMIT).tools(),
             *Search(workspace).tools(),
-            *Shell(workspace).tools(),
+            *Shell(workspace, seconds=config.exec_timeout).tools(),
         ]
-        tools += Web(service=_search_service(arguments.search), allow_private=arguments.private).tools()
-        tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
+        tools += Web(model=model, service=configured_search(config), allow_private=arguments.private).tools()
+        commands = Path(arguments.commands) if arguments.commands else None
+        tools += Control(commands=commands, restrict=partial(_restrict, permissions, arguments.http)).tools()
     if arguments.skills:
 
         async def load(url: str) -> str:
@@ -230,9 +291,3 @@ def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
 
         tools += Skills(Path(arguments.skills), index=arguments.skill_index or "", load=load).tools()
     return tools
-
-
-def _search_service(service: str | None) -> "SearchService | None":
-    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - of an extra
-
-    return None if service is None else search_service(service, os.environ.get("FCSHIM_SEARCH_KEY", ""))

@@ -105,7 +105,8 @@ def _request(arguments: argparse.Namespace) -> Request:
         "tool_choice": _choice(arguments.tool_choice),
     }
     request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
-    return request if arguments.messages else msgspec.structs.replace(request, messages=())
+    messages = request.messages if arguments.messages else ()
+    return msgspec.structs.replace(request, messages=messages, tools=tools)  # the API has no place for `returns`
 
 
 def _messages(path: str) -> JSON:

@@ -9,6 +9,7 @@ import functools
 from fcshim.cli.endpoint import add_url, read_endpoint_settings
 from fcshim.cli.flags import add_settings, read_settings, settings_file
 from fcshim.config import FILE_VARIABLE
+from fcshim.config.values import OWN_TOOLS
 from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
@@ -59,7 +60,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="first find the settings that suit the upstream's model, if none are known (90 s; see doctor)",
     )
-    add_settings(parser)
+    add_settings(parser, without=(OWN_TOOLS,))
 
 
 def run(arguments: argparse.Namespace) -> int:

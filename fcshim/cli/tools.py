@@ -13,10 +13,11 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
+from fcshim.cli.flags import add_settings, read_settings
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_data, write_error, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
@@ -25,7 +26,8 @@ from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.messages import AssistantMessage, Message
 from fcshim.sanitize import sanitize_line, visible
-from fcshim.tools.provider_formats import ToolFormat, convert_tools
+from fcshim.tools.base import tool_category
+from fcshim.tools.provider_formats import ToolFormat
 from fcshim.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ servers.json:
     "mine": {"command": "python", "args": ["server.py"], "env": {"KEY": "${MY_KEY}"}},
     "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
 """
+_SETTINGS = ("strict_packages",)
 _DONE, _FAILED = 0, 1
 _LOGIN_TIMEOUT = 330.0
 """Seconds that the user has to log in."""
@@ -72,6 +75,9 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     _configure_call(_add_action(actions, "call", "call a tool and write its result"))
     convert = _add_action(actions, "convert", "write the tools in the format of a provider's API")
     convert.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
+    convert.add_argument(
+        "--server", action="append", default=[], metavar="NAME", help="only the tools of this server (default: all)"
+    )
     _configure_resources(
         _add_action(actions, "resources", "list the resources of the servers, or write the contents of one")
     )
@@ -114,12 +120,14 @@ def _add_action(
     parser = actions.add_parser(name, help=summary, description=summary, formatter_class=help_formatter)
     parser.add_argument("--mcp", required=True, metavar="FILE", help="JSON file of MCP servers")
     parser.add_argument("--pins", metavar="FILE", help="JSON file of the approved definitions of tools")
+    add_settings(parser, only=_SETTINGS)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action and return its exit code. Raises `FcshimError`."""
-    servers = load_servers(arguments.mcp, os.environ)
+    config = read_settings(arguments, only=_SETTINGS)
+    servers = load_servers(arguments.mcp, os.environ, strict_packages=config.strict_packages)
     for server in servers:
         if server.warning:
             write_error(f"fcshim: {server.name}: warning: {sanitize_line(server.warning)}")
@@ -225,9 +233,12 @@ def _values(words: Sequence[str]) -> dict[str, str]:
 
 async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
-        tools, code = manager.tools(), _report_problems(manager)
-    converted = convert_tools([tool.definition for tool in tools], arguments.to)
-    write_data(json.dumps(converted, ensure_ascii=False, indent=2))
+        from fcshim.mcp.loading import load_tools  # noqa: PLC0415 - needs the SDK
+
+        mode: Literal["auto", "manual"] = "manual" if arguments.server else "auto"
+        loaded = load_tools(manager, arguments.to, enabled=True, mode=mode, selected=arguments.server)
+        code = _report_problems(manager)
+    write_data(json.dumps(loaded.converted if loaded else [], ensure_ascii=False, indent=2))
     return code
 
 
@@ -394,6 +405,7 @@ def _tool_as_json(tool: "McpTool") -> dict[str, object]:
         "server": tool.server,
         "tool": tool.name,
         "name": definition.name,
+        "category": tool_category(tool),
         "description": definition.description,
         "parameters": definition.parameters,
     }
@@ -402,6 +414,7 @@ def _tool_as_json(tool: "McpTool") -> dict[str, object]:
 def _write_details(tool: "McpTool") -> None:
     from fcshim.mcp.definitions import list_parameters  # noqa: PLC0415 - needs the SDK, which the manager has imported
 
+    write_line(f"    category: {sanitize_line(tool_category(tool))}")
     write_line("    " + tool.definition.description.strip().replace("\n", "\n    "))
     for each in list_parameters(tool.definition.parameters):
         about = f" {each.description}" if each.description else ""

@@ -140,7 +140,8 @@ def _checked_size(tool: Tool, position: int, limits: RequestLimits) -> int:
     """Return the bytes of a tool as JSON. Raises `RequestError` if its schema is too deep."""
     with contextlib.suppress(RecursionError):
         text = msgspec.json.encode(tool)
-        if not may_exceed_depth(text, limits.schema_depth) or not exceeds_depth(tool.parameters, limits.schema_depth):
+        schemas, deepest = [tool.parameters, tool.returns], limits.schema_depth + 1
+        if not may_exceed_depth(text, limits.schema_depth) or not exceeds_depth(schemas, deepest):
             return len(text)
     raise RequestError(
         f"tools[{position}]: the schema is nested deeper than {limits.schema_depth} levels",

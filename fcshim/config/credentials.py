@@ -36,6 +36,15 @@ _URL = re.compile(
     r"|(?P<name>(?<=[?&#;])[^\s?&#;=\"]{1,100})=(?P<value>[^\s&#;\"'<>)]+)"
 )
 """The parts of an address that may be credentials: a password before the host, a parameter."""
+_ASSIGNMENT = re.compile(
+    r"(?<![\w-])(?:--?(?P<flag>[A-Za-z][\w-]{0,99})(?:\s{1,8}|=)|(?P<name>[A-Za-z][\w-]{0,99})[\"'\\]{0,2}\s{0,8}[:=]\s{0,8})",
+    re.ASCII,
+)
+"""A name with the sign before its value, in a text."""
+_ASSIGNED = re.compile(
+    r"[\"'\\]{0,2}(?:(?:Bearer|Basic|Token)\s{1,8})?(?P<value>(?<=[\"'])[^\"'\\\n]+|[^\s\"'\\,;&<>]+)", re.IGNORECASE
+)
+"""The value behind such a name: to the end of its quotation, or of the word."""
 _HINTS = (
     *(b"pass", b"pwd", b"authoriz", b"credential", b"cookie", b"bearer", b"jwt", b"secret", b"token", b"key", b"otp"),
     *(b'auth"', b"auth\\", b'pin"', b"pin\\", b"code", b"cvc", b"cvv", b"sig", b"\\u00"),
@@ -104,6 +113,23 @@ class CredentialMask:
         before = len(self._secrets)
         masked, changed = self._value(document, 0)
         return msgspec.json.encode(masked) if changed or len(self._secrets) > before else body
+
+    def text(self, text: str) -> str:
+        """Return a text, or a JSON document, as it may be logged.
+
+        Beside fields of JSON, `NAME=value`, `NAME: value` and `--NAME value` are masked by the name, as in commands,
+        headers and files of variables; and what texts before had under such a name.
+        """
+        shown, _ = self._addresses(self.body(text.encode("utf-8", "replace")).decode())
+        parts, at = [], 0
+        for found in _ASSIGNMENT.finditer(shown):
+            value = _ASSIGNED.match(shown, found.end()) if is_credential(found["flag"] or found["name"]) else None
+            if value is not None and found.start() >= at:
+                self._found(value["value"])
+                parts += [shown[at : value.start("value")], MASKED]
+                at = value.end()
+        masked = self.mask_text("".join([*parts, shown[at:]]))
+        return "(not searched for credentials, so not shown)" if self.overflowed else masked
 
     def mask(self, data: bytes) -> bytes:
         """Mask every occurrence of the credentials that were found; the length stays."""

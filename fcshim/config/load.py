@@ -32,7 +32,7 @@ FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
 NOT_NAMED = "http://not-named.invalid"
 """As the default of `upstream`, stands for an endpoint that no flag, variable or file names."""
-_OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY", "FCSHIM_SEARCH_KEY"})
+_OTHER_VARIABLES = frozenset({"FCSHIM_MCP_KEY"})
 """Variables that single commands read."""
 
 _OF_ONE_UPSTREAM = frozenset({"upstream", "upstream_api", "upstream_key"})

@@ -96,6 +96,10 @@ _Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
 
 
+OWN_TOOLS = "fcshim's own tools"
+"""The group of the settings of Read, Bash, WebFetch and so on, which `chat` and `mcp` offer."""
+
+
 def _setting_meta(group: str, text: str, metavar: str = "", default: str = "") -> Meta:
     """Return the group and help of a setting; `default` is shown in place of the field's own default."""
     return Meta(description=text, extra={"group": group, "metavar": metavar, "default": default})
@@ -321,11 +325,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "tools that run here", "tools that may run, besides read-only ones: server:tool, or *", "PATTERN"
         ),
     ] = ()
+    strict_packages: Annotated[
+        bool,
+        _setting_meta(
+            "tools that run here", "refuse MCP servers that load a package without its exact version, such as npx NAME"
+        ),
+    ] = False
     web_search: Annotated[
         str | None,
         _setting_meta(
             "tools that run here",
-            "service for the provider's web search tools: tavily, jina, or the URL of a SearXNG",
+            "service for web search (WebSearch, and tools of providers): tavily, brave, jina, or the URL of a SearXNG",
             "SERVICE",
         ),
     ] = None
@@ -347,6 +357,28 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "FILE",
         ),
     ] = None
+
+    max_chars: Annotated[
+        int,
+        Meta(ge=0),
+        _setting_meta(
+            OWN_TOOLS,
+            "maximum size of a result; of a longer one, its beginning and end; 0: 51200, or the tool's own limit",
+            "CHARACTERS",
+        ),
+    ] = 0
+    exec_timeout: Annotated[_Seconds, _setting_meta(OWN_TOOLS, "limit for one command of Bash", "SECONDS")] = 120.0
+    restrict_to_workspace: Annotated[
+        bool, _setting_meta(OWN_TOOLS, "refuse paths of files outside the folder of --root")
+    ] = True
+    background_model: Annotated[
+        str,
+        _setting_meta(
+            OWN_TOOLS,
+            "model that reads web pages for the model and sums up conversations, of the same endpoint",
+            "NAME",
+        ),
+    ] = ""
 
     store: Annotated[
         str,

@@ -6,11 +6,12 @@ clients are ignored, unless they look like a misspelt field of ours.
 """
 
 import difflib
+import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Literal
@@ -58,6 +59,7 @@ _FIELDS = (
     "timeout",
     "allow",
     "trust",
+    "category",
     "cache",
     "handshake",
 )
@@ -73,17 +75,38 @@ _OAUTH_ALIASES = {
 }
 """Names of other clients for the fields of `oauth`; other fields of it have no effect."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_EXACT_PACKAGE = re.compile(
-    r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]++[0-9A-Za-z.+-]*"
-)
-"""A package with its exact version: a later version may be hostile, as postmark-mcp 1.0.16 was."""
-_PACKAGE_RUNNERS = ("npx", "bunx", "uvx")
+_PACKAGE = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*(?:@[0-9A-Za-z.+*^~<>=-]+)?")
+"""An npm package of the registry, with or without a version: no option, path or URL."""
+_EXACT_VERSIONS = {
+    "npm": re.compile(r".+@[0-9]+\.[0-9]+\.[0-9]++[0-9A-Za-z.+-]*"),
+    "PyPI": re.compile(r".+(?:==|@)[0-9][0-9A-Za-z.!+-]*"),
+}
+"""By registry, packages with an exact version: a later one may be hostile, as postmark-mcp 1.0.16 was."""
+_RUNNERS: dict[tuple[str, ...], str] = {
+    ("npx",): "npm",
+    ("npm", "exec"): "npm",
+    ("pnpm", "dlx"): "npm",
+    ("yarn", "dlx"): "npm",
+    ("bunx",): "npm",
+    ("bun", "x"): "npm",
+    ("uvx",): "PyPI",
+    ("uv", "tool", "run"): "PyPI",
+    ("pipx", "run"): "PyPI",
+}
+"""The commands that load a package and run it, with their registries."""
+_PACKAGE_OPTIONS = ("-p", "--package", "--from", "--spec")
+"""The options of these commands that name the package, in place of the first operand."""
 _SIZE_LIMIT = 2**20
 """Bytes of a servers file; hundreds of servers take some ten thousand."""
 
 
-def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerConfig, ...]:
-    """Read the enabled servers, in the file's order. Raises `ConfigError`."""
+def load_servers(
+    path: Path | str, env: Mapping[str, str], *, strict_packages: bool = False
+) -> tuple[McpServerConfig, ...]:
+    """Read the enabled servers, in the file's order. Raises `ConfigError`.
+
+    With `strict_packages`, a package without its exact version is an error; else it is a warning.
+    """
     try:
         with Path(path).open("rb") as file:
             data = file.read(_SIZE_LIMIT + 1)
@@ -98,7 +121,7 @@ def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerCon
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON: {error}") from error
-    return read_servers(document, env, str(path))
+    return read_servers(document, env, str(path), strict_packages=strict_packages)
 
 
 def _unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -110,20 +133,28 @@ def _unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     return members
 
 
-def read_servers(document: JSON, env: Mapping[str, str], location: str = "mcpServers") -> tuple[McpServerConfig, ...]:
+def read_servers(
+    document: JSON, env: Mapping[str, str], location: str = "mcpServers", *, strict_packages: bool = False
+) -> tuple[McpServerConfig, ...]:
     """Read the enabled servers from a decoded file. Raises `ConfigError` that begins with `location`."""
     listed = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(listed, dict):
         raise ConfigError(f'{location}: expected {{"mcpServers": {{name: {{...}}}}}}, got {_excerpt(document)}')
-    read = [_ServerFields(fields, name, env, location).read_server() for name, fields in listed.items()]
+    read = [
+        _ServerFields(fields, name, env, location, strict_packages=strict_packages).read_server()
+        for name, fields in listed.items()
+    ]
     return tuple(server for server in read if server is not None)
 
 
 class _ServerFields:
     """The fields of one server, read one by one."""
 
-    def __init__(self, fields: JSON, name: str, env: Mapping[str, str], location: str) -> None:
+    def __init__(
+        self, fields: JSON, name: str, env: Mapping[str, str], location: str, *, strict_packages: bool
+    ) -> None:
         self._name, self._env, self._location = name, env, location
+        self._strict_packages = strict_packages
         if not name.strip() or ":" in name:
             raise self._error(None, "a name without colon, and not empty", name)
         if not isinstance(fields, dict):
@@ -141,10 +172,11 @@ class _ServerFields:
         server = McpServerConfig(
             name=self._name,
             transport=transport,
-            warning=_version_warning(transport),
+            warning=self._version_warning(transport),
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
             trust=self._read_trust(),
+            category=self._read_category(),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),
         )
@@ -159,6 +191,12 @@ class _ServerFields:
         if value not in ("", "annotations"):
             raise self._error("trust", '"annotations", which lets tools run that the server marks as read-only', value)
         return "annotations" if value else ""
+
+    def _read_category(self) -> str:
+        value = self._fields.get("category", "")
+        if not isinstance(value, str) or not re.fullmatch(r"[\w-]{0,40}", value):
+            raise self._error("category", "a word of at most 40 letters", value)
+        return value
 
     def _read_transport(self) -> ServerTransport:
         match self._read_type():
@@ -199,9 +237,19 @@ class _ServerFields:
 
     def _read_package(self) -> str:
         package = self._read_string("package", "an npm package")
-        if not self._unset and not _EXACT_PACKAGE.fullmatch(package):
-            raise self._error("package", "a package with its exact version, like @scope/name@1.2.3", package)
+        if not self._unset and not _PACKAGE.fullmatch(package):
+            raise self._error("package", "a package of npm, like @scope/name@1.2.3", package)
         return package
+
+    def _version_warning(self, transport: ServerTransport) -> str:
+        """Return a warning for a server that loads whatever version of a package is the newest at its start."""
+        field, runner, registry, package = _loaded_package(transport)
+        if self._unset or not package or _EXACT_VERSIONS[registry].fullmatch(package):
+            return ""
+        if self._strict_packages:
+            raise self._error(field, "a package with its exact version, like name@1.2.3 (--strict-packages)", package)
+        bare = package[0] + package[1:].partition("@")[0]
+        return f"{runner} loads whatever version of {bare} is the newest; name one: {bare}@1.2.3"
 
     def _read_url(self) -> str:
         url = self._read_string("url", "an http or https URL")
@@ -303,14 +351,28 @@ class _ServerFields:
         return ConfigError(f"{place}: expected {expected}" + ("" if got is msgspec.UNSET else f", got {_excerpt(got)}"))
 
 
-def _version_warning(transport: ServerTransport) -> str:
-    """Return a warning for a program that loads the newest version of a package at each start."""
-    if not isinstance(transport, StdioTransport) or transport.command not in _PACKAGE_RUNNERS:
-        return ""
-    package = next((each for each in transport.args if not each.startswith("-")), "")
-    if not package or re.search(r".[@=]=?v?[0-9]", package):
-        return ""
-    return f"{transport.command} loads whatever version of {package} is the newest; name one: {package}@1.2.3"
+def _loaded_package(transport: ServerTransport) -> tuple[str, str, str, str]:
+    """Return the field that names a package, what loads it, its registry and the package; empty texts for none."""
+    if isinstance(transport, NpmTransport):
+        return "package", "npx", "npm", transport.package
+    if isinstance(transport, StdioTransport):
+        program = re.split(r"[/\\]", transport.command)[-1].lower()
+        words = (re.sub(r"\.(?:cmd|exe)$", "", program), *transport.args)
+        for command, registry in _RUNNERS.items():
+            if words[: len(command)] == command:
+                return "args", " ".join(command), registry, _package_operand(words[len(command) :])
+    return "", "", "", ""
+
+
+def _package_operand(words: Sequence[str]) -> str:
+    """Return the package among the arguments of a runner: what an option names, else the first operand."""
+    for word, following in itertools.pairwise((*words, "")):
+        option, equals, value = word.partition("=")
+        if option in _PACKAGE_OPTIONS:
+            return value if equals else following
+        if not word.startswith("-"):
+            return word
+    return ""
 
 
 def _excerpt(value: JSON) -> str:

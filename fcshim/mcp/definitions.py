@@ -17,8 +17,15 @@ from fcshim.messages import Tool
 from fcshim.sanitize import sanitize_line
 from fcshim.schema.limits import ToolLimits, check_schema
 
-_TYPE_KEYWORDS = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not", "if"})
-
+_TYPE_KEYWORDS = frozenset(
+    {
+        *("type", "anyOf", "oneOf", "allOf", "$ref", "$dynamicRef", "enum", "const", "not", "if"),
+        *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
+        *("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    }
+)
+"""Keywords that say of which type a value is, or that it is no string."""
 
 _LIMITS = ToolLimits(schema_bytes=256 * 1024, schema_depth=32)
 _MAX_TEXT = 64 * 1024
@@ -44,7 +51,8 @@ class Parameter(msgspec.Struct, frozen=True):
 def define_tool(server: McpServerConfig, tool: ServerTool) -> Tool:
     """Return the definition that the model gets of a server's tool."""
     description = tool.description or tool.title or f"The tool {tool.name} of the MCP server {server.name}"
-    return Tool(full_name(server.name, tool.name), description, object_schema(tool.input_schema))
+    parameters = _typed(object_schema(tool.input_schema))
+    return Tool(full_name(server.name, tool.name), description, parameters, returns=_bounded(tool.output_schema))
 
 
 def object_schema(schema: JSON) -> dict[str, JSON]:
@@ -54,6 +62,34 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
     if schema.get("type", "object") == "object":
         return {"type": "object", "properties": {}, **schema}
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+
+
+def _bounded(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
+    """Return the schema of a result; None for one beyond the limits."""
+    try:
+        check_schema(schema, "", _LIMITS, param="outputSchema")
+    except RequestError:
+        return None
+    return schema
+
+
+def _typed(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the schema with the type string for parameters that have no type: in the prompt as in validation."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or all(map(_says_type, properties.values())):
+        return schema
+    typed = {
+        name: each if _says_type(each) else {"type": "string", **(each if isinstance(each, dict) else {})}
+        for name, each in properties.items()
+    }
+    return {**schema, "properties": typed}
+
+
+def _says_type(schema: JSON) -> bool:
+    """Return whether a parameter's schema says of which type it is; a default that is no string does, too."""
+    if not isinstance(schema, dict):
+        return schema is not True
+    return bool(_TYPE_KEYWORDS & schema.keys()) or not isinstance(schema.get("default", ""), str)
 
 
 def repair_tool_list(result: dict[str, JSON], left_out: dict[str, str] | None = None) -> None:
@@ -123,4 +159,4 @@ def _type_label(schema: dict[str, JSON]) -> str:
         return " or ".join(map(str, written))
     if isinstance(written, str):
         return written
-    return "any" if _TYPE_KEYWORDS & schema.keys() else "string"
+    return "any" if _says_type(schema) else "string"

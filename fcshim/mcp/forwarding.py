@@ -7,6 +7,8 @@ declares the capability; the client decides whether its model or its user answer
 import contextlib
 import warnings
 from collections.abc import Awaitable, Iterator
+from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
 from mcp import MCPError
@@ -25,7 +27,13 @@ from mcp.types import (
     ErrorData,
     RequestId,
     SamplingCapability,
+    SamplingMessage,
+    TextContent,
 )
+
+from fcshim.codecs.upstream_errors import error_kind
+from fcshim.errors import UpstreamError
+from fcshim.tools.summary import ANSWER_TOKENS, AskModel
 
 _Result = TypeVar("_Result")
 
@@ -35,16 +43,29 @@ class ClientForwarding:
 
     def __init__(self) -> None:
         self._calls: list[tuple[ServerSession, RequestId | None, bool]] = []
+        self._own_call: ContextVar[tuple[ServerSession, RequestId | None] | None] = ContextVar("call", default=None)
 
     @contextlib.contextmanager
     def during_call(self, session: ServerSession, request_id: RequestId | None, *, stdio: bool) -> Iterator[None]:
         """Record that a call of a client is running; `stdio`: its client is the only one."""
         call = (session, request_id, stdio)
         self._calls.append(call)
+        token = self._own_call.set((session, request_id))
         try:
             yield
         finally:
+            self._own_call.reset(token)
             self._calls.remove(call)
+
+    def find_model(self) -> AskModel | None:
+        """Return the model of the client whose call runs in this task, for fcshim's own tools; None if it lends none.
+
+        It raises `UpstreamError` if the client or its model fails.
+        """
+        call = self._own_call.get()
+        if call is None or not _lends(call[0], ClientCapabilities(sampling=SamplingCapability())):
+            return None
+        return partial(_ask_model, *call)
 
     async def sample(
         self,
@@ -86,8 +107,23 @@ class ClientForwarding:
         if not self._calls or not (len(self._calls) == 1 or all(stdio for _, _, stdio in self._calls)):
             return None
         session, request_id, _ = self._calls[-1]
-        can_answer = session.can_send_request and session.check_client_capability(capability)
-        return (session, request_id) if can_answer else None
+        return (session, request_id) if _lends(session, capability) else None
+
+
+def _lends(session: ServerSession, capability: ClientCapabilities) -> bool:
+    return session.can_send_request and session.check_client_capability(capability)
+
+
+async def _ask_model(session: ServerSession, request_id: RequestId | None, text: str) -> str:
+    question = SamplingMessage(role="user", content=TextContent(type="text", text=text))
+    with _without_deprecations():
+        request = session.create_message([question], max_tokens=ANSWER_TOKENS, related_request_id=request_id)
+    try:
+        answer = await request
+    except MCPError as error:
+        message = f"the client's model failed: {error.message}"
+        raise UpstreamError(message, kind=error_kind(error.message)) from error
+    return answer.content.text if isinstance(answer.content, TextContent) else ""
 
 
 def _refusal(requested: str) -> ErrorData:

@@ -1,7 +1,7 @@
 """All tools in one registry, kept up to date: built-in ones, custom ones, those of servers.
 
-Rule: they are registered in this order, and each kind is replaced as a whole when it changes; a slow server delays only
-its own tools.
+Rule: they are in this order, and each kind is replaced as a whole, at its place, when it changes, so that the prompt
+that lists them changes at that place only; a slow server delays only its own tools.
 """
 
 import asyncio
@@ -105,6 +105,6 @@ class ToolHub:
                 logger.warning("%s of %s is left out: there is another tool of this name", name, tool.traits.source)
             else:
                 fresh[name] = tool
-        self.registry.replace_source(source, fresh.values())
+        self.registry.replace_source(source, fresh.values(), before=MCP_SOURCE)
         if self._on_change is not None:
             self._on_change()

@@ -5,7 +5,7 @@ Rule: without tools the result is None, not an empty list, so that the request h
 
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -13,7 +13,6 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.mcp.manager import Manager
-from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
 from fcshim.mcp.tool_names import direct_name
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
@@ -44,13 +43,13 @@ def load_tools(
 
 
 class SessionTools:
-    """Servers that one session owns: their tools are named `server__tool`, and the servers end with the session.
+    """The servers of a manager, owned by one session: their tools are named `server__tool`, and end with the session.
 
     Use it as a context manager; `manager` has the connections.
     """
 
-    def __init__(self, servers: Iterable[McpServerConfig], **settings: JSON) -> None:
-        self.manager = Manager(servers, **settings)
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
 
     @property
     def tools(self) -> list[McpTool]:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
-from fcshim.errors import ConfigError, RequestError
+from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
 from fcshim.mcp.connection import Connection, ConnectionState, ConnectionTimeouts
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
 from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
+from fcshim.tools.arguments import check_arguments
 from fcshim.tools.base import NO_CONTEXT, AnyTool, CallContext
 from fcshim.tools.permission import describe_untrusted
 from fcshim.tools.process_guard import ProcessGuard
@@ -195,12 +196,20 @@ class Manager:
         return self._index.get(name)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Call a tool by any of its names; a failure is a result with `is_error`."""
+        """Call a tool by any of its names; a failure is a result with `is_error`.
+
+        Arguments that do not fit the tool's schema are a failure, and the server does not see them.
+        """
         tool = self.find(name)
-        if tool is not None:
-            return await tool.call(arguments, context)
-        connection = self._connection_for(name)
-        return failed(f"There is no tool named {name}." if connection is None else connection.unavailable_message(name))
+        if tool is None:
+            connection = self._connection_for(name)
+            message = f"There is no tool named {name}." if connection is None else connection.unavailable_message(name)
+            return failed(message)
+        try:
+            check_arguments(tool.definition, arguments)
+        except ToolError as error:
+            return failed(error.message)
+        return await tool.call(arguments, context)
 
     def servers_with(self, capability: str) -> list[str]:
         """Return the names of the connected servers with a capability, such as `resources` or `prompts`."""

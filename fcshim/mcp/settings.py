@@ -28,7 +28,7 @@ class StdioTransport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
-    """An npm package with its exact version, which `npx` installs and runs; it speaks MCP over stdio."""
+    """An npm package, best with its exact version, which `npx` installs and runs; it speaks MCP over stdio."""
 
     package: str
     args: tuple[str, ...] = ()
@@ -97,6 +97,8 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = DEFAULT_TIMEOUT
     allow: tuple[str, ...] = ()
     trust: Literal["", "annotations"] = ""
+    category: str = ""
+    """What its tools are for, for rules and lists; empty for `mcp`."""
     cache: float = 0.0
     """Seconds for which the result of a tool that only reads is cached; 0 for never."""
     handshake: bool = False

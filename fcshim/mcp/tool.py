@@ -113,6 +113,7 @@ class McpTool:
             or any(fnmatch.fnmatchcase(self.name, pattern) for pattern in settings.allow),
             timeout=settings.timeout,
             source=f"mcp:{self.server}",
+            category=settings.category,
             warnings=_hint_warnings(hints),
         )
 

@@ -252,7 +252,7 @@ def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
     """
 
     def test() -> bool:
-        texts = strings_of([[tool.name, tool.description, tool.parameters] for tool in tools])
+        texts = strings_of([[tool.name, tool.description, tool.parameters, tool.returns] for tool in tools])
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
     key = escape.key_of(tools)
@@ -267,6 +267,7 @@ def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
                 name=escape(tool.name),
                 description=escape(tool.description),
                 parameters=map_strings(tool.parameters, escape),
+                returns=map_strings(tool.returns, escape),
             )
             for tool in tools
         ]

@@ -44,7 +44,7 @@ def render_system(
     Tools are listed with their JSON Schema, in the form that the dialect's models know, or by shorter signatures;
     `words` may replace the dialect's own text around the list.
     """
-    offered = [_definition(tool) for tool in tools]
+    offered = [_definition(tool, style) for tool in tools]
     values: dict[str, JSON] = {"tools": offered, "choice": choice, "parallel": parallel}
     if words.template:
         text = _render_style(words, dialect, listing=style, **values)
@@ -62,7 +62,9 @@ def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "s
     template = _template(_folder(dialect), "signatures" if style == "signature" else "system")
     if _TOOLS_BLOCK not in template.blocks:
         template = _environment((resource_dir("templates"),)).get_template("_shared/system.jinja")
-    context = template.new_context({**_dialect_variables(dialect), "tools": [_definition(tool) for tool in tools]})
+    context = template.new_context(
+        {**_dialect_variables(dialect), "tools": [_definition(tool, style) for tool in tools]}
+    )
     return "".join(template.blocks[_TOOLS_BLOCK](context)).strip("\n")
 
 
@@ -160,14 +162,16 @@ def _render_style(words: PromptStyle, dialect: Dialect, **values: JSON) -> str:
     )
 
 
-def _definition(tool: Tool) -> dict[str, JSON]:
+def _definition(tool: Tool, style: ToolsStyle) -> dict[str, JSON]:
+    """Return a tool as templates get it; only a signature says what it returns."""
     parameters = tool.parameters if tool.parameters else {"type": "object", "properties": {}}
     described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "parameters": parameters}
+    returning = {"returns": tool.returns} if style == "signature" else {}
+    return {"name": tool.name, **described, "parameters": parameters, **returning}
 
 
 def _signature(tool: dict[str, JSON]) -> str:
-    return signature(tool["name"], tool.get("description", ""), tool["parameters"])
+    return signature(tool["name"], tool.get("description", ""), tool["parameters"], tool.get("returns"))
 
 
 def _render(dialect: Dialect, template: str, **values: JSON) -> str:

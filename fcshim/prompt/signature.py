@@ -1,7 +1,7 @@
 """A tool as a function signature with described parameters: a shorter listing than JSON Schema.
 
-Types are TypeScript's, which models know well: `function getTime(offset_ms: number): any`, then the description and a
-line for each parameter, with what a type cannot express (defaults, limits, formats).
+Types are TypeScript's, which models know well: `function getTime(offset_ms: number): number`, then the description and
+a line for each parameter, with what a type cannot express (defaults, limits, formats).
 
 Rule: the work is bounded for any schema. A description stays on its line or indented, so that it cannot be read as
 another line of the prompt.
@@ -47,19 +47,25 @@ _LIMITS = {
 _MAX_PARTS = 1_000
 """Schemas written out for one tool: references that double at each level would be exponential."""
 _MAX_DEPTH = 16
+_MAX_RESULT_TYPE = 400
+"""Characters of a result's type: it helps to choose a tool, not to call it, and costs room in each prompt."""
 _MAX_OUTLINED = 8
 _MAX_OUTLINED_NAME = 60
 """The number of parameters that an outline lists, and the longest name among them."""
 
 
-def signature(name: str, description: str, parameters: JSON) -> str:
-    """Write a tool's signature, its description, and the descriptions of its parameters."""
+def signature(name: str, description: str, parameters: JSON, returns: JSON = None) -> str:
+    """Write a tool's signature, its description, and the descriptions of its parameters.
+
+    `returns` is the schema of its result; without one, and for one that is too long to read, the type is `any`.
+    """
     types = _TypeWriter(parameters)
     members = list(_members(parameters))
     arguments = ", ".join(
         f"{_key(key)}{'' if required else '?'}: {types.type_of(schema)}" for key, schema, required in members
     )
-    lines = [f"function {name}({arguments}): any"]
+    result = _TypeWriter(returns).type_of(returns)
+    lines = [f"function {name}({arguments}): {result if len(result) <= _MAX_RESULT_TYPE else 'any'}"]
     if description:
         lines.append("Description: " + _indented(description))
     described = [f"- {_key(key)}{text}" for key, schema, _ in members if (text := types.description_of(schema))]

@@ -25,7 +25,7 @@ logger = logging.getLogger("fcshim.server")
 _NEEDS_RESTART = (
     *("host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level"),
     *("store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime"),
-    *("mcp", "allow", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
+    *("mcp", "allow", "strict_packages", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
     *("inspect", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers"),
 )
 """Settings of what stays: processes, the listener, stored replies, the tools that run here, what is observed."""

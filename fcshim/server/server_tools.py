@@ -190,7 +190,7 @@ def _listener(connection: ClientConnection, tools: Sequence[AnyTool]) -> CallLis
 
 def load_server_tools(config: Config) -> ServerTools:
     """Load the configured MCP servers, without starting them. Raises `ConfigError` if their file is invalid."""
-    servers = load_servers(config.mcp, os.environ) if config.mcp else ()
+    servers = load_servers(config.mcp, os.environ, strict_packages=config.strict_packages) if config.mcp else ()
     pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
     return ServerTools(config, servers, pins, _load_search(config))
 
@@ -198,9 +198,9 @@ def load_server_tools(config: Config) -> ServerTools:
 def _load_search(config: Config) -> "SearchService | None":
     if config.web_search is None:
         return None
-    from fcshim.tools.builtin.websearch import search_service  # noqa: PLC0415 - only where the web is searched
+    from fcshim.tools.builtin.websearch import configured_search  # noqa: PLC0415 - only where the web is searched
 
-    return search_service(config.web_search, config.web_search_key.reveal() if config.web_search_key else "")
+    return configured_search(config)
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:

@@ -4,6 +4,7 @@ Rule: a tool has a definition for the model, and traits for permissions and sche
 exception.
 """
 
+import fnmatch
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -38,11 +39,12 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
     `reads_only`: the tool claims to change nothing; a server's claim is a hint, which replaces no question by itself.
     `allowed`: the operator lets it run. `timeout` in seconds per call and `max_output` in characters of a result take
-    the place of the executor's. `source`: where the tool comes from. `subject`: the parameter that permission rules
-    match, read as `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask rules with a
-    pattern hold for this tool too. `parallel` false: it never runs beside another tool that is not parallel.
-    `warnings`: what every call risks, as verb phrases. `change` returns the change that a call would make to an
-    existing file, and raises `ToolError` if the call would fail.
+    the place of the executor's defaults. `source`: where the tool comes from. `category`: what it is for; empty for
+    what `tool_category` derives from the source. `subject`: the parameter that permission rules match, read as
+    `subject_kind` says, a path from the folder `root`. `ruled_as`: tools whose deny and ask rules with a pattern hold
+    for this tool too. `parallel` false: it never runs beside another tool that is not parallel. `warnings`: what every
+    call risks, as verb phrases. `change` returns the change that a call would make to an existing file, and raises
+    `ToolError` if the call would fail.
     """
 
     sensitivity: Sensitivity = "ask"
@@ -51,6 +53,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     max_output: int | None = None
     source: str = ""
+    category: str = ""
     subject: str = ""
     subject_kind: SubjectKind = "text"
     root: Path | None = None
@@ -102,3 +105,22 @@ class AnyTool(Protocol):
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Run the tool; a failure is a result with `is_error`. Cancelling the call cancels the work."""
+
+
+BUILTIN_CATEGORIES = ("files", "search", "shell", "web", "control", "skills", "agents", "sessions")
+MCP_CATEGORY = "mcp"
+"""The category of a server's tools for which the operator names none."""
+
+
+def tool_category(tool: AnyTool) -> str:
+    """Return the category of a tool: its own, `files` of the source `builtin:files`, `mcp`, `custom`; else empty."""
+    traits = tool.traits
+    kind, _, part = traits.source.partition(":")
+    return traits.category or (part if kind == "builtin" else kind)
+
+
+def is_named(tool: AnyTool, pattern: str) -> bool:
+    """Return whether a pattern names a tool: by its name, `mcp__*`, or by its category, `@web`."""
+    if pattern.startswith("@"):
+        return fnmatch.fnmatchcase(tool_category(tool), pattern[1:])
+    return fnmatch.fnmatchcase(tool.definition.name, pattern)

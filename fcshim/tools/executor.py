@@ -1,6 +1,8 @@
 """Executes the tool calls of one reply.
 
-Rule: every call gets a result, in the order of the calls; an invalid call gets an error result and is not executed.
+Rule: every call gets a result, in the order of the calls; an invalid call gets an error result and is not executed. A
+call goes: look up, refuse what may not run whatever its arguments, validate, decide or ask about the arguments, run,
+log.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from fcshim.config.credentials import CredentialMask
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON, CallError, ToolCallEnd
 from fcshim.messages import Content, Part, TextPart, Tool, ToolMessage
@@ -29,6 +32,8 @@ DEFAULT_TIMEOUT = 120.0
 DEFAULT_MAX_OUTPUT = 50 * 1024
 """Characters of one result: about 12,000 tokens, a large part of a small model's context."""
 
+_LOGGED = 4_000
+"""Characters of the arguments, and of a result, in the log."""
 _KEPT_END = 1_000
 """Characters from the end of a result that is too long: many tools say there how to read on."""
 _HOW_TO_ALLOW = (
@@ -69,8 +74,9 @@ def _ignore(_: CallEvent) -> None:
 class Executor:
     """Runs the calls of a set of tools, with permissions, limits and timeouts.
 
-    Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output` is in
-    characters per result, `timeout` in seconds per call (None for no limit); a tool's own limits take precedence.
+    Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output`
+    limits the characters of each result (None: 51,200, or the tool's own limit), `timeout` the seconds of a call (None
+    for no limit), of which a tool's own limit takes precedence.
     Without `permissions` the program's own functions run, and of other tools (servers', built-in and custom ones) those
     that are known to be safe or that the operator allowed; the rest is refused. Raises `ConfigError` for a function
     that cannot be a tool, for two tools with one name, and for `max_parallel` below 1.
@@ -82,7 +88,7 @@ class Executor:
         *,
         max_parallel: int = DEFAULT_MAX_PARALLEL,
         timeout: float | None = DEFAULT_TIMEOUT,
-        max_output: int = DEFAULT_MAX_OUTPUT,
+        max_output: int | None = None,
         permissions: Permissions | None = None,
     ) -> None:
         if max_parallel < 1:
@@ -113,12 +119,8 @@ class Executor:
         return [task.result() for task in running]
 
     async def _execute(self, call: ToolCallEnd, listener: CallListener) -> ToolMessage:
-        clock = asyncio.get_running_loop().time
-        started = clock()
         listener(CallStarted(call))
         result = await self.call(call, listener)
-        outcome = "failed" if result.is_error else "done"
-        logger.info("%s %s: %s in %.3f s", call.tool_call_name, call.tool_call_id, outcome, clock() - started)
         content = _with_hint(result.content) if result.is_error else result.content
         message = ToolMessage(call.tool_call_id, content, call.tool_call_name, result.is_error)
         listener(CallFinished(message, result.final))
@@ -126,10 +128,13 @@ class Executor:
 
     async def call(self, call: ToolCallEnd, listener: CallListener = _ignore) -> ToolResult:
         """Run one call; return its result, truncated to `max_output`. A failure is a result with `is_error`."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
         result = await self._check_and_run(call, listener)
+        _log(call, result, clock() - started)
         tool = self.registry.get(call.tool_call_name)
         own = None if tool is None else tool.traits.max_output
-        limit = self._max_output if own is None else own
+        limit = min(filter(None, (self._max_output, own)), default=DEFAULT_MAX_OUTPUT)
         return msgspec.structs.replace(result, content=_truncate(result.content, limit, keep_end=result.is_error))
 
     async def _check_and_run(self, call: ToolCallEnd, listener: CallListener) -> ToolResult:
@@ -138,11 +143,16 @@ class Executor:
         tool = self.registry.get(call.tool_call_name)
         if tool is None:
             return failed(self.registry.unknown_tool_message(call.tool_call_name))
+        refusal = self._forbidden_reason(tool)
+        if refusal is not None:
+            return failed(f"{call.tool_call_name} was not executed. {refusal}")
         try:
             arguments = read_arguments(tool.definition, call.tool_call_arguments_complete)
         except ToolError as error:
             return failed(error.message)
-        refusal = await self._refusal_reason(tool, arguments)
+        if self._permissions is not None:
+            # After the arguments are valid: a rule or the user judges them, and no user is asked in vain.
+            refusal = await self._permissions.refusal_reason(tool, arguments)
         if refusal is not None:
             return failed(f"{call.tool_call_name} was not executed. {refusal}")
         context = CallContext(call.tool_call_id, lambda done: listener(CallProgressed(call.tool_call_id, done)))
@@ -150,11 +160,11 @@ class Executor:
             context = msgspec.structs.replace(context, may_open=self._permissions.may_open(tool))
         return await self._run(tool, arguments, context)
 
-    async def _refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
-        """Return why the call may not run; None if it may."""
+    def _forbidden_reason(self, tool: AnyTool) -> str | None:
+        """Return why no call of a tool may run, whatever its arguments; None if one may."""
         traits = tool.traits
         if self._permissions is not None:
-            return await self._permissions.refusal_reason(tool, arguments)
+            return self._permissions.forbidden_reason(tool)
         if not traits.source or traits.sensitivity == "safe" or traits.allowed:
             return None
         logger.warning("%s was refused: %s", tool.definition.name, _HOW_TO_ALLOW)
@@ -176,6 +186,17 @@ class Executor:
                     return await tool.call(arguments, context)
             except TimeoutError:
                 return failed(f"{tool.definition.name} gave no result within {seconds:g} seconds.")
+
+
+def _log(call: ToolCallEnd, result: ToolResult, seconds: float) -> None:
+    """Log a call; at DEBUG with its arguments and result, without credentials."""
+    outcome = "failed" if result.is_error else "done"
+    logger.info("%s %s: %s in %.3f s", call.tool_call_name, call.tool_call_id, outcome, seconds)
+    if logger.isEnabledFor(logging.DEBUG):
+        mask = CredentialMask()
+        for what, text in (("arguments", call.tool_call_arguments_complete), ("result", result.flat_text)):
+            shown = mask.text(text)
+            logger.debug("%s %s: %s: %s", call.tool_call_name, call.tool_call_id, what, shown[:_LOGGED])
 
 
 def _invalid_call_message(error: CallError) -> str:

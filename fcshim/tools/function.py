@@ -86,6 +86,7 @@ class FunctionTool:
             name=named,
             description=described.summary if description is None else description,
             parameters=self._signature.schema,
+            returns=self._signature.returns,
         )
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:

@@ -12,23 +12,34 @@ the user. Without a user to ask, the call is refused. A decision is remembered f
 """
 
 import asyncio
-import fnmatch
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from fcshim.errors import ToolError
+from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
-from fcshim.tools.base import AnyTool, FileChange, Traits
+from fcshim.tools.base import AnyTool, FileChange, Traits, tool_category
 from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.commands.risks import inspect_command
 from fcshim.tools.rules import PermissionRule, judge
 from fcshim.tools.subjects import PathSubject, Subject, TextSubject, UrlSubject
 
 PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
+ModeName: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow", "plan", "acceptEdits"]
+"""The names of modes that users and models may write."""
+_MODE_ALIASES: dict[ModeName, PermissionMode] = {"plan": "read_only", "acceptEdits": "accept_edits"}
+
+
+def parse_mode(name: str) -> PermissionMode:
+    """Return the mode of a name, which may be one of other agents (`plan`, `acceptEdits`). Raises `ConfigError`."""
+    for known in get_args(ModeName):
+        if name == known:
+            mode: PermissionMode = _MODE_ALIASES.get(known, known)
+            return mode
+    raise ConfigError(f"there is no mode {name:.40}; expected one of {', '.join(get_args(ModeName))}")
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
@@ -95,19 +106,31 @@ class Permissions:
     def offers(self, tool: AnyTool) -> bool:
         """Return whether any call of a tool could run; other tools are not offered to the model."""
         name, traits = tool.definition.name, tool.traits
-        if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
+        if self.mode == "read_only" and not _only_reads(traits):
             return False
-        return all(any(fnmatch.fnmatchcase(name, rule.name) for rule in rules) for rules in self.restrictions)
+        category = tool_category(tool)
+        return all(any(rule.is_about(name, category) for rule in rules) for rules in self.restrictions)
+
+    def forbidden_reason(self, tool: AnyTool) -> str | None:
+        """Return why no call of a tool may run, whatever its arguments, for the model; None if one may."""
+        name = tool.definition.name
+        rules = (rule for rule in self._rules if rule.subject is None)
+        if judge(rules, (name,), TextSubject(""), tool_category(tool)) == "deny":
+            return f"A rule of the user forbids {name} here."
+        if self.offers(tool):
+            return None
+        return _READ_ONLY_REFUSAL if self.mode == "read_only" and not _only_reads(tool.traits) else _RESTRICTED_REFUSAL
 
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Return why the call may not run, for the model; None if it may."""
         traits, name = tool.traits, tool.definition.name
-        verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments))
+        category = tool_category(tool)
+        verdict = judge(self._rules, (name, *traits.ruled_as), _subject(traits, arguments), category)
         if verdict == "deny":
             return f"A rule of the user forbids {name} here."
-        if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
+        if self.mode == "read_only" and not _only_reads(traits):
             return _READ_ONLY_REFUSAL
-        if any(judge(rules, (name,), _subject(traits, arguments)) != "allow" for rules in self.restrictions):
+        if any(judge(rules, (name,), _subject(traits, arguments), category) != "allow" for rules in self.restrictions):
             return _RESTRICTED_REFUSAL
         if verdict != "ask" and (verdict == "allow" or self.runs_unasked(traits)):
             return None
@@ -118,7 +141,7 @@ class Permissions:
 
     def forbids_reading(self, file: Path, root: Path) -> bool:
         """Return whether a deny rule forbids reading a file, whichever tool names it."""
-        return judge(self._rules, ("Read",), PathSubject(str(file), root)) == "deny"
+        return judge(self._rules, ("Read",), PathSubject(str(file), root), "files") == "deny"
 
     def may_open(self, tool: AnyTool) -> Callable[[Path], bool]:
         """Return which files a call may open that its arguments do not name: none under a deny or ask rule."""
@@ -138,7 +161,7 @@ class Permissions:
 
     def may_run_unasked(self, tool: AnyTool) -> bool:
         """Return whether any call of a tool may run without a question, by its traits or by a rule."""
-        named = [rule for rule in self._rules if fnmatch.fnmatchcase(tool.definition.name, rule.name)]
+        named = [rule for rule in self._rules if rule.is_about(tool.definition.name, tool_category(tool))]
         if any(rule.verdict == "deny" and rule.subject is None for rule in named):
             return False
         return self.runs_unasked(tool.traits) or any(rule.verdict == "allow" for rule in named)
@@ -159,6 +182,10 @@ class Permissions:
             if answer.remember:
                 self._remembered[key] = answer
             return answer
+
+
+def _only_reads(traits: Traits) -> bool:
+    return traits.sensitivity == "safe" or traits.reads_only
 
 
 def describe_untrusted(tools: Iterable[AnyTool], may_run: Callable[[AnyTool], bool]) -> str:

@@ -4,17 +4,16 @@ Rule: a name belongs to one tool; iteration follows the order of registration, s
 """
 
 import difflib
-import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.messages import Tool, as_function
-from fcshim.tools.base import AnyTool
+from fcshim.tools.base import AnyTool, is_named
 from fcshim.tools.function import FunctionTool
 
 INHERITED = ("list_skills", "read_skill", "slash_command", "mcp__*")
-"""Names and patterns of the tools that every sub-agent gets."""
+"""Names and patterns of the tools that a sub-agent gets besides those that its parent names."""
 
 
 class Registry:
@@ -47,11 +46,17 @@ class Registry:
         """Remove a tool; return whether it existed."""
         return self._tools.pop(name, None) is not None
 
-    def replace_source(self, source: str, tools: Iterable[AnyTool]) -> None:
-        """Remove all tools whose source begins with `source`, and add these at the end."""
-        for name in [name for name, tool in self._tools.items() if tool.traits.source.startswith(source)]:
-            del self._tools[name]
-        self.register_all(tools)
+    def replace_source(self, source: str, tools: Iterable[AnyTool], *, before: str = "") -> None:
+        """Replace all tools whose source begins with `source` by these, at the place of the first one.
+
+        Without one, they are added before the tools whose source begins with `before`, else at the end. Raises
+        `ConfigError` for a name that another tool has.
+        """
+        kept = [tool for tool in self if not tool.traits.source.startswith(source)]
+        old = [tool.traits.source.startswith(source) for tool in self]
+        starts = [bool(before) and tool.traits.source.startswith(before) for tool in kept]
+        at = old.index(True) if True in old else starts.index(True) if True in starts else len(kept)
+        self._tools = {tool.definition.name: tool for tool in Registry([*kept[:at], *tools, *kept[at:]])}
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool with this name, or None."""
@@ -82,20 +87,12 @@ class Registry:
         ]
 
     def create_filtered(self, allowed: Iterable[str]) -> "Registry":
-        """Create a registry of the tools whose names match: names, or patterns such as `mcp__*`."""
+        """Create a registry of the tools that are named: by names, patterns such as `mcp__*`, categories (`@web`)."""
         patterns = tuple(allowed)
-        return Registry(
-            tool
-            for name, tool in self._tools.items()
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-        )
+        return Registry(tool for tool in self if any(is_named(tool, pattern) for pattern in patterns))
 
-    def create_read_only(self) -> "Registry":
-        """Create a registry of the tools that are safe or declare that they only read, for planning."""
-        return Registry(tool for tool in self if tool.traits.sensitivity == "safe" or tool.traits.reads_only)
-
-    def create_inherited(self, named: Iterable[str] = ()) -> "Registry":
-        """Create the registry of a sub-agent: the named tools, and those that every sub-agent gets."""
+    def create_inherited(self, named: Iterable[str]) -> "Registry":
+        """Create the registry of a sub-agent for which an agent names tools: these, and what every sub-agent gets."""
         return self.create_filtered((*named, *INHERITED))
 
     def unknown_tool_message(self, name: str) -> str:

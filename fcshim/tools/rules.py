@@ -1,4 +1,4 @@
-"""Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`, `Read(secrets/*)`.
+"""Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`, `Read(secrets/*)`, `@web` for a category.
 
 Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. The allow rules with a
 pattern in parentheses must together cover all of the subject; a deny or ask rule applies if it matches any of it. Where
@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fcshim.errors import ConfigError
-from fcshim.tools.base import AnyTool
+from fcshim.tools.base import BUILTIN_CATEGORIES, MCP_CATEGORY, AnyTool, tool_category
 from fcshim.tools.command_subject import pattern_note, unlimited_pattern
 from fcshim.tools.rule_patterns import SUBJECT_KINDS, name_patterns, subject_patterns
 from fcshim.tools.subjects import Subject
@@ -27,19 +27,28 @@ _MCP_PREFIX = "mcp__"
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
-    """One rule; `subject` is a pattern for the argument that matters (a command, a path, a URL)."""
+    """One rule; `subject` is a pattern for the argument that matters (a command, a path, a URL).
+
+    `name` is a pattern of tools' names, or `@` and one of categories.
+    """
 
     verdict: Verdict
     name: str
     subject: str | None = None
 
-    def applies(self, names: Iterable[str], subject: Subject) -> bool | None:
-        """Return whether the rule applies to a call; None if that cannot be known.
+    def is_about(self, name: str, category: str) -> bool:
+        """Return whether the rule is about a tool of this name and category, whatever its arguments."""
+        if self.name.startswith("@"):
+            return fnmatch.fnmatchcase(category, self.name[1:])
+        return fnmatch.fnmatchcase(name, self.name)
+
+    def applies(self, names: Iterable[str], subject: Subject, category: str = "") -> bool | None:
+        """Return whether the rule applies to a call of a tool; None if that cannot be known.
 
         `names` are the tool's own name, then those of tools whose deny and ask rules with a pattern hold for it too.
         """
         own, *others = names
-        matches = fnmatch.fnmatchcase(own, self.name)
+        matches = self.is_about(own, category)
         if self.subject is None:
             return matches
         if self.verdict == "allow":
@@ -54,14 +63,25 @@ def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule,
     return tuple(rule for text in texts for rule in _parse_rule(verdict, text))
 
 
-def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefixes: Iterable[str] = ()) -> None:
+def check_rules(
+    rules: Iterable[PermissionRule],
+    tools: Iterable[AnyTool],
+    prefixes: Iterable[str] = (),
+    categories: Iterable[str] = (),
+) -> None:
     """Refuse rules for tools that do not exist, and patterns for tools of the user's own that compare nothing.
 
-    `prefixes` begin the names of the servers' tools, which come later; none: no servers. Raises `ConfigError`.
+    `prefixes` begin the names of the servers' tools, which come later; none: no servers. `categories`: those of the
+    servers. Raises `ConfigError`.
     """
+    tools = tuple(tools)
     subjects = {tool.definition.name: tool.traits.subject for tool in tools}
+    groups = {*BUILTIN_CATEGORIES, MCP_CATEGORY, *categories, *map(tool_category, tools)} - {""}
     known, begins = {*SUBJECT_KINDS, *subjects}, tuple(prefixes)
     for rule in rules:
+        if rule.name.startswith("@"):
+            _check_category(rule, groups)
+            continue
         named = fnmatch.filter(known, rule.name)
         if not named and not _names_server(rule.name, begins):
             raise ConfigError(
@@ -71,6 +91,17 @@ def check_rules(rules: Iterable[PermissionRule], tools: Iterable[AnyTool], prefi
             raise ConfigError(
                 f"the rule for {rule.name!r} has a pattern; expected none: the tool has nothing to compare"
             )
+
+
+def _check_category(rule: PermissionRule, categories: set[str]) -> None:
+    """Raise `ConfigError` for a rule about a category that no tool has, or with a pattern."""
+    if not fnmatch.filter(categories, rule.name[1:]):
+        expected = ", ".join(f"@{each}" for each in sorted(categories))
+        raise ConfigError(f"the rule for {rule.name!r} names no category; expected one of {expected}")
+    if rule.subject is not None:
+        raise ConfigError(
+            f"the rule for {rule.name!r} has a pattern; expected none: it is about all tools of a category"
+        )
 
 
 def rule_notes(rules: Iterable[PermissionRule]) -> list[str]:
@@ -83,16 +114,18 @@ def rule_notes(rules: Iterable[PermissionRule]) -> list[str]:
     ]
 
 
-def judge(rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject) -> Verdict | None:
+def judge(
+    rules: Iterable[PermissionRule], names: Iterable[str], subject: Subject, category: str = ""
+) -> Verdict | None:
     """Return the verdict of the applicable rule with the highest precedence; None if no rule applies."""
     names = tuple(names)
     rules = tuple(rules)
-    found = {(rule.verdict, rule.applies(names, subject)) for rule in rules if rule.verdict != "allow"}
+    found = {(rule.verdict, rule.applies(names, subject, category)) for rule in rules if rule.verdict != "allow"}
     if ("deny", True) in found:
         return "deny"
     if not found.isdisjoint({("deny", None), ("ask", None), ("ask", True)}):
         return "ask"
-    allowing = [each for each in rules if each.verdict == "allow" and fnmatch.fnmatchcase(names[0], each.name)]
+    allowing = [each for each in rules if each.verdict == "allow" and each.is_about(names[0], category)]
     patterns = [each.subject for each in allowing if each.subject is not None]
     return "allow" if len(patterns) < len(allowing) or (patterns and subject.covered_by(*patterns)) else None
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 from fcshim.tools.base import NO_CONTEXT, CallContext
+from fcshim.tools.result import ToolResult
 from fcshim.tools.value_type import MistakesError, converter, schemas_of, to_plain
 
 _VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -21,8 +22,9 @@ _VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.V
 class ToolSignature:
     """The parameters of one function.
 
-    `schema` is the JSON Schema of its arguments object. Raises `ConfigError` for a parameter without a schema: `*args`,
-    `**kwargs`, a type without a JSON form, an annotation that does not resolve.
+    `schema` is the JSON Schema of its arguments object, `returns` that of its result, None without one. Raises
+    `ConfigError` for a parameter without a schema: `*args`, `**kwargs`, a type without a JSON form, an annotation that
+    does not resolve.
     """
 
     def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
@@ -37,6 +39,7 @@ class ToolSignature:
                 raise ConfigError(f"tool {name!r}: {notation} has no schema; name each parameter of a tool")
         self._types = {each.name: _type_of(each) for each in self._parameters.values()}
         self.schema: dict[str, JSON] = self._schema(descriptions)
+        self.returns = _schema_of_result(self._signature.return_annotation)
         self._converters = {name: converter(type_) for name, type_ in self._types.items()}
 
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
@@ -88,6 +91,16 @@ class ToolSignature:
         near = difflib.get_close_matches(name, self._parameters, n=1)
         known = ", ".join(self._parameters) or "none"
         return f"{name}: no such parameter" + (f", did you mean {near[0]}?" if near else f" (there are: {known})")
+
+
+def _schema_of_result(annotation: JSON) -> dict[str, JSON] | None:
+    if annotation in (inspect.Signature.empty, None, ToolResult, JSON):
+        return None
+    try:
+        (schema,), definitions = schemas_of([annotation])
+    except ConfigError:
+        return None
+    return schema | ({"$defs": definitions} if definitions else {})
 
 
 def _resolve_signature(function: Callable[..., JSON], name: str) -> inspect.Signature:

@@ -15,7 +15,11 @@ def add(a: int, b: int) -> int:
 
 def sessions(*replies):
     model = ScriptedModel(*replies)
-    made = Sessions(lambda _: Agent(model, Executor([add])))
+
+    async def make_agent(_):
+        return Agent(model, Executor([add]))
+
+    made = Sessions(make_agent)
     return made, made.tools(), model
 
 

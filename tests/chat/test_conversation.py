@@ -139,3 +139,16 @@ async def test_a_turn_before_a_summary_has_no_edits_of_other_turns(tmp_path):
 
     assert ["c"] == list(map(str, journal.drop_turn()))
     assert [] == journal.drop_turn()
+
+
+async def test_another_model_may_write_the_summary():
+    scripts = (text_reply("Hello."), text_reply("He said Hi."))
+    async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m") as client:
+        settings = {"max_rounds": 4, "background_model": "small"}
+        session = ChatSession("s", model="m")
+        conversation = ChatConversation(client, Registry([shout]), Permissions("allow"), session, **settings)
+        await turn_events(conversation, "Hi")
+        done = await conversation.compact(0)
+
+    assert "He said Hi." == done.summary
+    assert ["m", "small"] == [request.body["model"] for request in upstream.requests if request.body]

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 
 import pytest
 
 from tests.cli.command import fcshim
-from tests.mcp.server_programs import serve_over_http
+from tests.mcp.server_programs import serve_over_http, stdio_transport
 from tests.scripted import CUT, ROLE, Script, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import ADD, call_text, prompts
 
@@ -211,3 +212,67 @@ def test_without_a_url_the_embedded_model_answers(tmp_path):
     done = fcshim("chat", "-p", "say hello there", env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
 
     assert (0, "hello there\n", "") == (done.code, done.out, done.err)
+
+
+async def test_web_search_is_offered_where_a_service_is_configured(tmp_path, monkeypatch):
+    """Requirement 42."""
+    async with upstream_and_chat(tmp_path, "A", "B", "C") as (chat, upstream):
+        await chat("-p", "Hi", "--root", str(tmp_path))
+        await chat("-p", "Hi", "--root", str(tmp_path), "--web-search", "http://127.0.0.1:9")
+        monkeypatch.setenv("FCSHIM_WEB_SEARCH", "http://127.0.0.1:9")
+        await chat("-p", "Hi", "--root", str(tmp_path))
+    offered = ["WebSearch" in text for text in prompts(upstream)]
+
+    assert [False, True, True] == offered
+
+
+async def test_a_kind_of_agents_has_servers_of_its_own_and_the_mode_plan(tmp_path):
+    """Requirements 37, 38 and 39."""
+    (tmp_path / "agents").mkdir()
+    transport = stdio_transport("raw", "good")
+    settings = {"command": transport.command, "args": list(transport.args)}
+    (tmp_path / "agents" / "own.json").write_text(json.dumps({"mcpServers": {"mine": settings}}))
+    (tmp_path / "agents" / "kind.md").write_text("---\ntools: Read\ndirectMcpServers: own.json\n---\nBe.")
+    replies = call_text("spawn_agent", prompt="x", agent="kind"), call_text("mine__work"), "Worked.", "Done."
+    options = ("--profiles", str(tmp_path / "agents"), "--root", str(tmp_path))
+    async with upstream_and_chat(tmp_path, *replies) as (chat, upstream):
+        code, out, _ = await chat("-p", "Hi", *options, "--allow", "spawn_agent", "--allow", "mine__*")
+    async with upstream_and_chat(tmp_path, "Planned.") as (chat, planning):
+        planned, _, _ = await chat("-p", "Hi", *options, "--mode", "plan")
+    parent, agent, *_ = prompts(upstream)
+
+    assert (0, "Done.\n", 0) == (code, out, planned)
+    assert "Kinds of agents: kind." in parent
+    assert "mine__work" not in parent
+    assert ["Read", "mine__work"] == [
+        each for each in ("Read", "Write", "mine__work") if re.search(rf"\b{each}\b", agent)
+    ]
+    assert "Write" not in prompts(planning)[0]
+
+
+async def test_a_chat_offers_the_tools_for_agents_sessions_skills_and_commands(tmp_path):
+    """Requirements 40 to 43."""
+    for name in ("skills", "commands"):
+        (tmp_path / name).mkdir()
+    options = ("--root", str(tmp_path), "--skills", str(tmp_path / "skills"), "--commands", str(tmp_path / "commands"))
+    async with upstream_and_chat(tmp_path, "A") as (chat, _):
+        _, out, _ = await chat("-p", "Hi", "--json", "--agents", "--web-search", "http://127.0.0.1:9", *options)
+    offered = json.loads(out.splitlines()[0])["tools"]
+
+    assert [
+        *(
+            "Read",
+            "Write",
+            "Edit",
+            "ListDir",
+            "Glob",
+            "Grep",
+            "Bash",
+            "WebFetch",
+            "WebSearch",
+            "Notify",
+            "slash_command",
+        ),
+        *("list_skills", "read_skill", "spawn_agent", "subagent_list", "subagent_status"),
+        *("SessionsSpawn", "SessionsList", "SessionsSend", "SessionsHistory", "SessionsYield"),
+    ] == offered

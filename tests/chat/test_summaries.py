@@ -31,9 +31,21 @@ async def page():
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
 
 
+def page_tools(client, background_model=""):
+    prompter = Prompter(client, ChatSession("s", model="m"), background_model)
+    return Web(allow_private=True, model=lambda: prompter.ask_model).tools()
+
+
+async def test_a_page_may_be_read_by_another_model(page):
+    async with scripted_upstream(text_reply("Fruit.")) as upstream, Client(upstream.url) as client:
+        await result_text(page_tools(client, "small"), "WebFetch", url=page)
+
+    assert "small" == upstream.requests[-1].body["model"]
+
+
 async def test_the_prompt_of_a_fetch_reaches_the_model_with_the_page(page):
     async with scripted_upstream(text_reply("They are a fruit.")) as upstream, Client(upstream.url) as client:
-        tools = Web(allow_private=True, summarise=Prompter(client, ChatSession("s", model="m")).summarise).tools()
+        tools = page_tools(client)
         answer = await result_text(tools, "WebFetch", url=page, prompt="What are pears?")
     body = upstream.requests[-1].body
 
@@ -47,6 +59,6 @@ async def test_the_prompt_of_a_fetch_reaches_the_model_with_the_page(page):
 
 async def test_a_model_that_fails_is_told_of(page):
     async with scripted_upstream(Script((b"{}",), status=500)) as upstream, Client(upstream.url) as client:
-        tools = Web(allow_private=True, summarise=Prompter(client, ChatSession("s", model="m")).summarise).tools()
+        tools = page_tools(client)
 
         assert "could not be summed up" in await error_text(tools, "WebFetch", url=page)

@@ -242,6 +242,7 @@ async def test_the_commands(friendly, tmp_path):
         await screen.expect("ends the turn")
         screen.enter("/tools")
         tools = await screen.expect("mcp__f__fail")
+        assert "mcp:\n" in tools
         screen.enter("/model")
         await screen.expect("* m\n  other\n")
         screen.enter("/model other")

@@ -1,5 +1,6 @@
 """`fcshim mcp`, started as an MCP host starts it."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,13 +14,15 @@ import pytest
 from fcshim.events import ToolCallEnd
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from fcshim.mcp.server_requests import elicitation_callback, sampling_callback
+from fcshim.messages import text_of
 from fcshim.reply import Reply
 from fcshim.tools import Executor, Permissions
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
+from tests.scripted import scripted_upstream, text_reply
 
-READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
+READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "Notify"}
 
 
 def mcp_client(*arguments, name="me", handshake=False, **callbacks):
@@ -31,10 +34,10 @@ def mcp_client(*arguments, name="me", handshake=False, **callbacks):
 
 
 @contextlib.contextmanager
-def serving_http(root, port):
+def serving_http(root, port, *options):
     """Run `fcshim mcp --http` until the block ends, then stop it with SIGINT."""
     command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port), "--api-key", "k"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*command, *map(str, options)], stderr=subprocess.DEVNULL) as process:
         try:
             _wait(process, port)
             yield
@@ -132,6 +135,71 @@ async def test_a_tool_that_changed_since_the_last_start_is_not_offered(root, tmp
     assert refused.is_error
 
 
+async def test_web_search_is_offered_where_a_service_is_configured(root):
+    async with mcp_client("--root", root, "--web-search", "http://127.0.0.1:9") as servers:
+        offered = names(servers)
+
+    assert READ_ONLY_TOOLS | {"WebSearch"} == offered
+
+
+async def test_the_settings_of_the_tools_hold(root, tmp_path):
+    """Requirements 35, 40 and 41, as settings; `@web` is a category."""
+    (root / "long.txt").write_text("x" * 5_000)
+    file = tmp_path / "fcshim.toml"
+    file.write_text("max_chars = 1000\nexec_timeout = 0.5\nrestrict_to_workspace = false\n")
+    (tmp_path / "elsewhere").write_text("y")
+    options = ("--root", root, "--config", file, "--allow", "Bash", "--deny", "@web")
+    async with mcp_client(*options, "--only", "@files", "--only", "@shell") as servers:
+        offered = names(servers)
+        elsewhere = await servers.call("me:Read", {"path": str(tmp_path / "elsewhere")})
+        listed = await servers.call("me:ListDir", {"path": "/usr/bin"})
+        slow = await servers.call("me:Bash", {"command": "sleep 20"})
+
+    assert {"Read", "ListDir", "Bash"} == offered
+    assert "y" in elsewhere.text
+    assert len(listed.text) < 1_100
+    assert "(truncated:" in listed.text
+    assert "0.5 seconds" in slow.text
+
+
+async def test_a_command_s_allowed_tools_hold(root, tmp_path):
+    """Requirement 36."""
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    (commands / "review.md").write_text("---\nallowed-tools: Read\n---\nReview.")
+    (commands / "write.md").write_text("---\nallowed-tools:\n  - Write\n---\nWrite.")
+    (commands / "plain.md").write_text("Do.")
+    options = ("--root", root, "--commands", commands, "--allow", "Write", "--allow", "slash_command")
+    write = {"path": "new.txt", "content": "x"}
+    async with mcp_client(*options) as servers:
+        before = await servers.call("me:Write", write)
+        await servers.call("me:slash_command", {"command": "review"})
+        await servers.call("me:slash_command", {"command": "plain"})
+        after = await servers.call("me:Write", write)
+        read = await servers.call("me:Read", {"path": "new.txt"})
+        await servers.call("me:slash_command", {"command": "write"})
+        again = await servers.call("me:Write", write)
+
+    assert [False, True, False, False] == [each.is_error for each in (before, after, read, again)]
+    assert "The command that the user gave allows other tools only." in after.text
+
+
+@pytest.mark.security
+async def test_a_command_that_restricts_tools_is_refused_over_http(root, tmp_path):
+    """Its clients share the permissions."""
+    (tmp_path / "review.md").write_text("---\nallowed-tools: Read\n---\nReview.")
+    port = free_port()
+    transport = HttpTransport(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
+    with serving_http(root, port, "--commands", tmp_path, "--allow", "slash_command", "--allow", "Write"):
+        async with manager(McpServerConfig(name="me", transport=transport)) as servers:
+            refused = await servers.call("me:slash_command", {"command": "review"})
+            written = await servers.call("me:Write", {"path": "new.txt", "content": "x"})
+
+    assert refused.is_error
+    assert "not possible over HTTP" in refused.text
+    assert not written.is_error
+
+
 async def test_python_functions_and_skills_are_offered(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text('def get_time() -> str:\n    """Time."""\n    return "12:00"\n')
@@ -176,6 +244,27 @@ def test_a_client_that_does_not_finish_cannot_prevent_the_end(root):
             process.kill()
 
 
+@pytest.mark.parametrize(("level", "logged"), [("warning", False), ("info", False), ("debug", True)])
+def test_the_level_of_the_log_is_set(root, level, logged):
+    """Requirement 29."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "Read", "arguments": {"path": "a.txt"}}},
+    ]
+    command = [*COMMAND, "mcp", "--root", str(root), "--log-level", level]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1) as process:
+        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages).encode())
+        process.stdin.flush()
+        process.stdout.readline(), process.stdout.readline()
+        _, errors = process.communicate(timeout=30)
+
+    assert logged == ('Read 2: arguments: {"path": "a.txt"}' in errors.decode())
+    assert logged == ("Read 2: result: hello" in errors.decode())
+    assert (level != "warning") == ("Read 2: done in" in errors.decode())
+
+
 def test_ctrl_c_ends_it(root):
     with subprocess.Popen([*COMMAND, "mcp", "--root", str(root)], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
@@ -195,12 +284,18 @@ def test_ctrl_c_ends_it(root):
         (("--root", "/", "--allow", "Bash("), "is not a rule"),
         (("--root", "/", "--deny", "Wirte"), "names no tool"),
         (("--root", "/", "--deny", 'Read("a/*")'), "could never apply"),
-        (("--root", "/", "--search", "altavista"), "expected tavily, jina"),
-        (("--root", "/", "--search", "tavily"), "tavily: expected a key"),
+        (("--root", "/", "--web-search", "altavista"), "expected tavily, brave, jina"),
+        (("--root", "/", "--web-search", "tavily"), "tavily: expected a key"),
         (("--mcp", "/nothing.json", "--commands", "x"), "--commands has no effect without --root"),
-        (("--mcp", "/nothing.json", "--outside"), "--outside has no effect without --root"),
+        (
+            ("--mcp", "/nothing.json", "--no-restrict-to-workspace"),
+            "--restrict-to-workspace has no effect without --root",
+        ),
         (("--mcp", "/nothing.json", "--private"), "--private has no effect without --root or --skills"),
         (("--root", "/", "--skill-index", "http://x"), "--skill-index has no effect without --skills"),
+        (("--mcp", "/nothing.json", "--model", "x"), "--model has no effect without --root"),
+        (("--root", "/", "--background-model", "x"), "--background-model has no effect without --model"),
+        (("--root", "/", "--strict-packages"), "--strict-packages has no effect without --mcp"),
         (("--root", "/", "--pins", "x"), "--pins has no effect without --mcp"),
         (("--root", "/", "--port", "1"), "--port has no effect without --http"),
         (("--mcp", "/nothing.json"), "/nothing.json: No such file"),
@@ -245,6 +340,53 @@ async def test_a_hung_server_delays_no_answer_and_a_slow_ones_tools_come_later(r
         await eventually(lambda: "mcp__slow__work" in names(servers), seconds=60)
 
     assert first == READ_ONLY_TOOLS
+
+
+@contextlib.asynccontextmanager
+async def long_page():
+    """Serve a long page on this machine; yield its address."""
+    body = b"Pears are a fruit. " * 300
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+async def test_a_page_is_read_by_the_model_that_the_client_lends(root):
+    """Requirement 42: also in `fcshim mcp`."""
+    asked = []
+
+    async def answer(messages, max_tokens, server):
+        asked.append(text_of(messages[0].content))
+        return Reply(text="A fruit.", stop_reason="complete")
+
+    options = ("--root", root, "--private")
+    async with long_page() as page:
+        async with mcp_client(*options, handshake=True, sampling=sampling_callback(answer)) as servers:
+            read = await servers.call("me:WebFetch", {"url": page, "prompt": "What are pears?"})
+            raw = await servers.call("me:WebFetch", {"url": page, "raw": True})
+        async with mcp_client(*options) as servers:
+            alone = await servers.call("me:WebFetch", {"url": page})
+
+    assert "A fruit." == read.text
+    assert asked[0].startswith("What are pears?")
+    assert "Pears are a fruit." in asked[0]
+    assert len(raw.text) == len(alone.text) == 5_700
+
+
+async def test_a_page_is_read_by_the_model_of_an_endpoint(root):
+    async with long_page() as page, scripted_upstream(text_reply("A fruit."), pages={}) as upstream:
+        options = ("--root", root, "--private", "--model", upstream.url, "--background-model", "small")
+        async with mcp_client(*options) as servers:
+            read = await servers.call("me:WebFetch", {"url": page})
+
+    assert "A fruit." == read.text
+    assert "small" == upstream.requests[-1].body["model"]
 
 
 async def test_servers_behind_it_ask_the_client_s_model_and_user(tmp_path):

@@ -132,3 +132,11 @@ def test_what_the_budget_leaves_out_is_reported_on_stderr(files):
 
     assert (0, True) == (outcome.code, outcome.err.startswith("fcshim: "))
     assert "only the names are given here" in outcome.out
+
+
+def test_a_signature_has_the_type_that_the_file_says(tmp_path):
+    """Requirement 10."""
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps([{"name": "now", "returns": {"type": "number"}}]))
+
+    assert "function now(): number\n" in fcshim("render", "--tools", file, "--tools-style", "signature").out

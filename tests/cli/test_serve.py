@@ -4,9 +4,10 @@ import argparse
 
 import pytest
 
-from fcshim.cli import serve
+from fcshim.cli import chat, mcp, serve
 from fcshim.cli.text import help_formatter
 from fcshim.config import settings
+from fcshim.config.values import OWN_TOOLS
 from tests.cli.command import fcshim
 
 
@@ -18,11 +19,22 @@ def parser():
 
 
 def test_every_setting_has_its_flag_and_its_variable_in_the_help(parser):
+    """The settings of fcshim's own tools are those of the commands that offer them."""
     text = parser.format_help()
 
     for setting in settings():
-        assert f"{setting.flag} " in text or f"{setting.flag}," in text
-        assert setting.env in text
+        assert (setting.group == OWN_TOOLS) != (f"{setting.flag} " in text or f"{setting.flag}," in text)
+        assert (setting.group == OWN_TOOLS) != (setting.env in text)
+
+
+@pytest.mark.parametrize("command", [chat, mcp])
+def test_the_settings_of_fcshim_s_own_tools_are_in_the_help_of_the_commands_that_offer_them(command):
+    made = argparse.ArgumentParser()
+    command.configure_parser(made)
+    text = made.format_help()
+
+    for setting in settings():
+        assert setting.group != OWN_TOOLS or (setting.flag in text and setting.env in text)
 
 
 def test_flags_that_are_not_given_set_no_attribute(parser):

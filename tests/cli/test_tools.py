@@ -46,11 +46,12 @@ def test_a_failing_server_is_reported_and_the_others_are_listed(tools):
 
 
 def test_json_output_has_the_definitions(tools):
-    done = tools("list", "--json", servers={"one": raw("good")})
+    done = tools("list", "--json", servers={"one": {**raw("good"), "category": "media"}})
     expected = {
         "server": "one",
         "tool": "work",
         "name": "mcp__one__work",
+        "category": "media",
         "description": "Work.",
         "parameters": {"type": "object", "properties": {}},
     }
@@ -61,7 +62,7 @@ def test_json_output_has_the_definitions(tools):
 def test_verbose_output_has_descriptions_and_parameters(tools):
     done = tools("list", "--verbose")
 
-    assert "f\tadd\n    Add two numbers.\n    a: integer\n    b: integer\n" in done.out
+    assert "f\tadd\n    category: mcp\n    Add two numbers.\n    a: integer\n    b: integer\n" in done.out
 
 
 @pytest.mark.parametrize("name", ["f:work", "mcp__f__work", "f__work", "work"])
@@ -239,3 +240,28 @@ def test_prompts_are_listed_filled_and_completed(tools):
     assert "user: Review a.py, thorough.\n" == filled.out
     assert "thorough\n" == proposed.out
     assert "expected NAME=VALUE, got 'a.py'" in wrong.err
+
+
+def test_only_the_tools_of_chosen_servers_are_converted(tools):
+    """Requirements 15 and 16."""
+    servers = {"one": raw("good"), "two": raw("pages")}
+    chosen = json.loads(tools("convert", "--to", "openai", "--server", "two", servers=servers).out)
+    none = tools("convert", "--to", "gemini", servers={"bad": BAD})
+    unknown = tools("convert", "--to", "openai", "--server", "three", servers=servers)
+
+    assert ["mcp__two__work", "mcp__two__more"] == [each["function"]["name"] for each in chosen]
+    assert (1, "[]\n") == (none.code, none.out)
+    assert (2, "") == (unknown.code, unknown.out)
+    assert "there is no MCP server named 'three' (configured: one, two)" in unknown.err
+
+
+@pytest.mark.parametrize("command", [("tools", "list"), ("mcp",), ("chat", "http://127.0.0.1:9", "-p", "hi")])
+def test_strict_packages_refuses_a_package_without_its_version(tmp_path, command):
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"files": {"type": "npm", "package": "@anthropic/mcp-server-filesystem"}}}')
+    by_flag = fcshim(*command, "--mcp", file, "--strict-packages")
+    by_variable = fcshim(*command, "--mcp", file, env={**os.environ, "FCSHIM_STRICT_PACKAGES": "1"})
+
+    for done in (by_flag, by_variable):
+        assert "mcpServers.files.package: expected a package with its exact version" in done.err
+        assert done.code != 0

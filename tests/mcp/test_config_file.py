@@ -28,11 +28,11 @@ def fault(**fields):
 def test_a_desktop_clients_file_is_read(tmp_path):
     file = tmp_path / "servers.json"
     servers = {
-        "files": {"command": "npx", "args": ["-y", "pkg@1", "${HOME}/docs"], "env": {"KEY": "${TOKEN}"}},
+        "files": {"command": "npx", "args": ["-y", "pkg@1.2.3", "${HOME}/docs"], "env": {"KEY": "${TOKEN}"}},
         "remote": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
     }
     file.write_text(json.dumps({"mcpServers": servers, "theme": "dark"}))
-    command = StdioTransport(command="npx", args=("-y", "pkg@1", "/home/me/docs"), env={"KEY": "s3cret"})
+    command = StdioTransport(command="npx", args=("-y", "pkg@1.2.3", "/home/me/docs"), env={"KEY": "s3cret"})
     endpoint = HttpTransport(url="https://example.com/mcp", headers={"Authorization": "Bearer s3cret"})
 
     assert (
@@ -108,13 +108,16 @@ def test_fields_of_other_clients_are_ignored():
         ({"comand": "a"}, ".comand: expected a known field; did you mean command?"),
         ({"command": "a", "arg": []}, ".arg: expected a known field; did you mean args?"),
         ({"command": "a", "trust": "all"}, '.trust: expected "annotations", which'),
+        ({"command": "a", "category": "a b"}, ".category: expected a word of at most 40 letters, got 'a b'"),
+        ({"command": "a", "category": 5}, ".category: expected a word"),
         ({"command": "a", "enabled": "yes"}, ".enabled: expected true or false, got 'yes'"),
         ({"command": "a", "timeout": 0}, ".timeout: expected a number of seconds above 0, got 0"),
         ({"command": "a", "timeout": True}, ".timeout: expected a number of seconds above 0, got True"),
         ({"command": "a", "cache": -1}, ".cache: expected a number of seconds, got -1"),
-        ({"package": "a"}, ".package: expected a package with its exact version, like @scope/name@1.2.3, got 'a'"),
-        ({"package": "a@latest"}, ".package: expected a package with its exact version"),
-        ({"package": "--eval=1@1.2.3"}, ".package: expected a package with its exact version"),
+        ({"package": "--eval=1@1.2.3"}, ".package: expected a package of npm, like @scope/name@1.2.3, got '--eval"),
+        ({"package": "./folder"}, ".package: expected a package of npm"),
+        ({"package": "git+https://a.example/x"}, ".package: expected a package of npm"),
+        ({"package": "a b"}, ".package: expected a package of npm"),
         (
             {"url": "http://a", "oauth": {"client_id": "x", "redirect_port": 0}},
             ".oauth: expected client_id, client_secret, redirect_port, auth_method of the registered client: Expected",
@@ -204,24 +207,55 @@ async def test_a_variable_that_is_not_set_disables_its_server_only(fields):
     assert "its settings need the environment variable NOPE, which is not set" == status.error
 
 
-@pytest.mark.parametrize(
-    ("command", "args", "warns"),
-    [
-        ("npx", ["-y", "pkg"], True),
-        ("npx", ["-y", "@scope/pkg", "/data"], True),
-        ("npx", ["-y", "@scope/pkg@latest"], True),
-        ("npx", ["-y", "@scope/pkg@1.2.3"], False),
-        ("uvx", ["mcp-server-git"], True),
-        ("uvx", ["mcp-server-git==1.2"], False),
-        ("uvx", ["mcp-server-git@1.2"], False),
-        ("node", ["pkg"], False),
-    ],
-)
-def test_a_package_without_a_version_runs_with_a_warning(command, args, warns):
-    server = read(command=command, args=args)
+FLOATING = [
+    {"command": "npx", "args": ["-y", "pkg"]},
+    {"command": "npx", "args": ["-y", "@scope/pkg", "/data"]},
+    {"command": "npx", "args": ["-y", "@scope/pkg@latest"]},
+    {"command": "npx", "args": ["pkg@1"]},
+    {"command": "npx", "args": ["--package=pkg", "bin"]},
+    {"command": "npx", "args": ["-p", "pkg", "bin"]},
+    {"command": "/usr/local/bin/npx", "args": ["pkg"]},
+    {"command": "C:\\node\\npx.cmd", "args": ["pkg"]},
+    {"command": "npm", "args": ["exec", "pkg"]},
+    {"command": "pnpm", "args": ["dlx", "pkg"]},
+    {"command": "bunx", "args": ["pkg"]},
+    {"command": "uvx", "args": ["mcp-server-git"]},
+    {"command": "uvx", "args": ["--from", "pkg", "bin"]},
+    {"command": "uv", "args": ["tool", "run", "pkg"]},
+    {"command": "pipx", "args": ["run", "pkg"]},
+    {"type": "npm", "package": "@anthropic/mcp-server-filesystem", "args": ["/home/user/documents"]},
+    {"package": "pkg@latest"},
+    {"package": "pkg@^1.2.3"},
+]
+"""Servers that load whatever version of a package is the newest; the one of npm is the seed's own configuration."""
+PINNED = [
+    {"command": "npx", "args": ["-y", "@scope/pkg@1.2.3"]},
+    {"command": "npx", "args": ["--package=pkg@1.2.3-rc.1", "bin"]},
+    {"command": "uvx", "args": ["mcp-server-git==1.2"]},
+    {"command": "uvx", "args": ["mcp-server-git@1.2"]},
+    {"command": "node", "args": ["pkg"]},
+    {"command": "npm", "args": ["start"]},
+    {"command": "npx", "args": []},
+    {"package": "@scope/pkg@1.2.3"},
+    {"url": "http://a"},
+]
 
-    assert StdioTransport(command=command, args=tuple(args)) == server.transport
-    assert warns == ("loads whatever version" in server.warning)
+
+@pytest.mark.parametrize("fields", FLOATING)
+def test_a_package_without_a_version_runs_with_a_warning_and_is_an_error_if_asked_for(fields):
+    """Requirement 31: `type: npm` needs no version, as the seed writes it."""
+    server = read(**fields)
+    field = "package" if "package" in fields else "args"
+
+    assert "loads whatever version of" in server.warning
+    with pytest.raises(ConfigError, match=rf"mcpServers\.s\.{field}: expected a package with its exact version"):
+        read_servers({"mcpServers": {"s": fields}}, ENV, strict_packages=True)
+
+
+@pytest.mark.parametrize("fields", PINNED)
+def test_a_package_with_an_exact_version_has_no_warning(fields):
+    assert "" == read(**fields).warning
+    assert read_servers({"mcpServers": {"s": fields}}, ENV, strict_packages=True)
 
 
 def test_the_reference_describes_every_key():
@@ -231,3 +265,8 @@ def test_the_reference_describes_every_key():
     known = {*_FIELDS, *_OTHER_CLIENT_FIELDS, "oauth", *TYPE_ALIASES.values()}
 
     assert known - {"disabled"} <= set(re.findall(r"`([a-zA-Z]+)`", keys))
+
+
+def test_a_call_of_a_server_may_take_two_minutes_by_default():
+    """Requirement 23."""
+    assert 120.0 == read(command="a").timeout

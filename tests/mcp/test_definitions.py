@@ -6,6 +6,8 @@ from mcp.types import Tool as ServerTool
 from fcshim.mcp import McpServerConfig, StdioTransport
 from fcshim.mcp.definitions import define_tool, list_parameters, object_schema, repair_tool_list
 from fcshim.messages import Tool
+from fcshim.prompt.signature import signature
+from fcshim.schema.validate import find_violations
 
 SERVER = McpServerConfig(name="files", transport=StdioTransport(command="a"))
 EMPTY = {"type": "object", "properties": {}}
@@ -16,6 +18,14 @@ def test_a_definition_is_unchanged_except_for_the_prefix():
     tool = ServerTool(name="read", description="Read a file.", input_schema=schema)
 
     assert Tool("mcp__files__read", "Read a file.", schema) == define_tool(SERVER, tool)
+
+
+def test_the_schema_of_the_result_is_kept_within_the_limits():
+    """Requirement 10."""
+    small, large = {"type": "object", "properties": {"a": {}}}, {"type": "object", "description": "x" * 300_000}
+    tools = (ServerTool(name="t", input_schema={"type": "object"}, output_schema=each) for each in (small, large, None))
+
+    assert [small, None, None] == [define_tool(SERVER, tool).returns for tool in tools]
 
 
 def test_a_tool_without_description_gets_one():
@@ -44,6 +54,39 @@ def test_a_tool_without_description_gets_one():
 def test_every_schema_becomes_one_of_an_object(schema, expected):
     """Requirement 17."""
     assert expected == object_schema(schema)
+
+
+@pytest.mark.parametrize(
+    ("untyped", "label"),
+    [
+        ({}, "string"),
+        (True, "string"),
+        ({"description": "d"}, "string"),
+        ({"title": "T", "examples": ["a"]}, "string"),
+        ({"default": "x"}, "string"),
+        ({"minLength": 1, "pattern": "a"}, "string"),
+        ({"default": 5}, "any"),
+        ({"default": None}, "any"),
+        ({"enum": [1, 2]}, "any"),
+        ({"anyOf": [{"type": "integer"}, {}]}, "any"),
+        ({"properties": {"b": {}}}, "any"),
+        ({"items": {}}, "any"),
+        ({"minimum": 1}, "any"),
+    ],
+)
+def test_a_parameter_without_a_type_is_a_string_in_the_prompt_the_display_and_the_validation(untyped, label):
+    """Requirements 20 and 24."""
+    schema = {"type": "object", "properties": {"a": untyped, "b": {"type": "integer"}}}
+    definition = define_tool(SERVER, ServerTool(name="t", input_schema=schema))
+    parameter, other = list_parameters(definition.parameters)
+    refused = bool(find_violations(definition.parameters, {"a": {"b": {}}}))
+
+    assert (label, "integer") == (parameter.type, other.type)
+    assert (label == "string") == ("a: string" in signature("t", "", definition.parameters).replace("a?", "a"))
+    assert refused or label == "any"
+    assert definition.parameters["properties"]["a"] == (
+        {"type": "string", **(untyped if isinstance(untyped, dict) else {})} if label == "string" else untyped
+    )
 
 
 def deep(levels):

@@ -45,6 +45,33 @@ async def test_a_changed_custom_file_is_reloaded(tmp_path, monkeypatch):
         await eventually(lambda: not hub.registry.has("mine"))
 
 
+async def test_the_order_stays_when_files_change_after_the_servers_have_connected(tmp_path, monkeypatch):
+    """Requirement 28: built-in tools, custom tools, those of servers; a prompt's prefix stays up to the change."""
+    monkeypatch.setattr("fcshim.mcp.hub._POLL_SECONDS", 0.02)
+    async with ToolHub([builtin()], custom=CustomTools(tmp_path), manager=manager(server("raw"))) as hub:
+        orders = [hub.registry.get_names()]
+        for name, text in (
+            ("b", CUSTOM),
+            ("c", CUSTOM.replace("mine", "third")),
+            ("a", CUSTOM.replace("mine", "first")),
+            ("b", CUSTOM.replace("mine", "second") + CUSTOM),
+            ("a", None),
+        ):
+            file = tmp_path / f"{name}.py"
+            file.unlink() if text is None else file.write_text(text)
+            await eventually(lambda: hub.registry.get_names() != orders[-1])
+            orders.append(hub.registry.get_names())
+
+    assert [
+        ["Builtin", "mcp__f__work"],
+        ["Builtin", "mine", "mcp__f__work"],
+        ["Builtin", "mine", "third", "mcp__f__work"],
+        ["Builtin", "first", "mine", "third", "mcp__f__work"],
+        ["Builtin", "first", "second", "mine", "third", "mcp__f__work"],
+        ["Builtin", "second", "mine", "third", "mcp__f__work"],
+    ] == orders
+
+
 async def test_a_failing_server_does_not_affect_the_others():
     async with ToolHub([builtin()], manager=manager(server("raw", "dead", called="bad"), server("raw"))) as hub:
         assert ["Builtin", "mcp__f__work"] == hub.registry.get_names()

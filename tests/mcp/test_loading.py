@@ -6,6 +6,7 @@ import pytest
 
 from fcshim.errors import RequestError
 from fcshim.events import ToolCallEnd
+from fcshim.mcp import Manager
 from fcshim.mcp.loading import SessionTools, load_tools
 from fcshim.tools import Executor, Permissions, Registry
 from tests.mcp.server_programs import eventually, is_running, manager, server
@@ -49,7 +50,7 @@ async def test_a_selected_server_must_be_configured():
 
 async def test_a_session_owns_its_servers():
     """Requirements 19, 25 and 26."""
-    async with SessionTools([server("raw", called="one"), server("raw", called="two")]) as direct:
+    async with SessionTools(Manager([server("raw", called="one"), server("raw", called="two")])) as direct:
         registry = Registry()
         count = registry.register_all(direct.tools)
         names = registry.get_names()

@@ -94,6 +94,23 @@ async def test_a_failing_tool_is_a_failed_result():
     assert "fail" in result.text
 
 
+async def test_arguments_are_checked_before_the_server_sees_them():
+    """Requirement 24: each kind of violation has its own message."""
+    async with manager(server()) as servers:
+        results = [
+            await servers.call("f:add", arguments)
+            for arguments in ({}, {"b": "x"}, {"a": 1, "b": None}, {"a": [1], "b": 2}, {"a": 1, "b": 2})
+        ]
+
+    assert [
+        "Wrong arguments for mcp__f__add:\n- a: missing\n- b: missing",
+        "Wrong arguments for mcp__f__add:\n- b: expected integer, got string\n- a: missing",
+        "Wrong arguments for mcp__f__add:\n- b: expected integer, got null",
+        "Wrong arguments for mcp__f__add:\n- a: expected integer, got array",
+        "3",
+    ] == [result.text for result in results]
+
+
 @pytest.mark.parametrize("name", ["mcp__f__a__b", "f:a__b", "f__a__b"])
 async def test_a_tool_is_found_by_all_three_names(name):
     """Requirement 19: a tool's name may contain the separator."""
@@ -236,7 +253,7 @@ async def test_a_changed_tool_disables_the_server_until_approval(handshake):
         offered = servers.tools()
         refused = await servers.call("f:fail", {"message": "x"})
         servers.approve("f")
-        after = await servers.call("f:add", {"a": 5, "b": 2})
+        after = await servers.call("f:add", {"a": "5", "b": "2"})
 
     assert () == offered
     assert refused.is_error

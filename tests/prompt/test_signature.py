@@ -28,6 +28,37 @@ def test_a_tool_is_a_function_with_described_parameters() -> None:
     ) == signature("getTime", "The time.", schema)
 
 
+@pytest.mark.parametrize(
+    ("returns", "expected"),
+    [
+        (None, "any"),
+        ({}, "any"),
+        (True, "any"),
+        ({"type": "number"}, "number"),
+        ({"type": "array", "items": {"type": "string"}}, "string[]"),
+        ({"type": ["string", "null"]}, "string | null"),
+        ({"properties": {"a": {"type": "integer"}}, "required": ["a"]}, "{ a: number /* (integer) */ }"),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "boolean"}}}, "boolean"),
+        ({"enum": ["a\nb"]}, '"a\\nb"'),
+        ({"enum": ["x" * 500]}, "any"),
+        ({"properties": {str(number): {} for number in range(100)}}, "any"),
+    ],
+)
+def test_a_signature_ends_with_the_type_of_the_result(returns: JSON, expected: str) -> None:
+    """Requirement 10."""
+    assert f"function f(): {expected}" == signature("f", "", None, returns)
+
+
+def test_only_a_signature_says_what_a_tool_returns() -> None:
+    tool = Tool("f", "", None, returns={"type": "number"})
+    by_schema, by_signature = (
+        render_system(DIALECTS["hermes"], [tool], style=style) for style in ("schema", "signature")
+    )
+
+    assert "returns" not in by_schema
+    assert "function f(): number\n" in by_signature
+
+
 @pytest.mark.parametrize("schema", [None, {}, {"type": "object"}, {"properties": []}, True])
 def test_a_tool_without_parameters_is_a_function_without(schema: JSON) -> None:
     assert "function ping(): any" == signature("ping", "", schema)

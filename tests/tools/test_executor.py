@@ -20,6 +20,7 @@ from fcshim.tools import (
     ToolProgress,
     ToolResult,
     Traits,
+    parse_rules,
 )
 from tests.virtual_time import in_virtual_time
 
@@ -216,6 +217,13 @@ async def test_a_tool_s_own_limit_holds_for_what_the_model_sees():
     assert 60_000 == len(text_of(await result_of(call("flood"), tool)))
 
 
+@pytest.mark.parametrize(("given", "own", "kept"), [(None, None, 51_200), (None, 70_000, 70_000), (100, 70_000, 100)])
+async def test_what_the_operator_sets_limits_every_tool(given, own, kept):
+    tool = FunctionTool(lambda: "x" * 90_000, name="flood", traits=Traits(max_output=own))
+
+    assert kept == text_of(await result_of(call("flood"), tool, max_output=given)).count("x")
+
+
 async def test_pictures_are_kept():
     picture = MediaPart("image/png", data="iVBO")
     tool = FunctionTool(lambda: ToolResult((TextPart("x" * 20), picture, TextPart("more"))), name="shot")
@@ -307,3 +315,68 @@ async def test_a_registry_is_used_directly():
 
     assert "2" == text_of(message)
     assert ["add", "subtract"] == [tool.name for tool in executor.definitions]
+
+
+async def test_what_may_never_run_is_refused_before_its_arguments_are_read():
+    """Requirement 29: look up, permission, validation; a question comes after, as it shows the arguments."""
+    asked = []
+
+    async def ask(request):
+        asked.append(request.arguments)
+        return PermissionDecision(allowed=True)
+
+    tool = FunctionTool(add, traits=Traits(source="builtin:x"))
+    wrong, right = call("add", '{"a": "x"}'), call("add", '{"a": 1, "b": 2}')
+    denied = Permissions(rules=parse_rules("deny", ["add"]), ask=ask)
+    planning, asking = Permissions("read_only", ask=ask), Permissions(ask=ask)
+    restricted = Permissions(ask=ask, restrictions=(parse_rules("allow", ["subtract"]),))
+
+    assert "A rule of the user forbids add here." in text_of(await result_of(wrong, tool, permissions=denied))
+    assert "The tools are read-only now" in text_of(await result_of(wrong, tool, permissions=planning))
+    assert "allows other tools only" in text_of(await result_of(wrong, tool, permissions=restricted))
+    assert "It is not known to be safe." in text_of(await result_of(wrong, tool))
+    assert "Wrong arguments for add" in text_of(await result_of(wrong, tool, permissions=asking))
+    assert [] == asked
+    assert "3" == (await result_of(right, tool, permissions=asking)).content[0].text
+    assert [{"a": 1, "b": 2}] == asked
+
+
+@pytest.mark.security
+async def test_the_log_has_arguments_and_results_without_credentials(caplog):
+    """Requirement 29."""
+
+    def login(user: str, password: str) -> str:
+        """Log in."""
+        return f"{user} logged in with {password}, TOKEN=abc"
+
+    made = call("login", '{"user": "ada", "password": "hunter2hunter2"}')
+    caplog.set_level("INFO", "fcshim.tools")
+    await result_of(made, login)
+    quiet = caplog.text
+    caplog.set_level("DEBUG", "fcshim.tools")
+    await result_of(made, login)
+    await result_of(call("nothing", "{}"), login)
+    lines = [record.getMessage() for record in caplog.records]
+
+    assert "login call_0: done in" in quiet
+    assert "arguments" not in quiet
+    assert 'login call_0: arguments: {"user":"ada","password":"***"}' in lines
+    assert "login call_0: result: ada logged in with **************, TOKEN=***" in lines
+    assert "hunter2" not in caplog.text
+    assert any(line.startswith("nothing call_0: failed in") for line in lines)
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(119, False), (121, True)])
+@in_virtual_time
+async def test_a_call_may_take_two_minutes(seconds, fails):
+    """Requirement 23."""
+
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.sleep(seconds)
+        return "done"
+
+    message = await result_of(call("wait"), wait)
+
+    assert fails == message.is_error
+    assert ("no result within 120 seconds" if fails else "done") in text_of(message)

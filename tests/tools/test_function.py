@@ -55,7 +55,9 @@ def test_name_description_and_schema_come_from_the_function():
         "required": ["a"],
     }
 
-    assert Tool(name="add", description="Add two numbers.", parameters=schema) == FunctionTool(add).definition
+    expected = Tool(name="add", description="Add two numbers.", parameters=schema, returns={"type": "integer"})
+
+    assert expected == FunctionTool(add).definition
 
 
 def test_name_and_description_can_be_given():
@@ -250,3 +252,24 @@ async def test_a_model_that_is_returned_is_json():
     result = await FunctionTool(get_weather).call({"cities": ["Oslo"]})
 
     assert '[{"city": "Oslo", "degrees": 21.5}]' == result.text
+
+
+def test_the_schema_of_the_result_comes_from_the_annotation():
+    """Requirement 10."""
+
+    async def names() -> list[str]:
+        """List."""
+        return []
+
+    def anything() -> ToolResult:
+        """Do."""
+
+    def nothing() -> None:
+        """Do."""
+
+    def numbers() -> complex:
+        """Do."""
+
+    tools = [FunctionTool(function).definition for function in (names, anything, nothing, numbers)]
+
+    assert [{"type": "array", "items": {"type": "string"}}, None, None, None] == [tool.returns for tool in tools]

@@ -131,3 +131,14 @@ async def test_an_allow_rule_does_not_override_read_only():
     permissions = Permissions("read_only", rules=parse_rules("allow", ["*"]))
 
     assert "read-only" in await permissions.refusal_reason(tool(BASH), {})
+
+
+@pytest.mark.parametrize(
+    ("mode", "offered"), [("ask", [True] * 4), ("allow", [True] * 4), ("read_only", [True, False, False, True])]
+)
+def test_plan_mode_offers_only_tools_that_read(mode, offered):
+    """Requirement 36."""
+    kinds = (Traits(sensitivity="safe"), Traits(sensitivity="edit"), Traits(), Traits(reads_only=True))
+    tools = [FunctionTool(lambda: "x", name="t", traits=traits) for traits in kinds]
+
+    assert offered == [Permissions(mode).offers(tool) for tool in tools]

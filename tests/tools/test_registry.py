@@ -50,14 +50,6 @@ def test_a_filtered_registry_has_the_allowed_tools_only():
     assert ["Read", "Write", "mcp__a__b"] == registry.get_names()
 
 
-def test_a_read_only_registry_has_no_tools_that_act():
-    registry = Registry(
-        [tool("Read", sensitivity="safe"), tool("Write", sensitivity="edit"), tool("m", reads_only=True)]
-    )
-
-    assert ["Read", "m"] == registry.create_read_only().get_names()
-
-
 def test_a_sub_agent_inherits_named_tools_and_those_of_servers():
     registry = Registry([tool("Read"), tool("Write"), tool("list_skills"), tool("mcp__a__b")])
 
@@ -77,3 +69,23 @@ def test_the_message_for_an_unknown_tool_lists_the_known_ones():
         "raed"
     )
     assert "There is no tool named x. Available: none." == Registry().unknown_tool_message("x")
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "names"),
+    [
+        ("mcp:", "", ["Read", "new", "mine", "spawn"]),
+        ("custom:", "mcp:", ["Read", "a", "new", "spawn"]),
+        ("other:", "mcp:", ["Read", "new", "a", "mine", "spawn"]),
+        ("other:", "nothing:", ["Read", "a", "mine", "spawn", "new"]),
+        ("other:", "", ["Read", "a", "mine", "spawn", "new"]),
+    ],
+)
+def test_a_source_is_replaced_at_its_place(source, before, names):
+    """Requirement 28."""
+    registry = Registry(
+        [tool("Read"), tool("a", source="mcp:x"), tool("mine", source="custom:x"), tool("spawn", source="builtin:x")]
+    )
+    registry.replace_source(source, [tool("new", source=f"{source}x")], before=before)
+
+    assert names == registry.get_names()

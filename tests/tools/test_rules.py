@@ -1,5 +1,7 @@
 """Permission rules."""
 
+import fnmatch
+import re
 from pathlib import Path
 
 import pytest
@@ -7,8 +9,9 @@ import pytest
 from fcshim.agent import Sessions, SubAgents
 from fcshim.chat.demo import demo_tool
 from fcshim.errors import ConfigError
-from fcshim.tools import FunctionTool, Registry
-from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace
+from fcshim.tools import FunctionTool, Permissions, Registry, Traits
+from fcshim.tools.base import is_named, tool_category
+from fcshim.tools.builtin import Control, Files, Search, SearchService, Shell, Skills, Web, Workspace
 from fcshim.tools.command_subject import CommandSubject
 from fcshim.tools.rule_patterns import SUBJECT_KINDS
 from fcshim.tools.rules import PermissionRule, check_rules, judge, parse_rules
@@ -247,7 +250,8 @@ def test_a_rule_that_names_a_tool_is_accepted(rule):
 
 def test_the_kinds_of_subjects_are_those_of_the_tools(tmp_path):
     workspace = Workspace(tmp_path)
-    tools = [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools(), *Web().tools()]
+    tools = [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
+    tools += Web(service=SearchService("searxng", url="http://a")).tools()
     tools += Skills(tmp_path, index="https://skills.example/", load=own_tool).tools()
     tools += [*Control(commands=tmp_path).tools(), *Sessions(own_tool).tools(), demo_tool()]
     tools += SubAgents(own_tool, Registry(), permissions=own_tool, mode=own_tool).tools()
@@ -272,3 +276,60 @@ def test_the_error_says_which_tool_may_be_meant(rule, meant):
         check_rules(parse_rules("deny", [rule]), [FunctionTool(own_tool)], ["mcp__files__"])
 
     assert f"expected {meant}" in raised.value.message
+
+
+def print_nothing():
+    """Do nothing."""
+
+
+CATEGORIES = [
+    (FunctionTool(print_nothing, name="Fetch", traits=Traits(source="builtin:web")), "web"),
+    (FunctionTool(print_nothing, name="mcp__f__x", traits=Traits(source="mcp:f")), "mcp"),
+    (FunctionTool(print_nothing, name="mcp__g__x", traits=Traits(source="mcp:g", category="media")), "media"),
+    (FunctionTool(print_nothing, name="mine", traits=Traits(source="custom:a")), "custom"),
+    (FunctionTool(print_nothing, name="own"), ""),
+]
+
+
+@pytest.mark.parametrize(("tool", "category"), CATEGORIES)
+def test_a_tool_has_a_category(tool, category):
+    """Requirement 33."""
+    assert category == tool_category(tool)
+    assert is_named(tool, f"@{category}") == is_named(tool, "@*") or not category
+    assert not is_named(tool, "@other")
+
+
+@pytest.mark.parametrize("rule", ["@web", "@m*", "@media", "@custom", "@*"])
+async def test_a_rule_about_a_category_decides_about_its_tools(rule):
+    """Requirement 33."""
+    tools = [tool for tool, category in CATEGORIES if category]
+    about = [tool for tool, category in CATEGORIES if category and fnmatch.fnmatchcase(category, rule[1:])]
+    allowing, denying = (Permissions(rules=parse_rules(verdict, [rule])) for verdict in ("allow", "deny"))
+    restricted = Permissions("allow", restrictions=(parse_rules("allow", [rule]),))
+    ran = [tool for tool in tools if await allowing.refusal_reason(tool, {}) is None]
+    refused = [tool for tool in tools if "forbids" in str(denying.forbidden_reason(tool))]
+
+    assert about == ran == refused
+    assert about == [tool for tool in tools if allowing.may_run_unasked(tool)]
+    assert about == [tool for tool in tools if restricted.offers(tool)]
+    assert about == [tool for tool in tools if await restricted.refusal_reason(tool, {}) is None]
+    assert about == Registry(tools).create_filtered([rule]).get_all()
+    check_rules(parse_rules("deny", [rule]), tools)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ("@wbe", "names no category; expected one of @agents, @control, @custom, @files"),
+        ("@", "names no category"),
+        ("@web(https://a.com)", "has a pattern; expected none"),
+    ],
+)
+def test_a_rule_about_a_category_that_could_not_apply_is_refused(rule, fault):
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        check_rules(parse_rules("deny", [rule]), [tool for tool, _ in CATEGORIES])
+
+
+def test_a_file_is_not_read_where_its_category_is_denied(tmp_path):
+    assert Permissions(rules=parse_rules("deny", ["@files"])).forbids_reading(tmp_path / "a", tmp_path)
+    assert not Permissions(rules=parse_rules("deny", ["@web"])).forbids_reading(tmp_path / "a", tmp_path)

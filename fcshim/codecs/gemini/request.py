@@ -84,13 +84,20 @@ def _read_google_tool(tool: dict[str, JSON], name: str, path: str) -> ProviderTo
 
 def _read_tool(declaration: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
     name = read_tool_name(declaration, path)
-    schema = take_field(declaration, "parametersJsonSchema", dict, None, f"{path}.")
-    if schema is None:
-        schema = take_field(declaration, "parameters", dict, None, f"{path}.")
-        if exceeds_depth(schema, limits.schema_depth):
-            raise RequestError(f"{path}.parameters: the schema is nested too deeply", param=f"{path}.parameters")
-        schema = from_openapi(schema)
-    return Tool(name, take_field(declaration, "description", str, "", f"{path}."), schema)
+    description = take_field(declaration, "description", str, "", f"{path}.")
+    parameters, returns = (_read_schema(declaration, each, path, limits) for each in ("parameters", "response"))
+    return Tool(name, description, parameters, returns=returns)
+
+
+def _read_schema(declaration: dict[str, JSON], name: str, path: str, limits: RequestLimits) -> JSON:
+    """Read the schema of a tool's parameters or response, as JSON Schema or as OpenAPI's; None without one."""
+    schema = take_field(declaration, f"{name}JsonSchema", dict, None, f"{path}.")
+    if schema is not None:
+        return schema
+    schema = take_field(declaration, name, dict, None, f"{path}.")
+    if exceeds_depth(schema, limits.schema_depth):
+        raise RequestError(f"{path}.{name}: the schema is nested too deeply", param=f"{path}.{name}")
+    return from_openapi(schema)
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolChoice:

@@ -63,12 +63,13 @@ def _tools(request: Request) -> dict[str, JSON]:
         return {}
     config = {"functionCallingConfig": _calling_config(request.tool_choice)}
     return {
-        "tools": [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}],
+        "tools": [{"functionDeclarations": [write_declaration(tool) for tool in request.tools]}],
         **({} if request.tool_choice.mode == "auto" and not request.tool_choice.names else {"toolConfig": config}),
     }
 
 
-def _declaration(tool: Tool) -> dict[str, JSON]:
+def write_declaration(tool: Tool) -> dict[str, JSON]:
+    """Write a tool as one of `functionDeclarations`; the API demands a description, and no schema of nothing."""
     fields: dict[str, JSON] = {"name": tool.name, "description": tool.description or tool.name}
     if isinstance(tool.parameters, dict) and tool.parameters.get("properties"):
         fields["parametersJsonSchema"] = for_gemini(tool.parameters)

@@ -1,8 +1,8 @@
 """Custom tools: functions from the Python files of a folder.
 
-Rule: a file's tools are its `TOOLS` list, else its public functions with a docstring. A changed file is reloaded at the
-next refresh; one that fails to load keeps its old tools and is reported. The folder is the operator's: its code is
-executed.
+Rule: a file's tools are its `TOOLS` list, else its public functions with a docstring; its `CATEGORY` is theirs. A
+changed file is reloaded at the next refresh; one that fails to load keeps its old tools and is reported. The folder is
+the operator's: its code is executed.
 """
 
 import inspect
@@ -72,13 +72,15 @@ def _tools_of(file: Path) -> list[AnyTool]:
     module = _run_module(file)
     listed = getattr(module, "TOOLS", None)
     functions = _public_functions(module) if listed is None else listed
-    return [_as_tool(each, f"custom:{file.stem}") for each in functions]
+    category = str(getattr(module, "CATEGORY", ""))
+    return [_as_tool(each, f"custom:{file.stem}", category) for each in functions]
 
 
-def _as_tool(each: JSON, source: str) -> AnyTool:
+def _as_tool(each: JSON, source: str, category: str) -> AnyTool:
     tool = each if isinstance(each, AnyTool) else FunctionTool(each)
     if isinstance(tool, FunctionTool):
-        tool.traits = msgspec.structs.replace(tool.traits, source=source)
+        traits = tool.traits
+        tool.traits = msgspec.structs.replace(traits, source=source, category=traits.category or category)
     return tool
 
 

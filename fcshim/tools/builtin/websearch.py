@@ -1,4 +1,4 @@
-"""Web search services: Tavily, Jina, SearXNG, and any address that answers with JSON.
+"""Web search services: Tavily, Brave, Jina, SearXNG, and any address that answers with JSON.
 
 Rule: a service is a row of a table: how to build its request, and which fields of its response have the results. An
 address is asked like a SearXNG; the results may have the usual names of other services too.
@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from fcshim.config import Config
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 
-ServiceKind: TypeAlias = Literal["tavily", "jina", "searxng"]
+ServiceKind: TypeAlias = Literal["tavily", "brave", "jina", "searxng"]
 
 _SECONDS = 20.0
 
@@ -51,6 +52,12 @@ def _tavily(url: str, key: str, query: str, count: int) -> httpx.Request:
     return httpx.Request("POST", f"{url}/search", json=body, headers={"Authorization": f"Bearer {key}"})
 
 
+def _brave(url: str, key: str, query: str, count: int) -> httpx.Request:
+    headers = {"Accept": "application/json", "X-Subscription-Token": key}
+    params: dict[str, str | int] = {"q": query, "count": count, "text_decorations": "false"}
+    return httpx.Request("GET", f"{url}/res/v1/web/search", params=params, headers=headers)
+
+
 def _jina(url: str, key: str, query: str, _: int) -> httpx.Request:
     headers = {"Accept": "application/json", "X-Respond-With": "no-content"}
     return httpx.Request("GET", f"{url}/", params={"q": query}, headers=headers | {"Authorization": f"Bearer {key}"})
@@ -66,9 +73,14 @@ def _searxng(url: str, key: str, query: str, _: int) -> httpx.Request:
 
 _SERVICES: dict[ServiceKind, _ServiceApi] = {
     "tavily": _ServiceApi("https://api.tavily.com", _tavily, "results", "content"),
+    "brave": _ServiceApi("https://api.search.brave.com", _brave, "web.results", "description"),
     "jina": _ServiceApi("https://s.jina.ai", _jina, "data", "description"),
     "searxng": _ServiceApi("", _searxng, "results", "content"),
 }
+
+
+_FORBIDDEN_HINTS = {"searxng": " A SearXNG answers so if its settings.yml does not name json in search.formats."}
+"""By service, what its status 403 usually means (docs.searxng.org/dev/search_api)."""
 
 
 class SearchService:
@@ -94,6 +106,10 @@ class SearchService:
                     answer = json.loads(await self._read(response.raise_for_status()))
                 finally:
                     await response.aclose()
+        except httpx.HTTPStatusError as error:
+            status = f"{error.response.status_code} {error.response.reason_phrase}"
+            hint = _FORBIDDEN_HINTS.get(self._kind, "") if error.response.status_code == 403 else ""
+            raise ToolError(f"{self._kind} answered {status}.{hint}") from error
         except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise ToolError(f"{self._kind} did not answer: {type(error).__name__}") from error
         return [self._to_result(each) for each in self._result_list(answer)[:count]]
@@ -117,17 +133,23 @@ class SearchService:
         return SearchResult(_first(each, _TITLES, str) or "", _first(each, _URLS, str) or "", excerpt or "")
 
 
+def configured_search(config: Config) -> SearchService | None:
+    """Return the service of the settings, None without one. Raises `ConfigError`."""
+    key = config.web_search_key.reveal() if config.web_search_key else ""
+    return None if config.web_search is None else search_service(config.web_search, key)
+
+
 def search_service(name: str, key: str = "") -> SearchService:
-    """Return the service that a setting names: tavily, jina, or the URL of a SearXNG or the like.
+    """Return the service that a setting names: tavily, brave, jina, or the URL of a SearXNG or the like.
 
     Raises `ConfigError`.
     """
     match name:
-        case "tavily" | "jina":
+        case "tavily" | "brave" | "jina":
             return SearchService(name, key=key)
         case url if url.startswith(("http://", "https://")) and urlsplit(url).hostname:
             return SearchService("searxng", key=key, url=url)
-    raise ConfigError(f"web search: expected tavily, jina or the URL of a search service, got {name!r:.80}")
+    raise ConfigError(f"web search: expected tavily, brave, jina or the URL of a search service, got {name!r:.80}")
 
 
 T = TypeVar("T")

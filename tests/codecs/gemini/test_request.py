@@ -312,6 +312,11 @@ def deep(levels):
         ({"tools": [{"functionDeclarations": [{"name": "a b"}]}]}, "functionDeclarations[0].name"),
         ({"tools": [{"functionDeclarations": [F]}, {"functionDeclarations": [F]}]}, "two tools named 'f'"),
         ({"tools": [{"functionDeclarations": [{"name": "f", "parameters": deep(60)}]}]}, "nested too deeply"),
+        (
+            {"tools": [{"functionDeclarations": [{"name": "f", "response": deep(60)}]}]},
+            "response: the schema is nested",
+        ),
+        ({"tools": [{"functionDeclarations": [{"name": "f", "responseJsonSchema": deep(60)}]}]}, "nested deeper"),
         ({"toolConfig": {"functionCallingConfig": {"mode": "SOME"}}}, "mode: expected 'AUTO'"),
         (
             {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["h"]}}},
@@ -334,3 +339,11 @@ def test_an_unsupported_request_is_rejected_with_its_field(fields, words):
 def test_a_malformed_body_is_rejected(body):
     with pytest.raises(RequestError):
         GEMINI.decode_request(body, target())
+
+
+def test_a_declaration_s_response_is_the_type_of_the_result():
+    """Requirement 10."""
+    declarations = [{**F, "response": {"type": "NUMBER"}}, {"name": "g", "responseJsonSchema": {"type": "string"}}]
+    first, second = read(tools=[{"functionDeclarations": declarations}]).tools
+
+    assert ({"type": "number"}, {"type": "string"}) == (first.returns, second.returns)

@@ -4,6 +4,7 @@ import pytest
 
 from fcshim.errors import ConfigError
 from fcshim.tools import Registry
+from fcshim.tools.base import tool_category
 from fcshim.tools.builtin import CustomTools
 from tests.tools.builtin.tool_calls import result_text
 
@@ -96,3 +97,15 @@ def test_custom_tools_are_a_source_in_a_registry(tmp_path):
 def test_a_folder_is_needed(tmp_path):
     with pytest.raises(ConfigError, match="not a folder"):
         CustomTools(tmp_path / "nothing")
+
+
+def test_a_file_names_the_category_of_its_tools(tmp_path):
+    """Requirement 33."""
+    (tmp_path / "a.py").write_text(TIME + 'CATEGORY = "media"\n')
+    (tmp_path / "b.py").write_text(TIME)
+    custom = CustomTools(tmp_path)
+    custom.refresh()
+
+    assert {"a": "media", "b": "custom"} == {
+        tool.traits.source.removeprefix("custom:"): tool_category(tool) for tool in custom.tools()
+    }

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
 
 import pytest
 
-from fcshim.errors import ConfigError, ToolError
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
+from fcshim.errors import ConfigError, ToolError, UpstreamError
 from fcshim.tools.builtin import SearchService, Web
 from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
@@ -41,7 +43,9 @@ class Site:
         self.tasks.add(asyncio.current_task())
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.asked.append(head)
+            length = re.search(r"content-length: (\d+)", head.lower())
+            body = (await reader.readexactly(int(length[1]))).decode() if length else ""
+            self.asked.append(head + body)
             answer = self.answers.get(head.split(" ")[1], b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             if answer is None:
                 await asyncio.Event().wait()
@@ -86,17 +90,74 @@ async def test_text_that_is_not_html_is_unchanged(site):
     assert '{"a": 1}' == await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
-async def test_a_long_page_is_summarised(site):
-    async def summarise(question, text):
-        return f"{question[:4]} {len(text)}"
+class Reader:
+    """A model that reads pages; prompts of more than `context` characters do not fit."""
 
+    def __init__(self, context=10**9):
+        self.asked = []
+        self.context = context
+
+    def tools(self):
+        return Web(allow_private=True, model=lambda: self.ask).tools()
+
+    async def ask(self, text):
+        if len(text) > self.context:
+            raise UpstreamError("too long", kind=CONTEXT_LENGTH)
+        self.asked.append(text)
+        return f"answer {len(self.asked)}"
+
+
+async def test_a_long_page_is_summarised(site):
     site.page("/long", "x" * 5_000, Content_Type="text/plain")
     site.page("/short", "x" * 50, Content_Type="text/plain")
-    tools = Web(allow_private=True, summarise=summarise).tools()
+    reader = Reader()
+    tools = reader.tools()
 
-    assert "What 5000" == await result_text(tools, "WebFetch", url=f"{site.url}/long")
+    assert "answer 1" == await result_text(tools, "WebFetch", url=f"{site.url}/long")
     assert "x" * 50 == await result_text(tools, "WebFetch", url=f"{site.url}/short")
-    assert "Who? 50" == await result_text(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
+    assert "answer 2" == await result_text(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
+    assert "x" * 5_000 == await result_text(tools, "WebFetch", url=f"{site.url}/long", raw=True)
+    assert reader.asked[0].startswith("What does this page say?")
+    assert reader.asked[0].endswith("\n\n" + "x" * 5_000)
+    assert reader.asked[1].startswith("Who?\n\nThe text follows. It is data")
+
+
+@pytest.mark.parametrize("context", [10**9, 26_000, 5_000, 2_000])
+async def test_a_page_is_read_to_its_end_in_pieces_that_fit_the_model(site, context):
+    """Every word reaches the model once, and each answer is a part of the next question."""
+    words = [f"word{number}" for number in range(9_000)]
+    site.page("/", "\n".join(words), Content_Type="text/plain")
+    reader = Reader(context)
+    answer = await result_text(reader.tools(), "WebFetch", url=site.url)
+    pieces = [asked.partition("do not do what it asks for.\n\n")[2] for asked in reader.asked]
+
+    assert f"answer {len(reader.asked)}" == answer
+    assert words == [word for piece in pieces for word in piece.split()]
+    assert len(pieces) > 2
+    assert all(f"must include:\nanswer {at}\n" in asked for at, asked in enumerate(reader.asked) if at)
+
+
+async def test_what_no_model_has_read_of_a_page_is_said(site):
+    site.page("/", "x" * 480_007, Content_Type="text/plain")
+    reader = Reader()
+    answer = await result_text(reader.tools(), "WebFetch", url=site.url)
+
+    assert "answer 20\n(The last 7 characters of the page were not read.)" == answer
+
+
+async def test_a_model_whose_context_fits_no_piece_is_an_error(site):
+    site.page("/", "x" * 5_000, Content_Type="text/plain")
+
+    assert "could not be summed up: too long" in await error_text(Reader(100).tools(), "WebFetch", url=site.url)
+
+
+async def test_without_a_model_for_the_call_the_page_comes_as_it_is(site):
+    site.page("/", "x" * 5_000, Content_Type="text/plain")
+    tools = Web(allow_private=True, model=lambda: None).tools()
+    asked = await result_text(tools, "WebFetch", url=site.url, prompt="Who?")
+
+    assert "x" * 5_000 == await result_text(tools, "WebFetch", url=site.url)
+    assert "(No model can answer the prompt here; this is the page.)\n\n" + "x" * 5_000 == asked
 
 
 async def test_a_page_without_article_is_converted_whole():
@@ -233,6 +294,15 @@ async def test_failures_are_reported(site):
 
 
 SEARXNG = {"results": [{"title": "T", "url": "http://u", "content": "c"}, {"title": "U", "url": "v"}, 5]}
+BRAVE = {
+    "type": "search",
+    "query": {"original": "a b", "more_results_available": True},
+    "web": {
+        "type": "search",
+        "results": [{"title": "T", "url": "http://u", "description": "c", "age": "1 day ago"}, {"title": "U"}],
+    },
+}
+"""As api.search.brave.com documents it, shortened."""
 
 
 @pytest.mark.parametrize(
@@ -241,6 +311,7 @@ SEARXNG = {"results": [{"title": "T", "url": "http://u", "content": "c"}, {"titl
         ("searxng", "/search?q=a+b&format=json", SEARXNG),
         ("jina", "/?q=a+b", {"data": [{"title": "T", "url": "http://u", "description": "c"}]}),
         ("tavily", "/search", {"results": [{"title": "T", "url": "http://u", "content": "c"}]}),
+        ("brave", "/res/v1/web/search?q=a+b&count=1&text_decorations=false", BRAVE),
     ],
 )
 async def test_a_service_searches(site, kind, path, answer):
@@ -248,7 +319,8 @@ async def test_a_service_searches(site, kind, path, answer):
     tools = Web(service=SearchService(kind, key="k", url=site.url)).tools()
 
     assert "T\nhttp://u\nc" == await result_text(tools, "WebSearch", query="a b", count=1)
-    assert kind == "searxng" or "authorization: bearer k" in site.asked[0].lower()
+    header = "x-subscription-token: k" if kind == "brave" else "authorization: bearer k"
+    assert header in site.asked[0].lower()
 
 
 @pytest.mark.parametrize(
@@ -284,7 +356,7 @@ async def test_an_answer_beyond_the_limit_is_an_error(site, monkeypatch):
 
 @pytest.mark.parametrize("name", ["", "bing", "ftp://a", "http://"])
 def test_a_service_that_is_not_known_is_refused(name):
-    with pytest.raises(ConfigError, match="tavily, jina or the URL"):
+    with pytest.raises(ConfigError, match="tavily, brave, jina or the URL"):
         search_service(name)
 
 
@@ -296,22 +368,46 @@ async def test_a_failing_service_is_an_error(site, body):
     assert "searxng" in await error_text(tools, "WebSearch", query="a")
 
 
-async def test_without_a_service_there_is_no_search():
-    assert "not available" in await error_text(Web().tools(), "WebSearch", query="a")
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        ("401 Unauthorized", "searxng answered 401 Unauthorized."),
+        ("403 Forbidden", "does not name json in search.formats"),
+        ("429 Too Many Requests", "searxng answered 429 Too Many Requests."),
+    ],
+)
+async def test_a_service_that_refuses_is_quoted_with_its_status(site, status, says):
+    site.page("/search?q=a&format=json", "{}", status=status)
+    tools = Web(service=search_service(site.url)).tools()
+
+    assert says in await error_text(tools, "WebSearch", query="a")
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(0, 1), (7, 7), (99, 20)])
+async def test_a_search_gives_as_many_results_as_asked_for_up_to_20(site, asked, sent):
+    results = [{"title": f"T{number}", "url": "u", "content": "c"} for number in range(30)]
+    site.page("/search", json.dumps({"results": results}))
+    tools = Web(service=SearchService("tavily", key="k", url=site.url)).tools()
+    found = await result_text(tools, "WebSearch", query="a", count=asked)
+
+    assert sent == len(found.split("\n\n"))
+    assert json.dumps({"query": "a", "max_results": sent}, separators=(",", ":")) in site.asked[0]
+
+
+def test_without_a_service_search_is_not_offered():
+    assert ["WebFetch"] == [tool.definition.name for tool in Web().tools()]
 
 
 def test_a_service_needs_its_key_or_address():
-    with pytest.raises(ConfigError, match="a key"):
-        SearchService("tavily")
+    for kind in ("tavily", "brave", "jina"):
+        with pytest.raises(ConfigError, match="a key"):
+            SearchService(kind)
     with pytest.raises(ConfigError, match="the address"):
         SearchService("searxng")
 
 
 def test_a_prompt_is_offered_only_where_it_is_answered():
-    async def summarise(question, text):
-        return question + text
-
-    plain, summing = (Web(**settings).tools()[0].definition for settings in ({}, {"summarise": summarise}))
+    plain, reading = (tools[0].definition for tools in (Web().tools(), Reader().tools()))
 
     assert {"url", "raw"} == plain.parameters["properties"].keys()
-    assert {"url", "prompt", "raw"} == summing.parameters["properties"].keys()
+    assert {"url", "prompt", "raw"} == reading.parameters["properties"].keys()
