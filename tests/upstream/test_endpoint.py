@@ -289,6 +289,23 @@ async def test_every_failure_is_an_upstream_error(play, message):
     assert 502 == caught.value.status
 
 
+@pytest.mark.parametrize("end", [b"zz\r\n", b""], ids=["malformed framing", "a closed connection"])
+async def test_a_read_in_the_same_turn_of_the_loop_as_the_loss_is_an_upstream_error(end):
+    """aiohttp has neither an exception nor the end of the body then, and refuses to wait."""
+    play = stream_then(ROLE, then=raw_reply(end))
+    async with (
+        raw_upstream(play) as server,
+        Upstream(server.url) as upstream,
+        upstream.send("GET", "/models") as reply,
+    ):
+        await anext(reply)
+        protocol = reply._aiohttp_response.connection.protocol
+        while protocol.connected:  # noqa: ASYNC110 - an event would be a turn late
+            await asyncio.sleep(0)
+        with pytest.raises(UpstreamError, match="broke off"):
+            await anext(reply)
+
+
 async def test_a_connection_that_is_not_accepted_is_a_timeout():
     with full_backlog() as url:
         async with Upstream(url, timeouts=Timeouts(connect=0.2)) as upstream:
