@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.proxy.load import encode_request
-from benchmarks.proxy.upstream import CALL, FAULTS, STALL, TEXT
+from benchmarks.proxy.upstream import BAD_JSON, CALL, FAULTS, REFUSE, STALL, TEXT
 from benchmarks.scale.conversations import Tally, converse
 
 _TIMEOUT = 60.0
@@ -25,7 +25,9 @@ _TIMEOUT = 60.0
 _CLIENTS = 64
 """Clients that measure the capacity: enough that the proxy always has work."""
 _WHOLE_SHARE = 0.2
-"""The share of requests that ask for a reply that is not streamed."""
+"""The share of requests whose reply is not streamed."""
+_PLAIN_SHARE = 0.2
+"""The share of streams without tools, which are relayed where client and upstream have one API."""
 _SLOW_READ, _SLOW_PAUSE = 16_384, 0.05
 """Bytes and seconds between two reads of a slow client: its reply of some 600 KB takes two seconds."""
 _MAX_PROBLEMS = 20
@@ -125,7 +127,7 @@ def judge(api: str, reply: bytes, *, streamed: bool) -> str:
     try:
         document = json.loads(body)
     except ValueError:
-        return f"no JSON: {body[:200]!r}"
+        return f"no JSON: {reply[:300]!r}"
     if status == b"200" and form.fields <= document.keys():
         return ANSWERED
     error = document.get("error")
@@ -212,10 +214,13 @@ class Traffic:
             return
         api = self._choose.choice(list(FORMS))
         streamed = kind.behavior is not Behavior.READ or self._choose.random() >= _WHOLE_SHARE
+        # What is relayed has the upstream's own form, and the scripted one streams always.
+        relayed = streamed and not kind.script.startswith((REFUSE, BAD_JSON)) and self._choose.random() < _PLAIN_SHARE
+        request = _encode(kind.script, api, streamed=streamed, offers_tool=not relayed)
         client = _Client(self._port, kind.behavior, leaves_at_once=self._choose.random() < 0.5)
         try:
             async with asyncio.timeout(_TIMEOUT):
-                reply = await client.exchange(_encode(kind.script, api, streamed=streamed), outcomes.cut_ports)
+                reply = await client.exchange(request, outcomes.cut_ports)
             end = LEFT if reply is None else judge(api, reply, streamed=streamed)
         except TimeoutError:
             end = f"no end within {_TIMEOUT:g} s"
@@ -227,8 +232,8 @@ class Traffic:
 
 
 @functools.cache
-def _encode(script: str, api: str, *, streamed: bool) -> bytes:
-    return encode_request(script, api, streamed=streamed)
+def _encode(script: str, api: str, *, streamed: bool, offers_tool: bool) -> bytes:
+    return encode_request(script, api, streamed=streamed, offers_tool=offers_tool)
 
 
 class _Client:

@@ -47,11 +47,19 @@ class LoadResult:
 
 
 def encode_request(
-    script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO, *, streamed: bool = True
+    script: str,
+    api: str = CHAT,
+    tools: Sequence[Tool] = (),
+    choice: ToolChoice = AUTO,
+    *,
+    offers_tool: bool = True,
+    streamed: bool = True,
 ) -> bytes:
     """Return an HTTP request in a client API, with `script` as its text; it offers one tool, and `tools`."""
     message = UserMessage((TextPart(script),))
-    chat_request = Request(model="m", messages=(message,), tools=(_TOOL, *tools), tool_choice=choice)
+    chat_request = Request(
+        model="m", messages=(message,), tools=(*((_TOOL,) if offers_tool else ()), *tools), tool_choice=choice
+    )
     outgoing = CODECS[api].encode_request(chat_request)
     if not streamed:  # codecs write requests for upstreams, which always stream
         path = outgoing.path.replace(":streamGenerateContent?alt=sse", ":generateContent")

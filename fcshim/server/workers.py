@@ -245,6 +245,9 @@ class Supervisor:
         for other in self._slots:
             if other is not slot:
                 other.listener.close()
+        for worker in self._workers():  # else the last of many workers holds hundreds of descriptors
+            worker.report.close()
+            os.close(worker.process.sentinel)
         try:
             self._work(share_of_worker(self._config, slot.index), slot.listener, link)
         except ConfigError as error:

@@ -294,7 +294,7 @@ def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     tracing.on_request_end.append(_on_request_end)
     return aiohttp.ClientSession(
         trace_configs=[tracing],
-        middlewares=[_send_target_verbatim],
+        middlewares=[_prepare_request],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=egress.ssl_context() or True),
         proxy=None if egress.proxy is None else egress.proxy.reveal(),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -304,19 +304,20 @@ def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     )
 
 
-async def _send_target_verbatim(
+async def _prepare_request(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Send the request target as written: aiohttp would decode and re-encode it, which loses a `%2F`."""
     request.url = yarl.URL(str(request.url.origin()) + request_target.get(), encoded=True)
+    # The event loop reads the ends of kept connections that have already arrived, so that none of these is used.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
     return await handler(request)
 
 
 async def _on_connection_reuse(*_: object) -> None:
+    """Note it without a wait: aiohttp leaves the connection open, and forgets it, if a trace is cancelled here."""
     connection_reused.set(True)
-    # The event loop reads an end that has already arrived, so that nothing is written.
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
 
 
 async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:

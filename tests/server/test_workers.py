@@ -159,6 +159,17 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
     assert 1 == log.count("to point a client here")
 
 
+async def test_workers_keep_no_descriptors_of_each_other(tmp_path):
+    """Of each earlier worker, only the library's one is left."""
+    async with (
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
+        serving(tmp_path, upstream.url) as (_, _, pids),
+    ):
+        counts = [len(os.listdir(f"/proc/{pid}/fd")) for pid in sorted(pids)]  # noqa: PTH208 - as short
+
+    assert COUNT - 1 >= counts[-1] - counts[0]
+
+
 async def test_a_worker_that_drains_is_replaced_at_once_and_its_streams_and_figures_stay(tmp_path):
     go_on = asyncio.Event()
     async with (
