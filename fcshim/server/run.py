@@ -25,7 +25,7 @@ from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import check_exposure
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
-from fcshim.server.protocol import limited_protocol, process_budget
+from fcshim.server.protocol import ClientProtocol, limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
 from fcshim.server.signals import handle_signals
@@ -95,7 +95,7 @@ class ProxyServer(uvicorn.Server):
         """End the running requests, then exit."""
         self.should_exit = True
         self.app.stop()
-        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._cut_connections)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and report it."""
@@ -130,7 +130,15 @@ class ProxyServer(uvicorn.Server):
                 while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
+    def _cut_connections(self) -> None:
+        """Cut the connections whose clients do not take the end of their reply; their requests end with them."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, ClientProtocol):
+                connection.cut()
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
+
     def _force_exit(self) -> None:
+        """Wait for nothing more: what still runs is cancelled with the event loop."""
         self.force_exit = True
 
 
