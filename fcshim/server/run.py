@@ -54,10 +54,16 @@ class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
     def __init__(
-        self, config: Config, app: App | ReloadableApp, *, report: Callable[[WorkerState], None] | None = None
+        self,
+        config: Config,
+        app: App | ReloadableApp,
+        *,
+        report: Callable[[WorkerState], None] | None = None,
+        on_turn: Callable[[], None] | None = None,
     ) -> None:
         self.app = app
         self._report = report
+        self._on_turn = on_turn
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -104,7 +110,9 @@ class ProxyServer(uvicorn.Server):
             self._report(WorkerState.READY)
 
     async def on_tick(self, counter: int) -> bool:
-        """Return memory after a load; uvicorn calls this ten times a second."""
+        """Return memory after a load, and show that the event loop runs; uvicorn calls this ten times a second."""
+        if self._on_turn is not None:
+            self._on_turn()
         if counter % 10 == 0:
             self._trimmer.check(total=self.app.request_count, running=len(self.server_state.tasks))
         return await super().on_tick(counter)
@@ -210,7 +218,11 @@ def _run(
     link: WorkerLink | None = None,
 ) -> None:
     app = create_app(config) if load is None else ReloadableApp(config, load)
-    server = ProxyServer(config, app, report=None if link is None else link.tell)
+    server = (
+        ProxyServer(config, app)
+        if link is None
+        else ProxyServer(config, app, report=link.tell, on_turn=link.count_turn)
+    )
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_serve(server, listener, config, watched, link))
 

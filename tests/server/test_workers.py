@@ -26,6 +26,7 @@ from tests.server.raw_upstream import LAST_CHUNK, hang, paused_stream, raw_upstr
 from tests.server.test_metrics import figures
 from tests.server.test_run import refused
 
+PROGRAM = ("-m", "fcshim")
 COUNT = 3
 STREAMS = 12
 """The kernel spreads connections by a hash: that all go to one of three workers has a chance of 1 in 177,147."""
@@ -58,7 +59,7 @@ async def serving(folder, upstream, *options, count=COUNT):
     """Run the command with workers; yield its process, its URL, and the ids of the workers."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     log = folder / "log"
-    command = ["-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), "--workers", str(count), *options]
+    command = [*PROGRAM, "serve", "--upstream", upstream, "--port", str(port), "--workers", str(count), *options]
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, stderr=output, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
