@@ -21,7 +21,9 @@ from benchmarks.proxy.load import LoadResult, send_request
 from benchmarks.proxy.processes import Process, _running, free_port, proxy
 from benchmarks.proxy.upstream import FILLER, encode_event, http_chunk
 from benchmarks.report import Report, arguments
+from fcshim.codecs.base import Codec
 from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.routes import CODECS
 from fcshim.dispatch import run_off_loop
 from fcshim.errors import RequestError
 from fcshim.server.request_body import split_body
@@ -33,6 +35,8 @@ MAX_WAIT_LARGE_MS = 250
 _REPEATS = 3
 _PAUSE = 0.005
 """Seconds between the chunks of the measured stream."""
+_READ_BYTES = 2**18
+"""What uvloop reads at once."""
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -280,6 +284,7 @@ def main() -> int:
     chosen = {name: make for name, make in hostile_requests().items() if options.kind in name}
     report = Report("hostile requests")
     _measure_decoding(report, options.kind)
+    _measure_replies(report, options.kind)
     if options.decoding:
         return report.finish(options.json)
     seconds = 2 if options.quick else 5
@@ -307,6 +312,46 @@ def _measure_decoding(report: Report, kind: str) -> None:
     for name, gap, _, _ in rows:
         limit = MAX_WAIT_LARGE_MS if name.startswith(LARGE) else MAX_WAIT_MS
         report.bar(f"the event loop is held: {name}", gap, limit, "ms")
+
+
+def dense_replies(megabytes: int) -> dict[str, bytes]:
+    """Return replies with very many values, as an event, a line and a whole body, and an event with a text of marks."""
+    value = _array(b"[[[[]]]]", 110_000 * megabytes)
+    document = b'{"choices":[{"index":0,"delta":{"content":%b}}],"message":%b}' % (value, value[:9] + b"]")
+    text = b'{"choices":[{"index":0,"delta":{"content":"%b"}}]}'
+    return {
+        "an event": b"data: " + document + b"\n\n",
+        "a line": document + b"\n",
+        "a whole reply": document,
+        "a text of commas": b"data: " + text % (b"[{," * (330_000 * megabytes)) + b"\n\n",
+        "a text of escaped quotes": b"data: " + text % (rb"\"" * (495_000 * megabytes)) + b"\n\n",
+    }
+
+
+def _measure_replies(report: Report, kind: str) -> None:
+    """Measure the longest time that a decoder takes for one read of a dense reply: others wait until its end."""
+    rows: list[tuple[str, float, str]] = []
+    for megabytes in (1, 15):  # an event has 16 MB at most
+        for name, body in dense_replies(megabytes).items():
+            label = f"{megabytes} MB: {name} of an upstream"
+            if kind in label:
+                rows.append((label, *max((_longest_read(codec, body), api) for api, codec in CODECS.items())))
+    report.table("decoding replies, CPU ms", ("reply", "longest hold of the event loop", "API"), rows)
+    for label, hold, _ in rows:
+        limit = MAX_WAIT_MS if label.startswith("1 MB") else MAX_WAIT_LARGE_MS
+        report.bar(f"the event loop is held: {label}", hold, limit, "ms")
+
+
+def _longest_read(codec: Codec, body: bytes) -> float:
+    decoder = codec.decoder()
+    longest = 0.0
+    for start in range(0, len(body), _READ_BYTES):
+        started = time.process_time()
+        decoder.feed(body[start : start + _READ_BYTES])
+        longest = max(longest, time.process_time() - started)
+        if decoder.ended:
+            break
+    return 1_000 * longest
 
 
 async def _longest_gap(body: bytes) -> tuple[float, float, str]:

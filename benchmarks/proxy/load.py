@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from fcshim.codecs.routes import CODECS
 from fcshim.messages import AUTO, Request, TextPart, Tool, ToolChoice, UserMessage
 
@@ -44,11 +46,25 @@ class LoadResult:
         return statistics.median(self.first_chunk_seconds)
 
 
-def encode_request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO) -> bytes:
+def encode_request(
+    script: str,
+    api: str = CHAT,
+    tools: Sequence[Tool] = (),
+    choice: ToolChoice = AUTO,
+    *,
+    offers_tool: bool = True,
+    streamed: bool = True,
+) -> bytes:
     """Return an HTTP request in a client API, with `script` as its text; it offers one tool, and `tools`."""
     message = UserMessage((TextPart(script),))
-    chat_request = Request(model="m", messages=(message,), tools=(_TOOL, *tools), tool_choice=choice)
+    chat_request = Request(
+        model="m", messages=(message,), tools=(*((_TOOL,) if offers_tool else ()), *tools), tool_choice=choice
+    )
     outgoing = CODECS[api].encode_request(chat_request)
+    if not streamed:  # codecs write requests for upstreams, which always stream
+        path = outgoing.path.replace(":streamGenerateContent?alt=sse", ":generateContent")
+        body = outgoing.body.replace(b'"stream":true', b'"stream":false')
+        outgoing = msgspec.structs.replace(outgoing, path=path, body=body)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(outgoing.body)}\r\n\r\n".encode() + outgoing.body

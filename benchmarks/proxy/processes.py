@@ -39,13 +39,14 @@ class Process:
 
     def cpu(self) -> float:
         """Return the seconds of CPU that the process and its children have used."""
-        return sum(map(cpu_seconds, self._pids()))
+        return sum(map(cpu_seconds, self.pids()))
 
     def memory(self) -> int:
         """Return the resident bytes of the process and its children."""
-        return sum(map(_resident_bytes, self._pids()))
+        return sum(map(_resident_bytes, self.pids()))
 
-    def _pids(self) -> list[int]:
+    def pids(self) -> list[int]:
+        """Return the ids of the process and of its children."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [self.pid, *map(int, children)]
 

@@ -1,10 +1,12 @@
-"""A scripted endpoint: paced streams with one event of about 190 bytes in each HTTP chunk.
+"""A scripted endpoint: paced streams with one event of about 190 bytes in each HTTP chunk, and streams that fail.
 
 Rule: it uses as little CPU as possible, so that others can be measured; `GET /open` returns the number of open streams.
 """
 
 import asyncio
 import json
+import socket
+import struct
 import sys
 import time
 
@@ -12,7 +14,11 @@ import uvloop
 
 FILLER = "the quick brown fox jumps "
 TEXT, CALL, TURNS = "text", "call", "turns"
+DROP, REFUSE, RESET, STALL, BAD_JSON, BAD_FRAMING = "drop", "refuse", "reset", "stall", "bad-json", "bad-framing"
+FAULTS = (DROP, REFUSE, RESET, STALL, BAD_JSON, BAD_FRAMING)
+"""Kinds that fail: the first two before the reply starts, the others after its chunks."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+REFUSAL = b"HTTP/1.1 500 No\r\ncontent-type: text/html\r\ncontent-length: 14\r\n\r\n<h1>Crash</h1>"
 CALL_START = '<function_call>\n{"name": "write", "arguments": {"text": "'
 CALL_END = '"}}\n</function_call>'
 _open: set["PacedStream"] = set()
@@ -70,6 +76,9 @@ class PacedStream(asyncio.Protocol):
         The kind `turns` repeats the marks of all messages of the user.
         """
         kind, count, pause, *_ = messages[-1]["content"].split(":")
+        if kind in {DROP, REFUSE}:
+            self.fail(kind)
+            return
         _open.add(self)
         try:
             self.transport.write(HEAD + encode_event(""))
@@ -85,9 +94,29 @@ class PacedStream(asyncio.Protocol):
                 self.transport.write(encode_event(f"@{time.monotonic():.6f} {FILLER}"))
             if kind == CALL:
                 self.transport.write(encode_event(CALL_END))
+            if kind == STALL:
+                await asyncio.Event().wait()  # until the proxy closes the connection
+            if kind in FAULTS:
+                self.fail(kind)
+                return
             self.transport.write(encode_event(None, "stop") + http_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         finally:
             _open.discard(self)
+
+    def fail(self, kind: str) -> None:
+        """Fail as a kind of `FAULTS` says, except `STALL`."""
+        if kind == DROP:
+            self.transport.close()
+        elif kind == REFUSE:
+            self.transport.write(REFUSAL)
+        elif kind == RESET:
+            linger = struct.pack("ii", 1, 0)  # else the connection ends regularly
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.transport.abort()
+        elif kind == BAD_JSON:
+            self.transport.write(http_chunk(b'data: {"choices": [}\n\ndata: \xff\n\n') + b"0\r\n\r\n")
+        elif kind == BAD_FRAMING:
+            self.transport.write(b"garbage\r\n\r\n")
 
 
 async def main(port: int) -> None:

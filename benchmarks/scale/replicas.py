@@ -16,12 +16,15 @@ START_SECONDS = 60.0
 
 
 class Replica:
-    """One `fcshim serve` on a port of its own, which can be killed, ended and started again."""
+    """One `fcshim serve` on a port of its own, which can be killed, ended and started again.
 
-    def __init__(self, upstream_port: int, options: Sequence[str] = ()) -> None:
+    `module` is run instead of `fcshim` where it has more to do.
+    """
+
+    def __init__(self, upstream_port: int, options: Sequence[str] = (), *, module: str = "fcshim") -> None:
         self.port = free_port()
         given = f"serve --upstream http://127.0.0.1:{upstream_port} --port {self.port} --log-level error"
-        self._command = [sys.executable, "-m", "fcshim", *given.split(), *options]
+        self._command = [sys.executable, "-m", module, *given.split(), *options]
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -58,9 +61,11 @@ class Replica:
 
 
 @contextlib.asynccontextmanager
-async def running_replicas(count: int, upstream_port: int, *options: str) -> AsyncIterator[list[Replica]]:
+async def running_replicas(
+    count: int, upstream_port: int, *options: str, module: str = "fcshim"
+) -> AsyncIterator[list[Replica]]:
     """Run `count` replicas in front of one endpoint."""
-    replicas = [Replica(upstream_port, options) for _ in range(count)]
+    replicas = [Replica(upstream_port, options, module=module) for _ in range(count)]
     try:
         for replica in replicas:
             await replica.start()

@@ -137,11 +137,12 @@ async def stream_while_settings_change(
     """Keep `streams` running while the file `settings` changes and the processes load it again."""
     async with _kept_streams(replica.port, streams, chunks=chunks, pause=pause) as tally:
         for number in range(reloads):
-            _change(settings, number)
+            change_settings(settings, number)
             replica.reload()
             await asyncio.sleep(chunks * pause / reloads)
     return tally
 
 
-def _change(settings: Path, number: int) -> None:
+def change_settings(settings: Path, number: int) -> None:
+    """Write other settings than before."""
     settings.write_text(f"max_tools = {number + 1}\n", "utf-8")

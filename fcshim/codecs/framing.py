@@ -8,10 +8,13 @@ which JSON strings may contain); no byte is scanned twice; event names, ids and 
 import re
 
 from fcshim.codecs.upstream_errors import EXCERPT_BYTES, excerpt
+from fcshim.codecs.value_counter import MAX_VALUES, ValueCounter, has_too_many_values
 from fcshim.errors import UpstreamError
 
 LINE_BYTES = 16 * 1024 * 1024
 """The default limit of one event: a whole reply of 4 million tokens fits, and an endless line cannot fill memory."""
+
+TOO_MANY_VALUES = f"more than {MAX_VALUES} JSON values in one piece of its reply"
 
 PING = b": ping\n\n"
 """A comment, which keeps the connection alive and which clients ignore."""
@@ -42,15 +45,15 @@ class SSESplitter:
         self._data_bytes = 0
         self._after_cr = False
         self._at_start = True
-        self._overflow = False
+        self._overflow = ""  # the limit that an event exceeds
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the data of the events that they complete.
 
-        Raises `UpstreamError` when an event exceeds the limit; events completed by the same bytes are returned first,
+        Raises `UpstreamError` when an event exceeds a limit; events completed by the same bytes are returned first,
         and the next call raises.
         """
-        if self.is_plain_event(data):
+        if self.is_plain_event(data) and not has_too_many_values(data):
             return [data[6:-2]]
         payloads = self._split_lines(self._normalize_line_ends(data))
         if self._line == _DONE_LINE or self._data == [_DONE]:
@@ -113,18 +116,21 @@ class SSESplitter:
             self._line += rest
         if self._is_too_long() and not payloads:
             self._line.clear()
-            raise UpstreamError(f"the upstream sent an event of more than {self._limit} bytes")
+            raise UpstreamError(f"the upstream sent {self._overflow}")
         return payloads
 
     def _is_too_long(self) -> bool:
-        """Return whether the current event exceeds the limit; the splitter does not recover from that."""
-        self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
-        return self._overflow
+        """Return whether an event exceeds a limit; the splitter does not recover from that."""
+        if not self._overflow and len(self._line) + self._data_bytes > self._limit:
+            self._overflow = f"an event of more than {self._limit} bytes"
+        return bool(self._overflow)
 
     def _take_line(self, line: bytes, payloads: list[bytes]) -> None:
         if not line:
             payload = b"\n".join(self._data)
-            if payload:
+            if has_too_many_values(payload):
+                self._overflow = TOO_MANY_VALUES
+            elif payload:
                 payloads.append(payload)
             self._data.clear()
             self._data_bytes = 0
@@ -188,6 +194,7 @@ class Framing:
         self.sse = SSESplitter(line_bytes=line_bytes)
         self._streaming = False
         self._body = bytearray()
+        self._values = ValueCounter()
         self._end = WholeReplyEnd()
         self._returned = False  # the whole document
 
@@ -207,7 +214,12 @@ class Framing:
 
     def _whole_document(self, data: bytes) -> list[bytes]:
         """Return the document that these bytes complete, once: the body may stay open after it."""
-        if self._returned or not self._end.feed(data):
+        if self._returned:
+            return []
+        if self._values.feed(data):
+            self._body.clear()
+            raise UpstreamError(f"the upstream sent {TOO_MANY_VALUES}")
+        if not self._end.feed(data):
             return []
         self._returned = True
         return [bytes(self._body).removeprefix(_BOM).strip()]

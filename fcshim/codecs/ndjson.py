@@ -4,11 +4,15 @@ Rule: a line ends only at LF; blank lines are skipped; no byte is scanned twice.
 some reader treats as a line end.
 """
 
-from fcshim.codecs.framing import LINE_BYTES
+from fcshim.codecs.framing import LINE_BYTES, TOO_MANY_VALUES
+from fcshim.codecs.value_counter import ValueCounter
 from fcshim.errors import UpstreamError
 
 NDJSON = "application/x-ndjson"
 """The media type of the body."""
+
+_SHORT_LINE = 2**14
+"""Bytes of a line whose values need not be counted, which takes a microsecond."""
 
 PING = b" "
 """White space before a document: it keeps the connection alive, and JSON parsers skip it."""
@@ -34,12 +38,13 @@ class NDJSONSplitter:
         self._pending: list[bytes] = []
         self.pending_bytes = 0
         """The size of the last line so far."""
-        self._overflow = False
+        self._values: ValueCounter | None = None
+        self._overflow = ""  # the limit that a line exceeds
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the lines that they complete.
 
-        Raises `UpstreamError` when a line exceeds the limit; lines completed by the same bytes are returned first, and
+        Raises `UpstreamError` when a line exceeds a limit; lines completed by the same bytes are returned first, and
         the next call raises.
         """
         *ends, rest = data.split(b"\n")
@@ -53,7 +58,7 @@ class NDJSONSplitter:
         else:
             self._append(rest)
         if self._overflow and not lines:
-            raise UpstreamError(f"the upstream sent a line of more than {self._limit} bytes")
+            raise UpstreamError(f"the upstream sent {self._overflow}")
         return lines
 
     def pending(self) -> bytes:
@@ -68,11 +73,22 @@ class NDJSONSplitter:
         self._append(end)
         line = b"".join(self._pending)
         self._pending.clear()
+        self._values = None
         self.pending_bytes = 0
         return line
 
     def _append(self, part: bytes) -> None:
         self.pending_bytes += len(part)
-        self._overflow = self._overflow or self.pending_bytes > self._limit
-        if part and not self._overflow:
-            self._pending.append(part)
+        if self.pending_bytes > self._limit:
+            self._overflow = f"a line of more than {self._limit} bytes"
+        if not part or self._overflow:
+            return
+        self._pending.append(part)
+        if self.pending_bytes > _SHORT_LINE and self._has_too_many_values(part):
+            self._overflow = TOO_MANY_VALUES
+
+    def _has_too_many_values(self, part: bytes) -> bool:
+        """Count the values of a line that is not short, from its begin on."""
+        if self._values is None:
+            self._values, part = ValueCounter(), self.pending()
+        return self._values.feed(part)

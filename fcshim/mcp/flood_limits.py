@@ -1,13 +1,7 @@
-"""Limits on what one server makes this process do: messages in a time, and values in one message.
+"""Limits on how many messages in a time one server makes this process read.
 
-Rule: what a server sends costs the event loop time, which every other stream waits for. A message is refused by the
-count of its values before it is parsed; of a flood of messages, what is too much is dropped or delayed.
-"""
-
-MAX_VALUES = 200_000
-"""Marks of JSON's structure in one message; a value has one to five of them.
-
-16 MB may hold millions of values, which take minutes to validate.
+Rule: what a server sends costs the event loop time, which every other stream waits for. Of a flood of messages, what is
+too much is dropped or delayed; one with too many values is refused before it is parsed (`codecs/value_counter.py`).
 """
 
 
@@ -37,32 +31,3 @@ class RateLimit:
     def _refill(self, now: float) -> None:
         earned = (now - self._updated_at) * self._per_second
         self._tokens, self._updated_at = min(self._burst, self._tokens + earned), now
-
-
-class ValueCounter:
-    """Counts the values of one JSON text that comes in pieces, without parsing it: marks in strings do not count."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._in_string = False
-        self._backslash = b""
-
-    def feed(self, data: bytes) -> int:
-        """Take a piece; return the count so far. A count beyond the limit may be too low."""
-        if self.count > MAX_VALUES:
-            return self.count
-        if b"\\" in data or self._backslash:
-            data = self._without_escapes(data)
-        quotes = data.count(b'"')
-        self.count += quotes
-        if self.count <= MAX_VALUES:
-            outside = b"".join(data.split(b'"')[self._in_string :: 2])
-            self.count += sum(outside.count(mark) for mark in (b",", b":", b"[", b"{"))
-        self._in_string ^= bool(quotes % 2)
-        return self.count
-
-    def _without_escapes(self, data: bytes) -> bytes:
-        """Drop escaped quotes, and a backslash that escapes the next piece's first byte."""
-        data = (self._backslash + data).replace(b"\\\\", b"")
-        self._backslash = data[-1:] if data.endswith(b"\\") else b""
-        return data.removesuffix(self._backslash).replace(b'\\"', b"")

@@ -12,8 +12,9 @@ from contextvars import ContextVar
 import httpx2
 from mcp.types import INTERNAL_ERROR
 
+from fcshim.codecs.value_counter import ValueCounter
 from fcshim.events import JSON
-from fcshim.mcp.flood_limits import MAX_VALUES, RateLimit, ValueCounter
+from fcshim.mcp.flood_limits import RateLimit
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT, TOO_MANY_VALUES
 
 UNREACHABLE = "fcshim: unreachable"
@@ -127,7 +128,7 @@ class SizeLimitedStream(httpx2.AsyncByteStream):
             size += len(data)
             if size > self._limit:
                 raise httpx2.StreamError(f"the answer is longer than {self._limit} bytes")
-            if values.feed(data) > MAX_VALUES:
+            if values.feed(data):
                 raise httpx2.StreamError(f"the answer is {TOO_MANY_VALUES}")
             yield data
 
@@ -150,7 +151,7 @@ class _LimitedEventStream(SizeLimitedStream):
                 end = max((before + piece).rfind(blank) + len(blank) for blank in _BLANK_LINES) - len(before)
                 if end > 0:
                     values = ValueCounter()
-                if values.feed(piece[max(end, 0) :]) > MAX_VALUES:
+                if values.feed(piece[max(end, 0) :]):
                     raise httpx2.StreamError(f"the answer is {TOO_MANY_VALUES}")
                 before = piece[-_MAX_BLANK_LINE + 1 :]
                 yield piece

@@ -6,7 +6,7 @@ Blank lines are dropped.
 
 import msgspec
 
-from fcshim.mcp.flood_limits import MAX_VALUES, ValueCounter
+from fcshim.codecs.value_counter import MAX_VALUES, ValueCounter
 
 DEFAULT_LINE_LIMIT = 16 * 2**20
 """Bytes of one message: enough for a screenshot (asyncio's 64 KiB are not), and an end for an endless line."""
@@ -14,7 +14,7 @@ _EXCERPT_BYTES = 256
 """Bytes kept of both ends of an oversized line: enough to find the `id` of the request that it answers."""
 
 
-TOO_MANY_VALUES = f"too large: it has more than {MAX_VALUES // 5} values"
+TOO_MANY_VALUES = f"too large: it has more than {MAX_VALUES} values"
 
 
 class OversizedLine(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class BoundedLineSplitter:
         self._size += len(piece)
         if self._size > self._limit:
             self._discard(f"longer than {self._limit} bytes")
-        elif self._values.feed(piece) > MAX_VALUES:
+        elif self._values.feed(piece):
             self._discard(TOO_MANY_VALUES)
 
     def _discard(self, reason: str) -> None:

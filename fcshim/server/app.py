@@ -158,7 +158,8 @@ class App:
         if not is_about_proxy(connection.path):
             self._observers.begin(logged.id, route, connection)
         try:
-            await self._route(connection, route)
+            with connection.interruptible():
+                await self._route(connection, route)
         except ClientGone as error:
             outcome = ", the client left"
             release_frames(error)

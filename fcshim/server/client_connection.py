@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, MutableMapping, Sequence
 from typing import TypeAlias
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -236,16 +236,23 @@ class ClientConnection:
         """
         watcher = self._loop.create_task(self._watch_client(pings))
         try:
+            with self.interruptible():
+                yield
+        finally:
+            watcher.cancel()
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Raise the cause of an interrupt in place of the cancellation by which it ends the block."""
+        try:
             yield
         except asyncio.CancelledError:
             if self._interrupt_cause is None or self._task.uncancel() > 0:
                 raise
             raise self._interrupt_cause from None
-        finally:
-            watcher.cancel()
 
     def interrupt(self, cause: Exception) -> None:
-        """Make the block inside `watch_disconnect` raise `cause`."""
+        """Make the block inside `interruptible` or `watch_disconnect` raise `cause`."""
         if not self._ended and self._interrupt_cause is None:
             self._interrupt_cause = cause
             self._task.cancel()

@@ -12,7 +12,7 @@ from socket import SO_ERROR, SOL_SOCKET
 
 import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from fcshim.config import Config
 
@@ -104,7 +104,7 @@ def limited_protocol(config: Config, budget: ConnectionBudget) -> type[HttpTools
 class ClientProtocol(HttpToolsProtocol):
     """One connection, with the limits of the class attributes."""
 
-    __slots__ = ("_expects_head", "_head_bytes", "_head_timer", "_header_count", "_in_head")
+    __slots__ = ("_expects_head", "_head_bytes", "_head_timer", "_header_count", "_in_head", "_running")
     # uvicorn's 28 attributes share their names among all connections; from 31 on, each would have a dict of 1.6 KB.
 
     max_headers: int
@@ -117,6 +117,8 @@ class ClientProtocol(HttpToolsProtocol):
         self._in_head = True
         self._expects_head = True  # whether the next bytes belong to a head, or to what may come between requests
         self._head_timer: asyncio.TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None
+        """The request that is being served; uvicorn's `cycle` is the last one that came."""
         super().connection_made(transport)
         self._start_head_timer()
         if self._used > self.connection_budget.limit + _REFUSAL_FILES:
@@ -126,7 +128,20 @@ class ClientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed."""
         self._stop_head_timer()
+        self._stop_requests()
         super().connection_lost(exc)
+
+    def cut(self) -> None:
+        """Close the connection now, whatever its client has not read yet."""
+        self._stop_requests()  # else a write that waits for the transport goes to the closed one
+        self.transport.abort()
+
+    def _stop_requests(self) -> None:
+        """Report the lost connection to the request that is being served, and drop those behind it."""
+        self.pipeline.clear()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio documents it
         """Keep the connection for the reply of a client that has closed its side after a complete request.
@@ -199,8 +214,17 @@ class ClientProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         if self.connection_budget.is_spent(self._used):
             self._refuse(_OVERLOADED)
-        else:
-            super().on_headers_complete()
+            return
+        begins = self.cycle is None or self.cycle.response_complete
+        super().on_headers_complete()
+        if begins:
+            self._running = self.cycle
+
+    def on_response_complete(self) -> None:
+        """The response is complete: the next request begins if it came already."""
+        if self.pipeline:
+            self._running = self.pipeline[-1][0]
+        super().on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fcshim.codecs.framing import SSESplitter
+from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 
 _INDEX = ("index", "output_index", "content_index")
@@ -34,7 +35,10 @@ def _documents(data: bytes) -> Iterable[bytes]:
     """Return the documents of a body: one, lines, or the data of events."""
     if data.lstrip()[:1] not in {b"{", b"["}:
         splitter = SSESplitter(line_bytes=sys.maxsize)  # the body is bounded
-        return [*splitter.feed(data), *splitter.close()]
+        try:
+            return [*splitter.feed(data), *splitter.close()]
+        except UpstreamError:  # an event with too many values to be decoded
+            return [data]
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
     except ValueError:

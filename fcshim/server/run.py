@@ -25,7 +25,7 @@ from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import check_exposure
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
-from fcshim.server.protocol import limited_protocol, process_budget
+from fcshim.server.protocol import ClientProtocol, limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
 from fcshim.server.signals import handle_signals
@@ -54,10 +54,16 @@ class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains running requests before it exits."""
 
     def __init__(
-        self, config: Config, app: App | ReloadableApp, *, report: Callable[[WorkerState], None] | None = None
+        self,
+        config: Config,
+        app: App | ReloadableApp,
+        *,
+        report: Callable[[WorkerState], None] | None = None,
+        on_turn: Callable[[], None] | None = None,
     ) -> None:
         self.app = app
         self._report = report
+        self._on_turn = on_turn
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
         super().__init__(
@@ -95,7 +101,7 @@ class ProxyServer(uvicorn.Server):
         """End the running requests, then exit."""
         self.should_exit = True
         self.app.stop()
-        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._cut_connections)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and report it."""
@@ -104,7 +110,9 @@ class ProxyServer(uvicorn.Server):
             self._report(WorkerState.READY)
 
     async def on_tick(self, counter: int) -> bool:
-        """Return memory after a load; uvicorn calls this ten times a second."""
+        """Return memory after a load, and show that the event loop runs; uvicorn calls this ten times a second."""
+        if self._on_turn is not None:
+            self._on_turn()
         if counter % 10 == 0:
             self._trimmer.check(total=self.app.request_count, running=len(self.server_state.tasks))
         return await super().on_tick(counter)
@@ -130,7 +138,15 @@ class ProxyServer(uvicorn.Server):
                 while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
+    def _cut_connections(self) -> None:
+        """Cut the connections whose clients do not take the end of their reply; their requests end with them."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, ClientProtocol):
+                connection.cut()
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
+
     def _force_exit(self) -> None:
+        """Wait for nothing more: what still runs is cancelled with the event loop."""
         self.force_exit = True
 
 
@@ -202,7 +218,11 @@ def _run(
     link: WorkerLink | None = None,
 ) -> None:
     app = create_app(config) if load is None else ReloadableApp(config, load)
-    server = ProxyServer(config, app, report=None if link is None else link.tell)
+    server = (
+        ProxyServer(config, app)
+        if link is None
+        else ProxyServer(config, app, report=link.tell, on_turn=link.count_turn)
+    )
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_serve(server, listener, config, watched, link))
 

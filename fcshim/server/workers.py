@@ -2,6 +2,7 @@
 
 Rule: the supervisor holds the listeners and the settings, and serves nothing. A worker is a whole proxy, forked from
 it. One that ends is replaced, after a pause if it ended at once; if none can start, the program ends with the reason.
+One whose event loop stands still is ended: the connections on its listener would wait for ever.
 One that drains, since it alone got a signal, is replaced at once, as the connections on its listener would wait.
 Workers end with their supervisor, however that ends.
 
@@ -10,6 +11,7 @@ that cannot start without a pause.
 """
 
 import contextlib
+import ctypes
 import enum
 import gc
 import itertools
@@ -47,6 +49,9 @@ _MAX_PAUSE = 8.0
 """Seconds before a worker that keeps ending at once is started again. Connections in its queue wait meanwhile."""
 _POLL = 1.0
 """Seconds between two checks of the settings file and of the clock."""
+_STUCK_POLLS = 60
+"""Checks of the clock, of `_POLL` seconds, without a turn of a worker's event loop after which the worker is killed.
+Longer than a busy machine stops a process. They do not go on while the supervisor is stopped too."""
 _KILL_DELAY = 10.0
 """Seconds beyond `drain_timeout` after which a worker that still runs is killed."""
 
@@ -108,12 +113,18 @@ class WorkerLink:
     """Where the workers keep their figures; None without metrics."""
     figures: int
     """The number of the files with this worker's figures."""
+    turns: "ctypes.c_ulong"
+    """Counted up by this worker as long as its event loop runs; its supervisor reads it."""
     _report: "Connection[WorkerState | str, None]"
 
     def tell(self, state: WorkerState | str) -> None:
         """Report the state to the supervisor, or why this worker cannot start; one that has ended needs no report."""
         with contextlib.suppress(OSError):
             self._report.send(state)
+
+    def count_turn(self) -> None:
+        """Show the supervisor that the event loop runs."""
+        self.turns.value += 1
 
     @staticmethod
     def accept_signals() -> None:
@@ -128,7 +139,10 @@ class WorkerProcess:
     process: "multiprocessing.context.ForkProcess"
     report: "Connection[None, WorkerState | str]"
     figures: int
+    turns: "ctypes.c_ulong"
     started_at: float
+    seen_turns: int = 0
+    polls_without_turn: int = 0
     kill_at: float = math.inf
     """When it must have ended."""
     problem: str = ""
@@ -143,6 +157,13 @@ class WorkerProcess:
             self.report.close()
         self.problem = next((each for each in messages if isinstance(each, str)), self.problem)
         return [each for each in messages if isinstance(each, WorkerState)]
+
+    def is_stuck(self) -> bool:
+        """Return whether its event loop has stood still for `_STUCK_POLLS` calls; one that starts has no turn yet."""
+        turns = self.turns.value
+        self.polls_without_turn = self.polls_without_turn + 1 if turns == self.seen_turns > 0 else 0
+        self.seen_turns = turns
+        return self.polls_without_turn >= _STUCK_POLLS
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal unless it has ended."""
@@ -226,7 +247,8 @@ class Supervisor:
             number for number in itertools.count() if all(each.figures != number for each in self._workers())
         )
         is_first = slot.index == 0 and not slot.was_started
-        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, figures, writer)
+        turns = context.RawValue(ctypes.c_ulong)
+        link = WorkerLink(slot.index, is_first, self._lifeline[0], self._metrics_folder, figures, turns, writer)
         process = context.Process(target=self._run_worker, args=(slot, link), name=f"worker-{slot.index}")
         signal.pthread_sigmask(signal.SIG_BLOCK, (*_SIGNALS, END_SIGNAL))
         try:
@@ -234,7 +256,7 @@ class Supervisor:
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, END_SIGNAL))
         writer.close()
-        slot.worker, slot.was_started = WorkerProcess(process, reader, figures, time.monotonic()), True
+        slot.worker, slot.was_started = WorkerProcess(process, reader, figures, turns, time.monotonic()), True
 
     def _run_worker(self, slot: WorkerSlot, link: WorkerLink) -> None:
         """Serve; this runs in the worker."""
@@ -245,6 +267,9 @@ class Supervisor:
         for other in self._slots:
             if other is not slot:
                 other.listener.close()
+        for worker in self._workers():  # else the last of many workers holds hundreds of descriptors
+            worker.report.close()
+            os.close(worker.process.sentinel)
         try:
             self._work(share_of_worker(self._config, slot.index), slot.listener, link)
         except ConfigError as error:
@@ -308,6 +333,8 @@ class Supervisor:
     def _stop(self) -> None:
         """Refuse new connections and let running streams end; called again, end them."""
         if self._is_stopping:
+            for worker in self._workers():
+                worker.kill_at = min(worker.kill_at, time.monotonic() + _KILL_DELAY)
             self._send_signal(END_SIGNAL)
             return
         self._is_stopping = True
@@ -375,8 +402,16 @@ class Supervisor:
                 worker.process.kill()
         if now >= self._next_poll:
             self._next_poll = now + _POLL
+            self._kill_stuck()
             if self._watched.has_settled() and not self._is_stopping:
                 self._reload()
+
+    def _kill_stuck(self) -> None:
+        """Kill the workers whose event loops stand still. Those that drain have a time at which they are killed."""
+        for slot in self._slots:
+            if slot.worker is not None and not self._is_stopping and slot.worker.is_stuck():
+                logger.error("worker %d has not gone on for %.0f s and is ended", slot.index, _STUCK_POLLS * _POLL)
+                slot.worker.process.kill()
 
     def _close(self) -> None:
         """End the remaining workers: there are none, unless no worker could start."""

@@ -22,8 +22,9 @@ import yarl
 from httpx_aiohttp import AiohttpTransport
 
 from fcshim.codecs.base import FollowUp, UpstreamRequest
-from fcshim.codecs.framing import LINE_BYTES
+from fcshim.codecs.framing import LINE_BYTES, TOO_MANY_VALUES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
+from fcshim.codecs.value_counter import has_too_many_values
 from fcshim.config import Config, ScopedConfig, Secret
 from fcshim.config.secret import KeyMask
 from fcshim.errors import ConfigError, UpstreamError
@@ -121,7 +122,7 @@ class Upstream:
             if reply.status != 200:
                 yield reply
                 return
-            follow_up = make_follow_up(await reply.read(LINE_BYTES))
+            follow_up = make_follow_up(_checked(await reply.read(LINE_BYTES)))
         sending, prefix = self.send_request(follow_up.request, headers=headers), follow_up.body_prefix
         del request, make_follow_up, follow_up  # a reply may take minutes
         async with sending as reply:
@@ -162,8 +163,8 @@ class Upstream:
     async def fetch(self, method: str, path: str, content: bytes = b"") -> tuple[int, bytes]:
         """Send a small request; return the status and the body.
 
-        A path that starts with `//` is relative to the root URL. Raises `UpstreamError` as `send` does, and if the
-        whole reply takes longer than `Timeouts.page`.
+        A path that starts with `//` is relative to the root URL. Raises `UpstreamError` as `send` does, if the whole
+        reply takes longer than `Timeouts.page`, and if its JSON has very many values.
         """
         headers = [*self.kind.headers, *(_JSON_HEADERS if content else ())]
         limit = self.timeouts.page
@@ -172,7 +173,7 @@ class Upstream:
                 asyncio.timeout(limit),
                 self.send(method, path, headers=headers, content=content) as reply,
             ):
-                return reply.status, await reply.read(_MAX_FETCHED)
+                return reply.status, _checked(await reply.read(_MAX_FETCHED))
         except TimeoutError as error:
             name = f"{method} {path.partition('?')[0]}"
             raise UpstreamError(f"no answer to {name} within {limit:g} s", status=504, kind="timeout") from error
@@ -232,6 +233,13 @@ class Upstream:
 
     def _full_url(self, path: str) -> str:
         return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
+
+
+def _checked(body: bytes) -> bytes:
+    """Return a body that has few enough JSON values to be decoded. Raises `UpstreamError`."""
+    if has_too_many_values(body):
+        raise UpstreamError(f"the upstream sent {TOO_MANY_VALUES}")
+    return body
 
 
 def upstream_for(config: Config) -> Upstream:
@@ -294,7 +302,7 @@ def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     tracing.on_request_end.append(_on_request_end)
     return aiohttp.ClientSession(
         trace_configs=[tracing],
-        middlewares=[_send_target_verbatim],
+        middlewares=[_prepare_request],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=egress.ssl_context() or True),
         proxy=None if egress.proxy is None else egress.proxy.reveal(),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -304,19 +312,20 @@ def new_session(egress: Egress = NO_EGRESS) -> aiohttp.ClientSession:
     )
 
 
-async def _send_target_verbatim(
+async def _prepare_request(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Send the request target as written: aiohttp would decode and re-encode it, which loses a `%2F`."""
     request.url = yarl.URL(str(request.url.origin()) + request_target.get(), encoded=True)
+    # The event loop reads the ends of kept connections that have already arrived, so that none of these is used.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
     return await handler(request)
 
 
 async def _on_connection_reuse(*_: object) -> None:
+    """Note it without a wait: aiohttp leaves the connection open, and forgets it, if a trace is cancelled here."""
     connection_reused.set(True)
-    # The event loop reads an end that has already arrived, so that nothing is written.
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
 
 
 async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:

@@ -195,7 +195,7 @@ class DirectReader(asyncio.Protocol):
         self._deliver()
         if not self._done.done():
             # After malformed framing, aiohttp neither ends the body nor sets an exception.
-            self._done.set_exception(aiohttp.ClientPayloadError("its framing is malformed"))
+            self._done.set_exception(aiohttp.ClientPayloadError(MALFORMED_FRAMING))
 
     def pause_writing(self) -> None:
         """The write buffer is full."""
@@ -296,7 +296,10 @@ class UpstreamReply:
     async def _read(self) -> bytes:
         """Read once; empty at the end, and where all that came could be the beginning of a key."""
         with self._timed_wait():
-            data = await self._aiohttp_response.content.read(_READ_SIZE)
+            try:
+                data = await self._aiohttp_response.content.read(_READ_SIZE)
+            except RuntimeError:  # the connection was lost in this turn of the loop, and `_fail_body` runs in the next
+                raise aiohttp.ClientPayloadError(MALFORMED_FRAMING) from None
         self._ended = not data
         if self._mask is None:
             return data

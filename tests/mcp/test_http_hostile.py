@@ -109,7 +109,7 @@ async def bad(manner):
     ("manner", "said"),
     [
         ("endless", "longer than 16777216 bytes"),
-        ("values", "it has more than 40000 values"),
+        ("values", "it has more than 25000 values"),
         ("values-in-event", "was lost during the call"),
         ("packed", "the answer is packed"),
         ("html", "Unexpected content type"),

@@ -13,7 +13,7 @@ from fcshim.server.run import listen
 from tests.scripted import ROLE, scripted_upstream, text_chunk, text_reply
 from tests.server import proxy
 from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection, running_proxy, send_raw
-from tests.server.raw_upstream import fixed_reply, raw_upstream, stream_then
+from tests.server.raw_upstream import fixed_reply, hang, raw_upstream, stream_then
 
 pytestmark = pytest.mark.security
 
@@ -37,6 +37,19 @@ async def responses(url: str, *requests: bytes) -> list[bytes]:
             size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
             found.append(head + await reader.readexactly(size))
     return found
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_a_client_that_leaves_with_requests_behind_the_running_one_is_noticed(tools):
+    """uvicorn reports the lost connection only to the last of them."""
+    play = stream_then(ROLE, text_chunk("Once"), then=hang)
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
+        async with raw_connection(url) as (reader, writer):
+            writer.write(post_request(url, chat_body(tools=tools)) * 3)
+            await reader.readuntil(b'"Once"')
+        await asyncio.wait_for(upstream.client_left.wait(), 20)
+
+    assert 1 == len(upstream.requests)
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])

@@ -26,6 +26,7 @@ from tests.server.raw_upstream import LAST_CHUNK, hang, paused_stream, raw_upstr
 from tests.server.test_metrics import figures
 from tests.server.test_run import refused
 
+PROGRAM = ("-m", "fcshim")
 COUNT = 3
 STREAMS = 12
 """The kernel spreads connections by a hash: that all go to one of three workers has a chance of 1 in 177,147."""
@@ -58,7 +59,7 @@ async def serving(folder, upstream, *options, count=COUNT):
     """Run the command with workers; yield its process, its URL, and the ids of the workers."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     log = folder / "log"
-    command = ["-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), "--workers", str(count), *options]
+    command = [*PROGRAM, "serve", "--upstream", upstream, "--port", str(port), "--workers", str(count), *options]
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, stderr=output, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
@@ -157,6 +158,17 @@ async def test_a_crashed_worker_is_replaced_and_costs_only_its_own_streams(tmp_p
     assert "worker 1 has ended (signal 9); another one takes its place in 1 s" in log
     assert 1 == log.count("serving http://")
     assert 1 == log.count("to point a client here")
+
+
+async def test_workers_keep_no_descriptors_of_each_other(tmp_path):
+    """Of each earlier worker, only the library's one is left."""
+    async with (
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
+        serving(tmp_path, upstream.url) as (_, _, pids),
+    ):
+        counts = [len(os.listdir(f"/proc/{pid}/fd")) for pid in sorted(pids)]  # noqa: PTH208 - as short
+
+    assert COUNT - 1 >= counts[-1] - counts[0]
 
 
 async def test_a_worker_that_drains_is_replaced_at_once_and_its_streams_and_figures_stay(tmp_path):

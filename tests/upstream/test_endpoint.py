@@ -13,6 +13,7 @@ from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
 from fcshim.upstream.endpoint import _parsed_url
+from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.raw_upstream import (
     SSE_HEAD,
@@ -207,9 +208,39 @@ async def test_a_request_on_a_closed_kept_connection_is_sent_again():
 
 
 @pytest.mark.security
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_request_that_is_cancelled_at_any_moment_leaves_no_connection_open(turns):
+    """aiohttp forgets a kept connection, and leaves it open, if a trace is cancelled that reports its reuse."""
+    connections = set()
+
+    async def serve(reader, writer):
+        connections.add(writer)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+        connections.discard(writer)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        async with Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as upstream:
+            await upstream.fetch("GET", "/models")
+            request = asyncio.create_task(upstream.fetch("GET", "/models"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            request.cancel()
+            await asyncio.wait([request])
+        await eventually(lambda: not connections)
+
+
+@pytest.mark.security
 async def test_a_post_is_sent_on_a_new_connection_if_the_kept_one_was_closed_before():
     """The endpoint runs in a thread: its end of the connection arrives while this event loop does something else."""
+
+    async def body():
+        yield b"{}"
+
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        listener.settimeout(60)
         closed = threading.Event()
 
         def serve():
@@ -227,7 +258,9 @@ async def test_a_post_is_sent_on_a_new_connection_if_the_kept_one_was_closed_bef
         served = thread.submit(serve)
         async with Upstream(f"http://127.0.0.1:{listener.getsockname()[1]}") as upstream:
             for _ in range(2):
-                async with upstream.send_request(ASKED) as reply:
+                # An iterator, since bytes would be sent again.
+                size = [(b"content-length", b"2")]
+                async with upstream.send("POST", "/files", headers=size, content=body()) as reply:
                     assert b"{}" == await reply.read(10)
                 closed.wait(20)
 
@@ -287,6 +320,23 @@ async def test_every_failure_is_an_upstream_error(play, message):
                 await read(upstream)
 
     assert 502 == caught.value.status
+
+
+@pytest.mark.parametrize("end", [b"zz\r\n", b""], ids=["malformed framing", "a closed connection"])
+async def test_a_read_in_the_same_turn_of_the_loop_as_the_loss_is_an_upstream_error(end):
+    """aiohttp has neither an exception nor the end of the body then, and refuses to wait."""
+    play = stream_then(ROLE, then=raw_reply(end))
+    async with (
+        raw_upstream(play) as server,
+        Upstream(server.url) as upstream,
+        upstream.send("GET", "/models") as reply,
+    ):
+        await anext(reply)
+        protocol = reply._aiohttp_response.connection.protocol
+        while protocol.connected:  # noqa: ASYNC110 - an event would be a turn late
+            await asyncio.sleep(0)
+        with pytest.raises(UpstreamError, match="broke off"):
+            await anext(reply)
 
 
 async def test_a_connection_that_is_not_accepted_is_a_timeout():
