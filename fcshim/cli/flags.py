@@ -49,10 +49,16 @@ def read_settings(
 ) -> Config:
     """Read the settings from flags, environment and file; `defaults` replace the usual ones. Raises `ConfigError`.
 
-    `only`: the names of the settings of which the command has the flags, where it has others with such names.
+    `only`: the settings that a command has which has few; it reads no variables of others.
     """
     flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES and name in only}
-    return load_config(flags, env=os.environ, file=settings_file(arguments), defaults=defaults)
+    read = {setting.env for setting in settings() if setting.name in only}
+    env = dict(os.environ) if only is _SETTING_NAMES else _without_other_settings(os.environ, read)
+    return load_config(flags, env=env, file=settings_file(arguments), defaults=defaults)
+
+
+def _without_other_settings(env: Mapping[str, str], read: Container[str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name in read or not name.startswith("FCSHIM_")}
 
 
 def settings_file(arguments: argparse.Namespace) -> Path | None:

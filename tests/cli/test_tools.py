@@ -265,3 +265,14 @@ def test_strict_packages_refuses_a_package_without_its_version(tmp_path, command
     for done in (by_flag, by_variable):
         assert "mcpServers.files.package: expected a package with its exact version" in done.err
         assert done.code != 0
+
+
+def test_a_command_reads_no_variable_of_settings_that_it_does_not_have(tmp_path):
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {}}')
+    others = {"FCSHIM_PORT": "x", "FCSHIM_UPSTREAM": "nothing", "FCSHIM_MODELS": "/models"}
+    done = fcshim("tools", "list", "--mcp", file, env={**os.environ, **others})
+    wrong = fcshim("tools", "list", "--mcp", file, env={**os.environ, "FCSHIM_STRICT_PACKAGES": "perhaps"})
+
+    assert (0, "", "") == (done.code, done.out, done.err)
+    assert "FCSHIM_STRICT_PACKAGES: expected true or false" in wrong.err
