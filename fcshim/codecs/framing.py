@@ -8,7 +8,7 @@ which JSON strings may contain); no byte is scanned twice; event names, ids and 
 import re
 
 from fcshim.codecs.upstream_errors import EXCERPT_BYTES, excerpt
-from fcshim.codecs.value_counter import MAX_VALUES, ValueCounter, has_too_many_values
+from fcshim.codecs.value_counter import MAX_VALUES, SHORT, ValueCounter
 from fcshim.errors import UpstreamError
 
 LINE_BYTES = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ class SSESplitter:
         Raises `UpstreamError` when an event exceeds a limit; events completed by the same bytes are returned first,
         and the next call raises.
         """
-        if self.is_plain_event(data) and not has_too_many_values(data):
+        if self.is_plain_event(data) and len(data) <= SHORT:
             return [data[6:-2]]
         payloads = self._split_lines(self._normalize_line_ends(data))
         if self._line == _DONE_LINE or self._data == [_DONE]:
@@ -128,7 +128,7 @@ class SSESplitter:
     def _take_line(self, line: bytes, payloads: list[bytes]) -> None:
         if not line:
             payload = b"\n".join(self._data)
-            if has_too_many_values(payload):
+            if len(payload) > SHORT and ValueCounter().feed(payload):
                 self._overflow = TOO_MANY_VALUES
             elif payload:
                 payloads.append(payload)
@@ -194,7 +194,7 @@ class Framing:
         self.sse = SSESplitter(line_bytes=line_bytes)
         self._streaming = False
         self._body = bytearray()
-        self._values = ValueCounter()
+        self._values: ValueCounter | None = None
         self._end = WholeReplyEnd()
         self._returned = False  # the whole document
 
@@ -216,7 +216,7 @@ class Framing:
         """Return the document that these bytes complete, once: the body may stay open after it."""
         if self._returned:
             return []
-        if self._values.feed(data):
+        if self._values is not None and self._values.feed(data):
             self._body.clear()
             raise UpstreamError(f"the upstream sent {TOO_MANY_VALUES}")
         if not self._end.feed(data):
@@ -246,6 +246,7 @@ class Framing:
             return []
         if start[:1] in (b"{", b"[", b"<"):
             self.whole = True
+            self._values = ValueCounter()
             return self._whole_document(bytes(self._body))
         if start in (_BOM[:1], _BOM[:2]):  # a byte order mark that is split between two reads
             return []

@@ -5,14 +5,11 @@ some reader treats as a line end.
 """
 
 from fcshim.codecs.framing import LINE_BYTES, TOO_MANY_VALUES
-from fcshim.codecs.value_counter import ValueCounter
+from fcshim.codecs.value_counter import SHORT, ValueCounter
 from fcshim.errors import UpstreamError
 
 NDJSON = "application/x-ndjson"
 """The media type of the body."""
-
-_SHORT_LINE = 2**14
-"""Bytes of a line whose values need not be counted, which takes a microsecond."""
 
 PING = b" "
 """White space before a document: it keeps the connection alive, and JSON parsers skip it."""
@@ -84,11 +81,11 @@ class NDJSONSplitter:
         if not part or self._overflow:
             return
         self._pending.append(part)
-        if self.pending_bytes > _SHORT_LINE and self._has_too_many_values(part):
+        if self.pending_bytes > SHORT and self._has_too_many_values(part):
             self._overflow = TOO_MANY_VALUES
 
     def _has_too_many_values(self, part: bytes) -> bool:
-        """Count the values of a line that is not short, from its begin on."""
+        """Count the values of a line that is not short, from its start on."""
         if self._values is None:
             self._values, part = ValueCounter(), self.pending()
         return self._values.feed(part)

@@ -10,6 +10,8 @@ MAX_VALUES = MAX_MARKS // 8
 """So many values fit: each has one to eight marks."""
 _BRACKET_MARKS = 4
 """Marks of an opening bracket: a container costs as much as some numbers."""
+SHORT = MAX_MARKS // _BRACKET_MARKS
+"""Bytes of a document that need not be counted."""
 
 
 class ValueCounter:
@@ -45,8 +47,3 @@ class ValueCounter:
         data = (self._backslash + data).replace(b"\\\\", b"")
         self._backslash = data[-1:] if data.endswith(b"\\") else b""
         return data.removesuffix(self._backslash).replace(b'\\"', b"")
-
-
-def has_too_many_values(document: bytes) -> bool:
-    """Return whether a document has too many marks. Most are too short for that, which costs nothing."""
-    return len(document) * _BRACKET_MARKS > MAX_MARKS and ValueCounter().feed(document)

@@ -24,7 +24,7 @@ from httpx_aiohttp import AiohttpTransport
 from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.codecs.framing import LINE_BYTES, TOO_MANY_VALUES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
-from fcshim.codecs.value_counter import has_too_many_values
+from fcshim.codecs.value_counter import SHORT, ValueCounter
 from fcshim.config import Config, ScopedConfig, Secret
 from fcshim.config.secret import KeyMask
 from fcshim.errors import ConfigError, UpstreamError
@@ -237,7 +237,7 @@ class Upstream:
 
 def _checked(body: bytes) -> bytes:
     """Return a body that has few enough JSON values to be decoded. Raises `UpstreamError`."""
-    if has_too_many_values(body):
+    if len(body) > SHORT and ValueCounter().feed(body):
         raise UpstreamError(f"the upstream sent {TOO_MANY_VALUES}")
     return body
 
