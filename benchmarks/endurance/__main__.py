@@ -118,15 +118,16 @@ async def _kill_workers(process: Process, seconds: float, outcomes: Outcomes, ch
 
 
 async def _settled_footprint(process: Process, before: Footprint) -> Footprint:
-    """Measure after the load, again until as little is left as there was, or for `_MAX_SETTLE_SECONDS`."""
+    """Measure after the load, again until what is left is within `LIMIT`, or for `_MAX_SETTLE_SECONDS`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _MAX_SETTLE_SECONDS
     await asyncio.sleep(_SETTLE_SECONDS)
-    while (after := await measure_footprint(process)) != before and loop.time() < until:
-        if after.descriptors <= before.descriptors and after.tasks <= before.tasks:
-            break
+    while True:
+        after = await measure_footprint(process)
+        settled = after.descriptors <= before.descriptors * LIMIT and after.tasks <= before.tasks * LIMIT
+        if settled or loop.time() >= until:
+            return after
         await asyncio.sleep(1)
-    return after
 
 
 def report_result(report: Report, result: EnduranceResult, minutes: float) -> None:

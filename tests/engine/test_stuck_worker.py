@@ -83,8 +83,7 @@ async def test_requests_that_come_meanwhile_are_answered_by_others_or_later_but_
     assert all(reply.endswith(LAST_CHUNK) for reply in [*filter(None, found), *late])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize(("number", "signals"), [(signal.SIGTERM, 1), (signal.SIGTERM, 2), (signal.SIGINT, 1)])
 async def test_the_program_ends_although_a_worker_is_stuck(tmp_path, number, signals):
     """After the time to drain, and ten seconds after the second signal whatever that time is."""
     play = stream_then(ROLE, text_chunk("Once"), then=hang)
