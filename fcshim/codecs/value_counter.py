@@ -4,8 +4,11 @@ Parsers of JSON hold the interpreter's lock, and a megabyte of `[[[[]]]]` takes 
 or an MCP server sends is refused by this count before it is parsed. Marks in strings do not count.
 """
 
-MAX_MARKS = 200_000
-"""Marks of one message, event, line or whole reply: what takes msgspec and pydantic some 50 ms."""
+MAX_MARKS = 400_000
+"""Marks of one message, event, line or whole reply: what takes msgspec and pydantic some 100 ms.
+
+The log probabilities of 900 tokens fit, with 20 others for each.
+"""
 MAX_VALUES = MAX_MARKS // 8
 """So many values fit: each has one to eight marks."""
 _BRACKET_MARKS = 4

@@ -57,7 +57,7 @@ def split(form, *documents, size):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", DENSE)
 def test_dense_values_are_refused(name, form, size):
-    refusal = "the upstream sent more than 25000 JSON values in one piece of its reply"
+    refusal = "the upstream sent more than 50000 JSON values in one piece of its reply"
 
     assert ([], refusal) == split(form, DENSE[name], size=size)
 
@@ -91,4 +91,4 @@ def test_the_decoder_of_every_api_says_so(api):
         last = [*events, *(event for _, event in decoder.close())][-1]
 
         assert isinstance(last, Error)
-        assert "more than 25000 JSON values" in last.message
+        assert "more than 50000 JSON values" in last.message

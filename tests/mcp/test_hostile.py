@@ -43,7 +43,7 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(manner):
 
 @pytest.mark.parametrize(
     ("manner", "said"),
-    [("many-values", "it has more than 25000 values"), ("many-blocks", "the answer has 2001 entries in 'content'")],
+    [("many-values", "it has more than 50000 values"), ("many-blocks", "the answer has 2001 entries in 'content'")],
 )
 async def test_an_answer_that_takes_long_to_validate_fails_its_call_alone(manner, said):
     result, _, status = await outcome(manner)

@@ -53,7 +53,7 @@ class MisbehavingServer:
         send(writer, 200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode())
 
     async def misbehave(self, writer, number):
-        many = {"content": [], "structuredContent": {"v": [1] * 250_000}}
+        many = {"content": [], "structuredContent": {"v": [1] * 450_000}}
         many_values = json.dumps({"jsonrpc": "2.0", "id": number, "result": many}).encode()
         bodies = {
             "values": (many_values, "application/json"),
@@ -109,7 +109,7 @@ async def bad(manner):
     ("manner", "said"),
     [
         ("endless", "longer than 16777216 bytes"),
-        ("values", "it has more than 25000 values"),
+        ("values", "it has more than 50000 values"),
         ("values-in-event", "was lost during the call"),
         ("packed", "the answer is packed"),
         ("html", "Unexpected content type"),

@@ -107,7 +107,7 @@ SPEECHES = {
     "deep-line": lambda number: say(
         f'{{"id": 1, "level": "info"}}\n{{"jsonrpc": "2.0", "id": {number}, "result": {"[" * 20_000}{"]" * 20_000}}}\n'
     ),
-    "many-values": lambda number: write(id=number, result={"content": [], "structuredContent": {"v": [1] * 250_000}}),
+    "many-values": lambda number: write(id=number, result={"content": [], "structuredContent": {"v": [1] * 450_000}}),
     "many-blocks": lambda number: write(id=number, result={"content": [{"type": "text", "text": ""}] * 2_001}),
     "flood": lambda _: say('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n' * 5_000),
     "endless-line": lambda _: say("x" * 40_000_000),
