@@ -82,7 +82,7 @@ class Client:
     (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
     name by default. `prompt_style`: the words that offer the tools. `tools_style`: whether the prompt lists tools by
     schema or by signature. `rescue`, `reasoning`,
-    `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
+    `open_reasoning_tag`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
     required calls to their schemas if it can, `off` does not; the name of a backend replaces detection. `max_retries`:
     how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
     the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
@@ -106,7 +106,7 @@ class Client:
         api_key: str | None = None,
         rescue: bool = True,
         reasoning: ReasoningPolicy = "ignore",
-        in_reasoning: str = "",
+        open_reasoning_tag: str = "",
         arguments: ArgumentsPolicy = "stream",
         max_tools: int = 0,
         prompt_budget: int = 0,
@@ -135,7 +135,7 @@ class Client:
             tools_style=tools_style,
             rescue=rescue,
             reasoning=reasoning,
-            in_reasoning=in_reasoning,
+            open_reasoning_tag=open_reasoning_tag,
             arguments=arguments,
             max_tools=max_tools,
             prompt_budget=prompt_budget,
@@ -268,9 +268,9 @@ class Client:
     ) -> AsyncIterator[Round]:
         async def ask(conversation: tuple[Message, ...]) -> Reply:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
-            reply, unmended = await self._complete(request, on_event)
+            reply, remaining_defects = await self._complete(request, on_event)
             if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
-                _check_calls(request, reply, unmended)
+                _check_calls(request, reply, remaining_defects)
             return reply
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
@@ -287,7 +287,7 @@ class Client:
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
-        return reply, stream.unmended
+        return reply, stream.remaining_defects
 
     def _stream(self, request: Request, *, buffered: bool = False) -> "EventStream":
         queue = _EventQueue()
@@ -309,7 +309,7 @@ class Client:
                 async for _ in pauses:
                     for event in queue.take():
                         yield event
-            queue.unmended = attempts.unmended
+            queue.remaining_defects = attempts.remaining_defects
         except UpstreamError as error:
             rest = [event for _, event in attempts.fail(error)]
             if not queue.started and (not rest or isinstance(rest[-1], Error)):
@@ -364,7 +364,7 @@ class _EventQueue:
 
     def __init__(self) -> None:
         self.started = False
-        self.unmended = ""
+        self.remaining_defects = ""
         """The defects that the reply still has after all retries, once it has ended."""
         self._events: list[Event] = []
 
@@ -407,9 +407,9 @@ class EventStream:
         self._queue = queue
 
     @property
-    def unmended(self) -> str:
+    def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
-        return self._queue.unmended
+        return self._queue.remaining_defects
 
     def __aiter__(self) -> Self:
         return self
@@ -486,12 +486,12 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
 
 
-def _check_calls(request: Request, reply: Reply, unmended: str) -> None:
+def _check_calls(request: Request, reply: Reply, remaining_defects: str) -> None:
     """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
     if request.tool_choice.mode == "required" and not reply.tool_calls:
-        message = unmended or "no call came although one was demanded"
+        message = remaining_defects or "no call came although one was demanded"
         raise ModelOutputError(message, kind="missing_call", raw=reply.text)
-    check_mended(reply, unmended)
+    check_mended(reply, remaining_defects)
 
 
 def _check_answer(last: Round) -> None:

@@ -208,7 +208,7 @@ def make_shim(
         options=ParserOptions(
             rescue=model.rescue,
             reasoning=model.reasoning,
-            in_reasoning=model.in_reasoning,
+            open_reasoning_tag=model.open_reasoning_tag,
             arguments=model.arguments,
             new_id=new_id,
         ),
@@ -306,9 +306,9 @@ class RequestAttempts:
             yield
 
     @property
-    def unmended(self) -> str:
+    def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase; empty without any."""
-        return "" if self._exchange is None else self._exchange.unmended
+        return "" if self._exchange is None else self._exchange.remaining_defects
 
     def fail(self, error: FcshimError) -> Batch:
         """Handle the failure `error` of the reply; return its last events."""

@@ -42,11 +42,11 @@ def check_max_rounds(max_rounds: int) -> None:
         raise ConfigError(f"max_rounds: expected at least 1, got {max_rounds}")
 
 
-def check_mended(reply: Reply, unmended: str) -> None:
-    """Raise `ModelOutputError` for a reply with a call that stayed invalid after all retries; `unmended` says why."""
-    if unmended and not reply.tool_calls:
+def check_mended(reply: Reply, remaining_defects: str) -> None:
+    """Raise `ModelOutputError` for a reply with a call that stayed invalid after all retries, by `remaining_defects`."""
+    if remaining_defects and not reply.tool_calls:
         raise ModelOutputError(
-            f"the model wrote a call that cannot run, and retries did not help: {unmended}",
+            f"the model wrote a call that cannot run, and retries did not help: {remaining_defects}",
             kind="invalid_call",
             raw=reply.text,
         )

@@ -68,7 +68,7 @@ class Agent:
 
         Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError`: kind `max_rounds` if the last
         allowed reply still has calls, which are not executed; `invalid_call` if a call stayed invalid after all
-        retries, as far as the stream of a reply reports it (`EventStream.unmended`).
+        retries, as far as the stream of a reply reports it (`EventStream.remaining_defects`).
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
         loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)
@@ -79,7 +79,7 @@ class Agent:
                     reply_events.append(event)
                     yield event
             reply = _fold_reply(reply_events)
-            check_mended(reply, getattr(replies, "unmended", ""))
+            check_mended(reply, getattr(replies, "remaining_defects", ""))
             async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
                     yield call_event

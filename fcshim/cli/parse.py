@@ -69,7 +69,7 @@ def _add_parser_options(group: "argparse._ArgumentGroup") -> None:
         help="stream arguments as they are written, or emit them complete and checked",
     )
     group.add_argument(
-        "--in-reasoning",
+        "--open-reasoning-tag",
         default="",
         metavar="TAG",
         help="the text begins inside reasoning that this tag (such as <think>) opened",
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_tools(arguments.tools) if arguments.tools else None,
         rescue=arguments.rescue,
         reasoning=arguments.reasoning,
-        in_reasoning=arguments.in_reasoning,
+        open_reasoning_tag=arguments.open_reasoning_tag,
         arguments=arguments.arguments,
     )
     with closing(_open(arguments.file)) as source:

@@ -249,8 +249,8 @@ def _check_known_names(row: Config | ModelOverrides) -> None:
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")
     chosen_style(row.prompt_style or AUTO, "", "")
-    if row.in_reasoning:
-        reasoning_end_tag(row.in_reasoning)
+    if row.open_reasoning_tag:
+        reasoning_end_tag(row.open_reasoning_tag)
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], location: str) -> None:

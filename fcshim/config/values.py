@@ -40,7 +40,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tools_style: ToolsListing | None = None
     rescue: bool | None = None
     reasoning: ReasoningPolicy | None = None
-    in_reasoning: str | None = None
+    open_reasoning_tag: str | None = None
     arguments: ArgumentsPolicy | None = None
     max_tools: Annotated[int, Meta(ge=0)] | None = None
     prompt_budget: Annotated[int, Meta(ge=0)] | None = None
@@ -67,7 +67,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsPolicy = "auto"
     prompt_style: str = "auto"
     tools_style: ToolsListing = "auto"
-    in_reasoning: str = ""
+    open_reasoning_tag: str = ""
     max_tools: int = 0
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
@@ -183,7 +183,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "calls inside reasoning: ignore them, recover one that ends unclosed reasoning, or promote all",
         ),
     ] = "ignore"
-    in_reasoning: Annotated[
+    open_reasoning_tag: Annotated[
         str,
         _setting_meta(
             "tool calls", "reasoning tag that the model's chat template opens in the prompt, such as <think>", "TAG"

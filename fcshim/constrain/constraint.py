@@ -92,14 +92,14 @@ def constraint_for(
     *,
     eager: bool = False,
     lazy: bool = False,
-    in_reasoning: str = "",
+    open_reasoning_tag: str = "",
     max_calls: int = MAX_CALLS,
 ) -> Constraint | None:
     """Return the constraint for a request with these tools.
 
     With `tool_choice` "required" the reply is calls only. Otherwise it is calls or the document of `response_format`,
     or, without one, free text with calls; the latter is constrained if `eager` is set or a tool is strict, by a lazy
-    grammar if `lazy` is set and the form and dialect support it. A reasoning model may reason first; `in_reasoning` is
+    grammar if `lazy` is set and the form and dialect support it. A reasoning model may reason first; `open_reasoning_tag` is
     the tag of reasoning that the prompt has already opened. There are at most `max_calls`, and only one where a call is
     demanded, unless the client asks for parallel calls. None where nothing needs a constraint, the client sends its
     own, the server enforces the document itself, or the dialect has no call template.
@@ -108,7 +108,9 @@ def constraint_for(
         return None
     required = request.tool_choice.mode == "required"
     document = None if required and tools else requested_schema(request)
-    reasoning = reasoning_of(request.real_model or request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
+    reasoning = (
+        reasoning_of(request.real_model or request.model, open_reasoning_tag) if form in _GRAMMAR_FORMS else None
+    )
     spec = _ConstraintSpec(
         form, dialect, _encoded_tools(tools), min(max_calls, _admitted_calls(request)), reasoning=reasoning
     )

@@ -46,9 +46,9 @@ class ReasoningSyntax:
         )
 
 
-def reasoning_of(model: str, in_reasoning: str = "") -> ReasoningSyntax | None:
-    """Return the reasoning syntax of a model by name; `in_reasoning` is the start tag with which the prompt ends."""
-    if in_reasoning:
-        return ReasoningSyntax(in_reasoning, opened=True)
+def reasoning_of(model: str, open_reasoning_tag: str = "") -> ReasoningSyntax | None:
+    """Return the reasoning syntax of a model by name; `open_reasoning_tag` is the start tag with which the prompt ends."""
+    if open_reasoning_tag:
+        return ReasoningSyntax(open_reasoning_tag, opened=True)
     tag = defaults_for(model).reasoning_tag
     return ReasoningSyntax(tag) if tag else None

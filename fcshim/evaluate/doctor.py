@@ -265,7 +265,7 @@ class Doctor:
         return recommend(endpoint, self._findings, note=dialect_note(dialect))
 
 
-_FOUND_SETTINGS = ("profile", "in_reasoning", "constrain")
+_FOUND_SETTINGS = ("profile", "open_reasoning_tag", "constrain")
 """Settings that follow from findings, with which all candidates run."""
 
 

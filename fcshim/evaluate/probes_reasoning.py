@@ -41,7 +41,10 @@ async def probe_reasoning(target: ProbeTarget) -> ProbeResult:
         )
         tag = (closed or in_prompt).strip()
         return ProbeResult(
-            "yes", f"{evidence}: the chat template opens it", f'in_reasoning = "{tag}"', {"in_reasoning": tag}
+            "yes",
+            f"{evidence}: the chat template opens it",
+            f'open_reasoning_tag = "{tag}"',
+            {"open_reasoning_tag": tag},
         )
     return ProbeResult("no", f"none in {excerpt(text)!r}")
 

@@ -163,5 +163,8 @@ def _recommend_reasoning(findings: Mapping[str, Finding]) -> Iterable[Recommenda
     reasoning = findings.get("reasoning")
     if reasoning is not None and isinstance(reasoning.value, dict):
         yield Recommendation(
-            setting="in_reasoning", value=reasoning.value["in_reasoning"], reason=reasoning.evidence, of_model=True
+            setting="open_reasoning_tag",
+            value=reasoning.value["open_reasoning_tag"],
+            reason=reasoning.evidence,
+            of_model=True,
         )

@@ -12,7 +12,7 @@ class Limits:
 
     arguments: int = 8_000_000
     """Arguments of one call: a whole file fits, and an endless reply does not exhaust memory."""
-    mend: int = 16_384
+    search: int = 16_384
     """The part of a body that is searched for readings: at 5 us a character one `feed` stays under 0.1 s."""
     hold: int = 1_000_000
     """Text kept back because it may turn out to be quoted: a fenced call that writes a large file fits."""

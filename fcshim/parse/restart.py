@@ -4,7 +4,7 @@ Theory of operation. From such a marker on the text is held. If the body's own e
 start marker that was held, the body quotes a call: it is read on. At the end of the reply the call was begun again: the
 broken call fails, and what was held is read like text.
 
-Rule: at most `Limits.mend` characters are held, each of them once; a body that holds more is read on.
+Rule: at most `Limits.search` characters are held, each of them once; a body that holds more is read on.
 """
 
 import functools
@@ -87,7 +87,7 @@ class RestartWatch:
         self._markers = markers
         self._search = markers.search
         self._sink = sink
-        self._limit = limits.mend
+        self._limit = limits.search
         self._skip = 0
         """Characters in which no restart is looked for."""
         self._text = ""

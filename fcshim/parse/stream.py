@@ -53,9 +53,9 @@ class StreamParser:
     `dialect` is a name, a `Dialect`, or `"auto"`: all dialects of the table at once. `tools` are the offered tools
     (`Tool` objects or OpenAI dicts); None admits any name. With `rescue`, calls to offered tools in any other dialect
     are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
-    never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
+    never ends and the call comes last, or `promote` it. `open_reasoning_tag` is the start tag (`<think>`) that the prompt
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
-    of strict tools are always validated; they stream if `held` says that a grammar constrains the model to valid calls.
+    of strict tools are always validated; they stream if `schema_enforced` says that a grammar constrains the model to valid calls.
     A call without tags whose text stands in one of the `documents` of the conversation is text. With `calls_last` this
     holds for calls in tags, too, and any call counts only if nothing but calls follows it: for prompts in which nobody
     has escaped the tags.
@@ -72,9 +72,9 @@ class StreamParser:
         *,
         rescue: bool = False,
         reasoning: ReasoningPolicy = "ignore",
-        in_reasoning: str = "",
+        open_reasoning_tag: str = "",
         arguments: ArgumentsMode = "stream",
-        held: bool = False,
+        schema_enforced: bool = False,
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         on_defect: ReportDefect | None = None,
@@ -103,7 +103,7 @@ class StreamParser:
             limits,
             openings,
             primary=primary,
-            schema_enforced=held,
+            schema_enforced=schema_enforced,
             calls_last=calls_last,
             on_defect=on_defect,
         )
@@ -115,8 +115,8 @@ class StreamParser:
         )
         self._text = TextStates(cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
-        if in_reasoning:
-            self._reasoning.enter(reasoning_end_tag(in_reasoning, primary.reasoning if primary else ()))
+        if open_reasoning_tag:
+            self._reasoning.enter(reasoning_end_tag(open_reasoning_tag, primary.reasoning if primary else ()))
 
     def _state_table(self) -> Mapping[State, Callable[[int], int]]:
         """Return the method of each state in which text is read."""
@@ -273,7 +273,7 @@ def parse(
     stop_reason: StopReason = "complete",
     rescue: bool = False,
     reasoning: ReasoningPolicy = "ignore",
-    in_reasoning: str = "",
+    open_reasoning_tag: str = "",
     arguments: ArgumentsMode = "stream",
     new_id: Callable[[], str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -284,7 +284,7 @@ def parse(
         tools,
         rescue=rescue,
         reasoning=reasoning,
-        in_reasoning=in_reasoning,
+        open_reasoning_tag=open_reasoning_tag,
         arguments=arguments,
         new_id=new_id,
         limits=limits,

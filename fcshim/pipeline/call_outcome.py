@@ -46,12 +46,12 @@ class ReplyReading(NamedTuple):
 
 
 def outcome_of(
-    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, unmended: bool = False
+    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, remaining_defects: bool = False
 ) -> CallOutcome:
-    """Return the outcome of a call that has ended. `unmended`: it has a defect that no retry corrected."""
+    """Return the outcome of a call that has ended. `remaining_defects`: it has a defect that no retry corrected."""
     if call.error is not None:
         return call.error.kind
-    if unmended:
+    if remaining_defects:
         return "invalid"
     if is_retry:
         return "mended"

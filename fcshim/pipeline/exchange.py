@@ -81,7 +81,7 @@ class AnyExchange(Protocol):
         ...
 
     @property
-    def unmended(self) -> str:
+    def remaining_defects(self) -> str:
         """The defects of the reply that stands after all retries, as a phrase; empty without any."""
         ...
 
@@ -118,7 +118,7 @@ class Exchange:
     """
 
     wants_retry = is_retry = sent_call = False
-    retry_reason = unmended = ""
+    retry_reason = remaining_defects = ""
     __slots__ = (
         *("_output_size", "_choices", "_codec", "_decoder", "_ended", "_text_feeders", "_request", "_transform"),
         *("_usage", "_choice_count", "constraint_key", "earlier_usage", "error", "finished", "upstream_request"),

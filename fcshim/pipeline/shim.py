@@ -72,7 +72,7 @@ class ParserOptions:
 
     rescue: bool = False
     reasoning: Literal["ignore", "recover", "promote"] = "ignore"
-    in_reasoning: str = ""
+    open_reasoning_tag: str = ""
     arguments: ArgumentsMode = "stream"
     new_id: Callable[[], str] | None = None
     limits: Limits = DEFAULT_LIMITS
@@ -129,9 +129,9 @@ class Shim:
             self.tools,
             rescue=options.rescue,
             reasoning=options.reasoning,
-            in_reasoning=options.in_reasoning,
+            open_reasoning_tag=options.open_reasoning_tag,
             arguments=arguments or options.arguments,
-            held=self.schema_enforced if schema_enforced is None else schema_enforced,
+            schema_enforced=self.schema_enforced if schema_enforced is None else schema_enforced,
             new_id=options.new_id,
             limits=options.limits,
             on_defect=None if on_defect is None else withheld.report,
@@ -190,7 +190,7 @@ def prepare_shim(
     tools = _callable_tools(request, offered)
     if tools and request.tool_choice.mode == "required":
         request = without_format(request)  # the client's format would forbid the required call
-    constraint = _choose_constraint(request, tools, selected, backend, options.in_reasoning)
+    constraint = _choose_constraint(request, tools, selected, backend, options.open_reasoning_tag)
     notes = _unconstrained_notes(request, tools, selected, backend) if constraint is None else constraint.notes
     row = selected if constraint is None else constraint.dialect
     prompt = compose(
@@ -230,7 +230,7 @@ def _codec_for(constraint: Constraint | None, options: ParserOptions) -> Upstrea
     """Return the codec of the only API that takes a lazy grammar; None for the upstream's own."""
     if constraint is None or not constraint.lazy:
         return None
-    return LlamaCompletion(starts_in_reasoning=bool(options.in_reasoning))
+    return LlamaCompletion(starts_in_reasoning=bool(options.open_reasoning_tag))
 
 
 def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
@@ -284,7 +284,7 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
 
 
 def _choose_constraint(
-    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend, in_reasoning: str
+    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend, open_reasoning_tag: str
 ) -> Constraint | None:
     if backend.form is not None:
         return constraint_for(
@@ -294,7 +294,7 @@ def _choose_constraint(
             request,
             eager=backend.constrains_auto_choice,
             lazy=backend.lazy and LlamaCompletion.supports(request),
-            in_reasoning=in_reasoning,
+            open_reasoning_tag=open_reasoning_tag,
         )
     # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
     needs_format = backend.rewrites_response_format and requested_schema(request) is not None

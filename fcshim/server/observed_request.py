@@ -150,7 +150,10 @@ class ObservedRequest(RequestObserver):
             case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
                 exchange = self.attempts[-1].exchange
                 outcome = outcome_of(
-                    event, exchange.reading, is_retry=exchange.is_retry, unmended=bool(exchange.unmended)
+                    event,
+                    exchange.reading,
+                    is_retry=exchange.is_retry,
+                    remaining_defects=bool(exchange.remaining_defects),
                 )
                 self.calls.append(self._call(event.tool_call_name, outcome))
             case Usage():

@@ -62,7 +62,7 @@ def test_every_mistake_has_its_line_and_its_field(tmp_path):
         "12: ping: expected a number from 0 up to 86400, got -1",
         """14: [models."q*"]: max_retries: expected a whole number from 0 up to 5, got 9""",
         """16: [models."q*"]: foo: there is no setting 'foo'""",
-        """17: [models."q*"]: in_reasoning: unknown reasoning tag 'x'""",
+        """17: [models."q*"]: open_reasoning_tag: unknown reasoning tag 'x'""",
         """18: [models."q*"]: upstream_model: """,
     ]
 
@@ -74,7 +74,7 @@ def test_every_mistake_has_its_line_and_its_field(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('in_reasoning = """\nport = 1\n"""\nport = "x"\n', 4),
+        ('open_reasoning_tag = """\nport = 1\n"""\nport = "x"\n', 4),
         ("models.a.max_retries = 1\nmodels.a.max_tools = -1\n", 2),
         ("[models]\na = {max_retries = 9}\n", 2),
         ('[models."[b]"]\n"max_retries" = 9 # = 1', 2),

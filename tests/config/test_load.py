@@ -85,7 +85,7 @@ def test_the_variable_that_names_the_file_is_not_a_setting():
         ({"upstream": "8080"}, "upstream: expected a URL such as http://127.0.0.1:8080, got '8080'"),
         ({"upstream": "http://h:x"}, "upstream: expected a URL such as http://127.0.0.1:8080, got 'http://h:x'"),
         ({"dialect": "functioncall"}, "unknown dialect 'functioncall', did you mean 'function_call'?"),
-        ({"in_reasoning": "<thinks>"}, "unknown reasoning tag '<thinks>': expected one of <think>, <thinking>"),
+        ({"open_reasoning_tag": "<thinks>"}, "unknown reasoning tag '<thinks>': expected one of <think>, <thinking>"),
         ({"profile": "no-sytem"}, "unknown profile 'no-sytem', did you mean 'no-system'?"),
     ],
 )

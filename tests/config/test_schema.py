@@ -11,7 +11,7 @@ from fcshim.config.values import ModelOverrides
 from fcshim.errors import ConfigError
 
 VALUES = ['"x"', '""', "1", "-1", "3.5", "100000000", "true", "[]", '["a"]', "[1]", "{}", '"auto"', '"native"', '"é"']
-CHECKED_BY_NAME = {"upstream", "store", "dialect", "profile", "prompt_style", "constrain", "in_reasoning"}
+CHECKED_BY_NAME = {"upstream", "store", "dialect", "profile", "prompt_style", "constrain", "open_reasoning_tag"}
 """Settings whose text the loader parses, or compares with what is installed."""
 
 

@@ -63,8 +63,10 @@ def read_fixture(fixture: Fixture, pieces: Sequence[str]) -> Reply:
     """Read a reply with the defaults of its model, and what the prompt of the fixture ends with."""
     model = fixture["models"][0]
     prompt_end = (fixture.get("generation_prompt") or PROMPT_ENDS.get(model, "")).rstrip()
-    in_reasoning = next((tag for tag in REASONING_TAGS if prompt_end.endswith(tag)), "")
-    parser = StreamParser(defaults_for(model).dialect, tools=fixture["tools"], rescue=True, in_reasoning=in_reasoning)
+    open_reasoning_tag = next((tag for tag in REASONING_TAGS if prompt_end.endswith(tag)), "")
+    parser = StreamParser(
+        defaults_for(model).dialect, tools=fixture["tools"], rescue=True, open_reasoning_tag=open_reasoning_tag
+    )
     events = [event for piece in pieces for event in parser.feed(piece)]
     return fold(events + parser.close("max_tokens" if "truncated" in fixture["tags"] else "complete"))
 

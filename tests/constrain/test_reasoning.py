@@ -22,19 +22,19 @@ ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}
 CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'
 
 
-@pytest.mark.parametrize("in_reasoning", ["", "<think>"])
+@pytest.mark.parametrize("open_reasoning_tag", ["", "<think>"])
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic", "bare_json", "gemma4"])
-def test_sampled_replies_are_reasoning_then_calls(dialect: str, in_reasoning: str) -> None:
+def test_sampled_replies_are_reasoning_then_calls(dialect: str, open_reasoning_tag: str) -> None:
     grammar = grammar_of_calls(
-        DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(in_reasoning))
+        DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(open_reasoning_tag))
     )
     assert grammar is not None
     thought = 0
     for seed in range(30):
         text = sample(limit_tokens(grammar, 2_000), seed)
-        if "</think>" in text and not in_reasoning and not text.startswith("<think>"):
+        if "</think>" in text and not open_reasoning_tag and not text.startswith("<think>"):
             continue  # the prompt may have opened it, which the parser cannot know
-        parser = StreamParser(dialect, [ADD], in_reasoning=in_reasoning)
+        parser = StreamParser(dialect, [ADD], open_reasoning_tag=open_reasoning_tag)
         pieces = random_split(text, random.Random(seed))
         events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
         ends = [event for event in events if isinstance(event, ToolCallEnd)]

@@ -123,7 +123,7 @@ def test_markers_that_may_be_special_tokens_are_preserved() -> None:
 
 
 def test_inside_reasoning_only_its_end_tag_is_a_trigger() -> None:
-    opened = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
+    opened = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, open_reasoning_tag="<think>")
     assert opened is not None
 
     assert [whole_tag_trigger("</think>")] == opened.fields["grammar_triggers"]

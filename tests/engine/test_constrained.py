@@ -109,7 +109,7 @@ def _kind(call: ToolCallEnd) -> str | None:
 
 
 async def test_a_model_in_reasoning_ends_it_and_calls(random_server: LlamaServer) -> None:
-    async with Client(random_server.url, in_reasoning="<think>") as client:
+    async with Client(random_server.url, open_reasoning_tag="<think>") as client:
         replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[seed : seed + 2]), 12)
 
     assert any(reply.reasoning for reply in replies)

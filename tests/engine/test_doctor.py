@@ -111,7 +111,7 @@ def test_reasoning_that_the_template_opens_is_set_where_the_server_leaves_it_in_
         report = examined(server.url)
 
     assert ["yes", replayed] == verdicts(report, "reasoning", "replay")
-    assert setting == report["set"].get("in_reasoning")
+    assert setting == report["set"].get("open_reasoning_tag")
 
 
 def test_tools_in_the_template_are_noticed_by_the_tokens_that_they_take(program: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ async def test_calls_in_reasoning_that_the_template_opens_stay_reasoning(
     way = marker_splits(VOCABULARIES["sentencepiece"](), MARKER, 1)[0]
     fields = {"temperature": 1.0, "max_tokens": 300, "ignore_eos": True, "logit_bias": bias_to(way)}
     with random_model("sentencepiece", program, tmp_path, "--chat-template-file", str(file)) as server:
-        async with Client(server.url, constrain=LAZY, in_reasoning=setting, max_retries=0) as client:
+        async with Client(server.url, constrain=LAZY, open_reasoning_tag=setting, max_retries=0) as client:
             replies = [await client.complete("Go.", [WEATHER], seed=seed, **fields) for seed in range(4)]
 
     assert [("", (), "max_tokens")] * 4 == [(reply.text, reply.tool_calls, reply.stop_reason) for reply in replies]

@@ -199,7 +199,7 @@ REASONING_CHUNK = event(choices=[{"index": 0, "delta": {"reasoning_content": "Le
     [
         (Script((ROLE, REASONING_CHUNK, *text_reply("42").pieces[1:])), "yes", "apart"),
         (text_reply("<think>", "17 + 25", "</think>", "42"), "yes", "text"),
-        (text_reply("17 + 25 is", "</think>", "42"), "yes", {"in_reasoning": "<think>"}),
+        (text_reply("17 + 25 is", "</think>", "42"), "yes", {"open_reasoning_tag": "<think>"}),
         (text_reply("42"), "no", None),
         (rejection("no"), "unclear", None),
     ],

@@ -92,9 +92,14 @@ def test_rejected_reasoning_is_left_out_and_dropped_reasoning_is_not():
 
 
 def test_an_open_reasoning_tag_and_a_known_context_length_are_set():
-    opened, room = make_finding("reasoning", "yes", {"in_reasoning": "<think>"}), make_finding("context", "yes", 4096)
+    opened, room = (
+        make_finding("reasoning", "yes", {"open_reasoning_tag": "<think>"}),
+        make_finding("context", "yes", 4096),
+    )
 
-    assert {"in_reasoning": "<think>", "prompt_budget": 2867}.items() <= recommended_settings(opened, room).items()
+    assert {"open_reasoning_tag": "<think>", "prompt_budget": 2867}.items() <= recommended_settings(
+        opened, room
+    ).items()
 
 
 @pytest.mark.parametrize(("verdict", "expected"), [("yes", "auto"), ("no", "prompt"), ("unclear", "prompt")])

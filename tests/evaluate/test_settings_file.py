@@ -29,7 +29,7 @@ def test_the_file_can_be_loaded_as_configuration(tmp_path):
         Recommendation(setting="upstream", value="http://127.0.0.1:8080", reason="it is there"),
         Recommendation(setting="constrain", value="llama-server", reason="a\nb"),
         Recommendation(setting="profile", value="no-system+text-only", reason="", of_model=True),
-        Recommendation(setting="in_reasoning", value="<think>", reason="", of_model=True),
+        Recommendation(setting="open_reasoning_tag", value="<think>", reason="", of_model=True),
     ]
     file = tmp_path / "found.toml"
     save_settings(render_settings(choices, 'a"b\\c', "about"), file)
@@ -38,7 +38,7 @@ def test_the_file_can_be_loaded_as_configuration(tmp_path):
     assert ("http://127.0.0.1:8080", "llama-server") == (config.upstream, config.constrain)
     assert ("no-system+text-only", "<think>") == (
         config.for_model('a"b\\c').profile,
-        config.for_model('a"b\\c').in_reasoning,
+        config.for_model('a"b\\c').open_reasoning_tag,
     )
 
 

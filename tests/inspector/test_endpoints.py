@@ -305,7 +305,7 @@ async def test_the_playground_parses_what_it_gets():
         parsed = await client.post("/fcshim/api/parse", json=asked)
         path = await client.post("/fcshim/api/parse", json={"text": "x", "dialect": "../../etc"})
         large = await client.post("/fcshim/api/parse", json={"text": "x" * 2_000_000})
-        tag = await client.post("/fcshim/api/parse", json={"text": "x", "in_reasoning": "<none>"})
+        tag = await client.post("/fcshim/api/parse", json={"text": "x", "open_reasoning_tag": "<none>"})
     shown = parsed.json()
 
     assert text == "".join(each for _, _, each in shown["segments"])

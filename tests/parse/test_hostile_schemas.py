@@ -16,15 +16,15 @@ pytestmark = pytest.mark.security
 DOUBLED = chain("anyOf", {"type": "string"}) | {"type": "object"}
 
 
-def ends(tool, arguments, mode="stream", *, held=False):
+def ends(tool, arguments, mode="stream", *, schema_enforced=False):
     call = json.dumps({"name": "f", "arguments": arguments})
-    parser = StreamParser("hermes", [{"name": "f"} | tool], arguments=mode, held=held)
+    parser = StreamParser("hermes", [{"name": "f"} | tool], arguments=mode, schema_enforced=schema_enforced)
     events = [*parser.feed(f"<tool_call>\n{call}\n</tool_call>"), *parser.close("complete")]
     return [event for event in events if isinstance(event, ToolCallEnd)]
 
 
 def test_a_strict_call_that_a_grammar_constrained_need_not_be_checked():
-    (end,) = ends({"parameters": DOUBLED, "strict": True}, {"a": 1}, held=True)
+    (end,) = ends({"parameters": DOUBLED, "strict": True}, {"a": 1}, schema_enforced=True)
 
     assert end.error is None
 
@@ -33,7 +33,9 @@ def test_a_strict_call_that_a_grammar_constrained_need_not_be_checked():
 @pytest.mark.parametrize("arguments", [{"a": "x"}, {"b": 1}, {"a": 1, "b": 1}, {}])
 def test_a_strict_call_that_ignores_the_grammar_is_an_error(arguments, mode):
     parameters = {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
-    (end,) = ends({"parameters": {"type": "object"} | parameters, "strict": True}, arguments, mode, held=True)
+    (end,) = ends(
+        {"parameters": {"type": "object"} | parameters, "strict": True}, arguments, mode, schema_enforced=True
+    )
 
     assert end.error is not None
     assert "invalid" == end.error.kind

@@ -15,7 +15,7 @@ from tests.parse.cases import Case, check, run
 from tests.parse.hostile import BODY, CLOSE, FAMILIES, IN_DIALECTS, OPEN
 from tests.parse.laws import check_reply, executable
 
-SMALL = Limits(arguments=4_000, mend=1_000, hold=4_000, look_ahead=500)
+SMALL = Limits(arguments=4_000, search=1_000, hold=4_000, look_ahead=500)
 TOOLS = [{"type": "function", "function": {"name": "f"}}]
 
 
@@ -105,7 +105,7 @@ def test_arguments_beyond_the_limit_end_the_call() -> None:
 def test_arguments_beyond_the_limit_end_the_call_before_text_that_is_not_json() -> None:
     text = BODY + '{"a": "' + "x" * 30 + '", "b": ' + "t" * 50 + CLOSE
 
-    _limited("arguments", text, limits=Limits(arguments=20, mend=40))
+    _limited("arguments", text, limits=Limits(arguments=20, search=40))
 
 
 def test_arguments_that_the_repair_makes_too_long_end_the_call_at_the_end_of_the_reply() -> None:
@@ -161,7 +161,7 @@ def test_nothing_outside_the_parsers_grows() -> None:
     assert peak < 1_000_000
 
 
-TINY = Limits(arguments=2_000, mend=500, hold=2_000, look_ahead=500)
+TINY = Limits(arguments=2_000, search=500, hold=2_000, look_ahead=500)
 LONG = 40_000
 """Characters: far more than the limits of `TINY` and the bounds above and below."""
 

@@ -42,7 +42,7 @@ def test_bodies_that_hold_the_same_text_read_its_tags_once() -> None:
     text = make(16_000)
 
     def read(held: int) -> None:
-        parser = StreamParser(dialect, TOOLS, limits=Limits(mend=held))
+        parser = StreamParser(dialect, TOOLS, limits=Limits(search=held))
         for at in range(0, len(text), 50):
             parser.feed(text[at : at + 50])
 

@@ -492,7 +492,9 @@ def test_the_events_are_the_same_for_any_split_of_the_text(
 
 
 def test_the_template_may_have_opened_the_reasoning() -> None:
-    shim = prepare_shim(request(UserMessage((TextPart("hi"),))), options=ParserOptions(in_reasoning="<think>")).stream()
+    shim = prepare_shim(
+        request(UserMessage((TextPart("hi"),))), options=ParserOptions(open_reasoning_tag="<think>")
+    ).stream()
     events = fed(shim, [Text(f"Hm, {PARIS}</think>"), Text(f"Now.\n{PARIS}"), Stop("complete")])
 
     assert Reasoning(f"Hm, {PARIS}") == events[0]

@@ -192,7 +192,7 @@ def test_arguments_stream_while_they_are_written() -> None:
 
 
 def test_the_reasoning_before_a_parsed_call_is_kept() -> None:
-    exchange = new_exchange(in_reasoning="<think>")
+    exchange = new_exchange(open_reasoning_tag="<think>")
     events = events_of(exchange, parsed(["I should add.", GOOD]))
 
     assert Reasoning("I should add.") in events

@@ -44,7 +44,7 @@ REPLIES = {
     "repaired": [(CALL.replace('"b": 2', "b: 2"),)],
     "coerced": [(CALL.replace("1", '"1"'),)],
     "retried": [(CALL.replace("add", "subtract"),), (CALL,)],
-    "unmended": [(CALL.replace("add", "subtract"),), ("No.",)],
+    "remaining_defects": [(CALL.replace("add", "subtract"),), ("No.",)],
     "after a refusal": [fixed_reply(400, b'{"error": {"message": "system role not supported"}}'), (CALL,)],
 }
 

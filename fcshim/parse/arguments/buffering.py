@@ -103,8 +103,8 @@ class CommitBuffer:
         if self.source is not None:
             self.source.append(text)
         size = self.size = self.size + len(text)
-        if size > self._limits.mend and not self.paused:
-            raise LimitError(f"more than {self._limits.mend} characters between two values")
+        if size > self._limits.search and not self.paused:
+            raise LimitError(f"more than {self._limits.search} characters between two values")
 
     def commit(self, commit_point: CommitPoint) -> None:
         """Reach a commit point: send the buffered text."""
@@ -213,7 +213,7 @@ class CommitBuffer:
         self.source.append(source)
         self.parts.append(strict or source)
         self.size += len(source)
-        if self.size > self._limits.mend:
+        if self.size > self._limits.search:
             # The string did not close within the limit: the marker is content, for example of a file being written.
             self._in_string = False
             self.commit("string")

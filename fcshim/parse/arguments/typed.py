@@ -229,7 +229,7 @@ class TypedArguments(ValueHandler):
             raw = "".join(self.collected)
             self._buffer.target, self.collected = self.output, None
             # Also here, so that the result does not depend on how the text was cut into pieces.
-            too_long = len(raw) > self._limits.mend
+            too_long = len(raw) > self._limits.search
             self.output.append(raw if too_long else self._coerce(self._next_expectation, raw))
         if self._key_after_string is not None:
             key, self._key_after_string = self._key_after_string, None
@@ -261,7 +261,7 @@ class TypedArguments(ValueHandler):
         assert self.collected is not None
         self._collected_size += sum(map(len, self.collected[self._collected_counted :]))
         self._collected_counted = len(self.collected)
-        if self._collected_size > self._limits.mend:
+        if self._collected_size > self._limits.search:
             self.output.extend(self.collected)
             self._buffer.target, self.collected = self.output, None
 

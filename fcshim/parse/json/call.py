@@ -401,7 +401,7 @@ def decode_object(encoded: str, limits: Limits) -> str | None:
     """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
     inner: str = json.loads(encoded).strip() or "{}"
     strict = _read_object(inner, limits)
-    if strict is not None or len(inner) > limits.mend:
+    if strict is not None or len(inner) > limits.search:
         return strict
     try:
         reading = read_json(None, "start", inner)

@@ -109,8 +109,8 @@ class JsonRepair:
         self._parts.append(text)
         self._size += len(text)
         self._last_char = text.rstrip()[-1:] or self._last_char
-        if self._size > self._limits.mend:
-            raise LimitError(f"more than {self._limits.mend} characters that are not strict JSON")
+        if self._size > self._limits.search:
+            raise LimitError(f"more than {self._limits.search} characters that are not strict JSON")
 
     def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
         try:

@@ -171,7 +171,7 @@ class JsonTrailer:
     def _read_end(self, text: str, pos: int) -> int:
         start, pos = pos, skip_space(text, pos)
         self._trailing_text.add(text[start:pos])
-        if self._trailing_text.size > self._limits.mend:
+        if self._trailing_text.size > self._limits.search:
             self._end_as_text()
         elif pos < len(text):
             comma_end = self._comma_end(text, pos)

@@ -181,8 +181,8 @@ class LiteralBody(BodyReader):
         found = self._end_markers.search(text, pos)
         end = found.start() if found is not None else self._end_markers.partial_start(text, pos)
         self._held.add(text[pos:end])
-        if self._held.size > self._limits.mend:
-            raise LiteralError(f"more than {self._limits.mend} characters after a doubtful quote", end, "limit")
+        if self._held.size > self._limits.search:
+            raise LiteralError(f"more than {self._limits.search} characters after a doubtful quote", end, "limit")
         if found is None:
             self._progress.wait = end < len(text)
             return end

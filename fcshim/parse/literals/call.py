@@ -35,7 +35,7 @@ class ContainerBuffer:
     """Buffers tokens whose container is not decided yet: a stack of lists, `push` opens one, `pop` closes it."""
 
     def __init__(self, limits: Limits) -> None:
-        self._max_size = limits.mend
+        self._max_size = limits.search
         self.levels: list[list[Token]] = []
         """One list of tokens for each `push` without its `pop`."""
         self._size = 0

@@ -116,7 +116,7 @@ class QuotedString:
         self._pending.append(escaped)
         self._pending_source.append(source)
         self._pending_size += len(source)
-        if self._pending_size > self._limits.mend:
+        if self._pending_size > self._limits.search:
             # No quote closed the string for this long, so the marker is content (a file that quotes it, for example).
             self._release_pending()
             self._end_markers = None

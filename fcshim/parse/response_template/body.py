@@ -215,8 +215,8 @@ class TemplateBody(BodyReader):
         end = found.start() if found else self._end_markers.partial_start(text, pos)
         self._parts.append(text[pos:end])
         self._size += end - pos
-        if self._size > self._limits.mend:
-            self._fail("limit", f"more than {self._limits.mend} characters that are read at their end")
+        if self._size > self._limits.search:
+            self._fail("limit", f"more than {self._limits.search} characters that are read at their end")
             self.status = BodyStatus.ENDED
         elif found is not None:
             self._read_calls()

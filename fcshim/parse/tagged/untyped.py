@@ -171,7 +171,7 @@ class UntypedValue:
             if self._prefix and self._is_certain_text(self._prefix):
                 self._begin_text()
                 return
-        if self._size > self._limits.mend:
+        if self._size > self._limits.search:
             self._stop_collecting()
 
     def _is_certain_text(self, prefix: str) -> bool:
@@ -190,7 +190,7 @@ class UntypedValue:
         elif '"' in self._expected.streaming_starts and not (self._is_json and first == '"'):
             self._begin_text()
         else:
-            raise LimitError(f"a value of more than {self._limits.mend} characters that the schema does not admit")
+            raise LimitError(f"a value of more than {self._limits.search} characters that the schema does not admit")
 
 
 class WrappedArguments(UntypedValue):

@@ -63,7 +63,7 @@ def prefill_for_required_call(shim: Shim) -> str:
         shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
     )
     # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
-    if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.in_reasoning:
+    if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.open_reasoning_tag:
         return ""
     template = call_template_of(shim.dialect)
     if template is None:
@@ -176,7 +176,7 @@ def constraint_for_retry(
         shim.dialect,
         shim.tools,
         request,
-        in_reasoning=shim.options.in_reasoning,
+        open_reasoning_tag=shim.options.open_reasoning_tag,
         max_calls=max_calls,
     )
 
@@ -222,7 +222,7 @@ def retry_messages(
     )
     if reply_text.strip():
         # The reasoning tag at the end of the prompt is a part of the model's turn.
-        messages = _with_turn(messages, AssistantMessage((TextPart(shim.options.in_reasoning + reply_text),)), "")
+        messages = _with_turn(messages, AssistantMessage((TextPart(shim.options.open_reasoning_tag + reply_text),)), "")
     return _with_turn(messages, UserMessage((TextPart(correction),)), "\n\n")
 
 

@@ -74,7 +74,7 @@ class RetryingExchange:
             "_reply_ended",
         ),
         *("_passthrough", "_resumption", "_filters", "_shim", "_last_text", "_upstream", "_usages", "_buffered"),
-        *("wants_retry", "earlier_usage", "finished", "is_retry", "unmended"),
+        *("wants_retry", "earlier_usage", "finished", "is_retry", "remaining_defects"),
     )
 
     def __init__(
@@ -86,7 +86,7 @@ class RetryingExchange:
         """Whether the current attempt is a retry."""
         self.finished = False
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
-        self.unmended = ""
+        self.remaining_defects = ""
         """The defects of the reply that stands after all retries, as a phrase; empty without any."""
         self._upstream = upstream
         self._shim = shim
@@ -364,7 +364,7 @@ class RetryingExchange:
         `stop` is that of the last attempt, None if it failed.
         """
         self._reply_ended = True
-        self.unmended = _phrase(_remaining_defects(self._filters, stop))
+        self.remaining_defects = _phrase(_remaining_defects(self._filters, stop))
         events, stop_reason = self._best_events(stop)
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"

@@ -27,7 +27,7 @@ class PlaygroundRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     tools: list[dict[str, JSON]] | None = None
     rescue: bool = False
     reasoning: Literal["ignore", "recover", "promote"] = "ignore"
-    in_reasoning: str = ""
+    open_reasoning_tag: str = ""
     chunk: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     stop_reason: Literal["complete", "max_tokens", "stop_sequence", "content_filter"] = "complete"
 
@@ -57,7 +57,7 @@ def _parser(asked: PlaygroundRequest) -> StreamParser:
             None if asked.tools is None else as_tools(asked.tools),
             rescue=asked.rescue,
             reasoning=asked.reasoning,
-            in_reasoning=asked.in_reasoning,
+            open_reasoning_tag=asked.open_reasoning_tag,
         )
     except ConfigError as error:
         raise RequestError(error.message) from None

@@ -283,7 +283,7 @@ def new_parser(model: ModelConfig, name: str, tools: tuple[Tool, ...]) -> Stream
             shim.tools,
             rescue=model.rescue,
             reasoning=model.reasoning,
-            in_reasoning=model.in_reasoning,
+            open_reasoning_tag=model.open_reasoning_tag,
             arguments=model.arguments,
         )
     except FcshimError:

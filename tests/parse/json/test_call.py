@@ -41,8 +41,8 @@ def test_a_string_beyond_the_limit_is_not_repaired() -> None:
     text = "{'a': '" + "x" * 100 + "'}"
 
     assert decoded(text) is not None
-    assert decoded(text, Limits(mend=50)) is None
-    assert decoded(text.replace("'", '"'), Limits(mend=50)) is not None
+    assert decoded(text, Limits(search=50)) is None
+    assert decoded(text.replace("'", '"'), Limits(search=50)) is not None
 
 
 def test_a_string_nested_too_deeply_gives_none() -> None:

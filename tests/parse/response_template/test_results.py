@@ -49,7 +49,7 @@ WITH_CALLS = [
 @pytest.mark.parametrize(("case", "result"), WITH_CALLS)
 def test_a_reply_keeps_the_laws_under_every_split(case: dict[str, Any], result: dict[str, Any] | None) -> None:
     calls = (case["ours"] if "ours" in case else message_of(result))["calls"]
-    options = {"dialect": dialect_of(case), "in_reasoning": case.get("in_reasoning", "")}
+    options = {"dialect": dialect_of(case), "open_reasoning_tag": case.get("open_reasoning_tag", "")}
     expected: list[Piece] = [
         {"call": call["name"], "value": call["arguments"]} for call in calls if "arguments" in call
     ]
@@ -64,7 +64,7 @@ def dialect_of(case: dict[str, Any]) -> Dialect:
 
 def read(case: dict[str, Any], pieces: list[str]) -> dict[str, Any]:
     """Read a reply in pieces, and return its message."""
-    parser = StreamParser(dialect_of(case), TOOLS, in_reasoning=case.get("in_reasoning", ""))
+    parser = StreamParser(dialect_of(case), TOOLS, open_reasoning_tag=case.get("open_reasoning_tag", ""))
     reply = fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
     calls = [
         {"name": call.tool_call_name, "arguments": json.loads(call.tool_call_arguments_complete)}
@@ -104,5 +104,5 @@ def test_reasoning_may_begin_with_the_reply(start: str) -> None:
     call: Piece = {"call": "add", "value": {"a": 1}}
 
     check(Case("in the reply", f"<think>{reply}", calls=[call], tools=TOOLS, options={"dialect": dialect}))
-    options = {"dialect": dialect, "in_reasoning": "<think>"}
+    options = {"dialect": dialect, "open_reasoning_tag": "<think>"}
     check(Case("in the prompt", reply, calls=[call], tools=TOOLS, options=options))

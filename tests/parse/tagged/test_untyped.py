@@ -12,7 +12,7 @@ from fcshim.parse.limits import DEFAULT_LIMITS
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.untyped import UntypedValue
 
-LIMITS = replace(DEFAULT_LIMITS, mend=40)
+LIMITS = replace(DEFAULT_LIMITS, search=40)
 
 
 class Value:

@@ -72,7 +72,7 @@ def test_a_repeated_parameter_does_not_end_a_value() -> None:
 
 def test_a_marker_in_a_value_is_content_when_nothing_else_ends_it_for_long() -> None:
     value = "a\n</tool_call>\n" + "b" * 300
-    call = _only(f"{OPEN}<parameter=s>\n{value}\n</parameter>\n{CLOSE}", limits=Limits(mend=100))
+    call = _only(f"{OPEN}<parameter=s>\n{value}\n</parameter>\n{CLOSE}", limits=Limits(search=100))
 
     assert {"s": value} == json.loads(call["arguments"])
 

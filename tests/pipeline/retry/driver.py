@@ -61,12 +61,12 @@ def new_exchange(
     dialect: str = "function_call",
     arguments: Any = "stream",
     backend: Backend = GENERIC,
-    in_reasoning: str = "",
+    open_reasoning_tag: str = "",
     **fields: Any,
 ) -> AnyExchange:
     request = Request(model="m", **({"messages": (HELLO,), "tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
-    options = ParserOptions(rescue=True, in_reasoning=in_reasoning, arguments=arguments, new_id=ids)
+    options = ParserOptions(rescue=True, open_reasoning_tag=open_reasoning_tag, arguments=arguments, new_id=ids)
     shim = prepare_shim(request, dialect=dialect, backend=backend, options=options)
     exchange = shim_exchange(shim, upstream=OPENAI_CHAT, max_retries=max_retries, buffered=buffered)
     exchange.prepare()

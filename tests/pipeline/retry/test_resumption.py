@@ -220,7 +220,7 @@ def test_there_is_no_prefill_without_a_required_call_or_with_a_constraint_of_the
 
 
 def test_there_is_no_prefill_if_the_prompt_ends_inside_reasoning():
-    exchange = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), in_reasoning="<think>")
+    exchange = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), open_reasoning_tag="<think>")
     result = drive(exchange, reply("Hm. </think>", call()))
 
     assert ("", [('{"a": 1}', None)], "tool_use") == checked(result)

@@ -343,7 +343,7 @@ def test_a_grammar_replaces_the_correction_for_a_defective_call():
 
 def test_a_grammar_of_a_retry_admits_reasoning_that_the_prompt_opens():
     thought = "Hm. </think>\n\n"
-    exchange = new_exchange(in_reasoning="<think>")
+    exchange = new_exchange(open_reasoning_tag="<think>")
     result = drive(
         exchange, reply(thought, UNREADABLE), reply("So. </think>\n", GOOD), backend=get_backend("llama-server")
     )
@@ -355,7 +355,7 @@ def test_a_grammar_of_a_retry_admits_reasoning_that_the_prompt_opens():
 
 def test_the_retry_repeats_reasoning_with_the_tag_that_the_prompt_opened():
     result = drive(
-        new_exchange(in_reasoning="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD)
+        new_exchange(open_reasoning_tag="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD)
     )
 
     assert [("add", '{"a": 1}')] == arguments(folded(result))
