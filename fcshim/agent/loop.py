@@ -43,7 +43,7 @@ def check_max_rounds(max_rounds: int) -> None:
 
 
 def check_mended(reply: Reply, remaining_defects: str) -> None:
-    """Raise `ModelOutputError` for a reply with a call that stayed invalid after all retries, by `remaining_defects`."""
+    """Raise `ModelOutputError` for a reply whose call stayed invalid after all retries, as `remaining_defects` say."""
     if remaining_defects and not reply.tool_calls:
         raise ModelOutputError(
             f"the model wrote a call that cannot run, and retries did not help: {remaining_defects}",

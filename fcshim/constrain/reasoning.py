@@ -47,7 +47,7 @@ class ReasoningSyntax:
 
 
 def reasoning_of(model: str, open_reasoning_tag: str = "") -> ReasoningSyntax | None:
-    """Return the reasoning syntax of a model by name; `open_reasoning_tag` is the start tag with which the prompt ends."""
+    """Return the reasoning syntax of a model by name; the prompt ends with `open_reasoning_tag`."""
     if open_reasoning_tag:
         return ReasoningSyntax(open_reasoning_tag, opened=True)
     tag = defaults_for(model).reasoning_tag

@@ -53,9 +53,10 @@ class StreamParser:
     `dialect` is a name, a `Dialect`, or `"auto"`: all dialects of the table at once. `tools` are the offered tools
     (`Tool` objects or OpenAI dicts); None admits any name. With `rescue`, calls to offered tools in any other dialect
     are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
-    never ends and the call comes last, or `promote` it. `open_reasoning_tag` is the start tag (`<think>`) that the prompt
-    ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
-    of strict tools are always validated; they stream if `schema_enforced` says that a grammar constrains the model to valid calls.
+    never ends and the call comes last, or `promote` it. `open_reasoning_tag` is the start tag (`<think>`) that the
+    prompt ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole.
+    Those of strict tools are always validated; they stream if `schema_enforced` says that a grammar constrains the
+    model to valid calls.
     A call without tags whose text stands in one of the `documents` of the conversation is text. With `calls_last` this
     holds for calls in tags, too, and any call counts only if nothing but calls follows it: for prompts in which nobody
     has escaped the tags.
