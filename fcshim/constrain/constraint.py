@@ -100,9 +100,9 @@ def constraint_for(
     With `tool_choice` "required" the reply is calls only. Otherwise it is calls or the document of `response_format`,
     or, without one, free text with calls; the latter is constrained if `eager` is set or a tool is strict, by a lazy
     grammar if `lazy` is set and the form and dialect support it. A reasoning model may reason first;
-    `open_reasoning_tag` is the tag of reasoning that the prompt has already opened.
-    There are at most `max_calls`, and only one where a call is demanded, unless the client asks for parallel calls. None where nothing needs a constraint, the client sends its
-    own, the server enforces the document itself, or the dialect has no call template.
+    `open_reasoning_tag` is the tag of reasoning that the prompt has already opened. There are at most `max_calls`, and
+    only one where a call is demanded, unless the client asks for parallel calls. None where nothing needs a constraint,
+    the client sends its own, the server enforces the document itself, or the dialect has no call template.
     """
     if has_client_constraint(request):
         return None
