@@ -50,7 +50,7 @@ def test_every_mistake_has_its_line_and_its_field(tmp_path):
         tmp_path,
         'prot = 1\n\n# port = 0\nport = "x"\nallowed_hosts = [\n  "a",\n  3,\n]\nupstream_key = ""\ndialect = "nope"\n'
         'upstream = "127.0.0.1"\nping = -1\n'
-        '[models."q*"]\nmax_retries = 9\n\nfoo = 1\nin_reasoning = "x"\nupstream_model = ""\n',
+        '[models."q*"]\nmax_retries = 9\n\nfoo = 1\nopen_reasoning_tag = "x"\nupstream_model = ""\n',
     )
     expected = [
         "1: prot: there is no setting 'prot', did you mean 'port'?",

@@ -338,7 +338,8 @@ class ReadingSearch(ABC):
     def _add_damaged_ends(self, step: Step, string: OpenString, end: int) -> None:
         """Add the ends of the string before `end` whose quote is missing, swapped or another character."""
         text, frame = self.text, step.frame
-        assert frame is not None
+        if frame is None:
+            return  # a string outside of all brackets ends with its quote
         for found in _OTHER_END.finditer(text, step.pos, end):
             if self.follows(frame, found.end()):
                 self._add_end(step, string, found.start(), found.end(), WRONG_QUOTE)
