@@ -9,6 +9,7 @@ import sys
 BENCHMARKS = (
     ("import_time",),
     ("parser",),
+    ("fast_paths",),
     ("dialects",),
     ("proxy",),
     ("observers",),

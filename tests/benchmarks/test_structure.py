@@ -1,6 +1,6 @@
 """The way of a request does not grow: `python -m benchmarks.structure` reports it beside its bars."""
 
-from benchmarks.structure import load_source, trace_request
+from benchmarks.structure import load_source, trace_request, unnamed_files
 
 MOST_FILES, MOST_FUNCTIONS = 74, 750
 """What it passes through now; the bars of the benchmark are lower."""
@@ -11,6 +11,7 @@ async def test_a_streamed_request_with_one_call_passes_through_no_more_than_befo
 
     assert len(trace.files) <= MOST_FILES
     assert len(trace.functions) <= MOST_FUNCTIONS
+    assert unnamed_files(trace.files) == []
 
 
 def test_the_sizes_of_classes_are_counted():
