@@ -21,9 +21,10 @@ def add_settings(
     *,
     only: Container[str] | None = None,
     without: Container[str] = (),
+    without_group: str = "",
     defaults: Mapping[str, JSON] | None = None,
 ) -> None:
-    """Add a flag for each setting; `only` limits them to groups and names, `without` leaves some out.
+    """Add a flag for each setting; `only` limits them to groups and names, the others leave some out.
 
     `defaults` replace the usual ones in the help.
     """
@@ -32,7 +33,7 @@ def add_settings(
     for setting in settings():
         if only is not None and setting.group not in only and setting.name not in only:
             continue
-        if setting.group in without or setting.name in without:
+        if setting.name in without or setting.group == without_group:
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)

@@ -60,7 +60,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="first find the settings that suit the upstream's model, if none are known (90 s; see doctor)",
     )
-    add_settings(parser, without=(OWN_TOOLS,))
+    add_settings(parser, without_group=OWN_TOOLS)
 
 
 def run(arguments: argparse.Namespace) -> int:

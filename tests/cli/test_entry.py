@@ -58,6 +58,13 @@ def test_the_help_of_every_command_has_examples(name):
     assert f"fcshim {name}" in outcome.out.partition("examples:")[2]
 
 
+@pytest.mark.parametrize("name", ["serve", "models", "doctor", "eval"])
+def test_a_command_with_an_endpoint_has_the_settings_of_upstreams(name):
+    shown = fcshim(name, "--help").out
+
+    assert all(flag in shown for flag in ("--upstream-api", "--upstream-key", "--connect-timeout"))
+
+
 def test_the_help_does_not_break_names_at_hyphens():
     shown = fcshim("serve", "--help").out
 
