@@ -62,7 +62,7 @@ def test_the_help_of_every_command_has_examples(name):
 def test_a_command_with_an_endpoint_has_the_settings_of_upstreams(name):
     shown = fcshim(name, "--help").out
 
-    assert all(flag in shown for flag in ("--upstream-api", "--upstream-key", "--connect-timeout"))
+    assert all(flag in shown for flag in ("--upstream-api", "--upstream-key"))
 
 
 def test_the_help_does_not_break_names_at_hyphens():
