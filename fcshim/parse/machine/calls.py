@@ -32,6 +32,8 @@ NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "
 _SPACE = re.compile(r"\s*+")
 _EVENTS_SIZE = 200
 """What a pending call counts for, in characters, beside its text: its events take memory too."""
+_MAX_BESIDE = 16
+"""Calls of invented tools, behind calls that count, at which the reply ends: a small model may find no end."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
@@ -526,11 +528,15 @@ class CallStates:
         return is_beside and bool(self._sink.unoffered_name)
 
     def _keep_beside_calls(self, pending: PendingCalls) -> bool:
-        """Keep such a body as text behind the calls; return whether it is one."""
+        """Keep such a body as text behind the calls; return whether it is one. The reply ends at the last of many."""
         if not self._is_beside_calls() or pending.size > self._limits.hold:
             return False
         pending.events.append(Text("".join(pending.raw)[pending.body_starts[-1] :]))
         self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
+        pending.beside += 1
+        if pending.beside == _MAX_BESIDE and self._output.accept_calls():
+            self.body = self._section = None
+            self._cursor.state = State.FINISHED
         return True
 
     def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
