@@ -34,6 +34,8 @@ _EVENTS_SIZE = 200
 """What a pending call counts for, in characters, beside its text: its events take memory too."""
 _MAX_BESIDE = 16
 """Calls of invented tools, behind calls that count, at which the reply ends: a small model may find no end."""
+_MAX_BARE = 64
+"""Calls without tags, one behind the other, at which the reply ends, for the same reason."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
@@ -608,7 +610,9 @@ class CallStates:
         pending.searched = 0
         if self._section is not None:
             return
-        if pending.kind != "wrapper":
+        if pending.kind == "bare" and len(pending.body_starts) == _MAX_BARE and self._output.accept_calls():
+            self._cursor.state = State.FINISHED
+        elif pending.kind != "wrapper":
             self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif closed or "".join(pending.raw).endswith(pending.end_markers):
             self._accept_wrapper()
