@@ -247,8 +247,8 @@ def as_tools(
         place = f"tools[{position}]"
         if not converted.name:
             raise RequestError(f"{place}: the name is empty", param=f"{place}.name")
+        owner = f"{place} ({converted.name[:80]!r})"
         for name in ("parameters", "returns"):
-            owner = f"{place} ({converted.name[:80]!r})"
             check_schema(getattr(converted, name), owner, limits, param=f"{place}.{name}")
         result.append(converted)
     check_names(result)

@@ -46,12 +46,12 @@ class ReplyReading(NamedTuple):
 
 
 def outcome_of(
-    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, remaining_defects: bool = False
+    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, has_defect: bool = False
 ) -> CallOutcome:
-    """Return the outcome of a call that has ended. `remaining_defects`: it has a defect that no retry corrected."""
+    """Return the outcome of a call that has ended. `has_defect`: no retry corrected it."""
     if call.error is not None:
         return call.error.kind
-    if remaining_defects:
+    if has_defect:
         return "invalid"
     if is_retry:
         return "mended"

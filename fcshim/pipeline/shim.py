@@ -376,9 +376,9 @@ class ShimStream:
         self._in_text = False  # text other than white space has come since the start or the last call
         self._saw_call = False
         self._accepted_call = False  # a call has ended without error
-        self._last_call = ("", "")  # the name and arguments of the last one that has
-        self._equal_calls = 0  # how often it came in a row
-        self._text_after_call = 0  # characters since it
+        self._last_call = ("", "")  # the name and arguments of the last call that has ended
+        self._equal_calls = 0  # how often that call came in a row
+        self._text_after_call = 0  # characters of text since the last call
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; return the client's events."""

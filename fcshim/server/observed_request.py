@@ -153,7 +153,7 @@ class ObservedRequest(RequestObserver):
                     event,
                     exchange.reading,
                     is_retry=exchange.is_retry,
-                    remaining_defects=bool(exchange.remaining_defects),
+                    has_defect=bool(exchange.remaining_defects),
                 )
                 self.calls.append(self._call(event.tool_call_name, outcome))
             case Usage():

@@ -32,10 +32,10 @@ NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "
 _SPACE = re.compile(r"\s*+")
 _EVENTS_SIZE = 200
 """What a pending call counts for, in characters, beside its text: its events take memory too."""
-_MAX_BESIDE = 16
+_MAX_INVENTED_CALLS = 16
 """Calls of invented tools, behind calls that count, at which the reply ends: a small model may find no end."""
-_MAX_BARE = 64
-"""Calls without tags, one behind the other, at which the reply ends, for the same reason."""
+_MAX_BARE_CALLS = 64
+"""Calls without tags, one behind the other, at which the reply ends: a small model may find no end."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _MAX_MARKER = 64
@@ -517,7 +517,11 @@ class CallStates:
     def _end_at_result(self, pending: PendingCalls) -> bool:
         """End the reply if the last body is a result that the model invents after its calls; return whether it is."""
         body = "".join(pending.raw)[pending.body_starts[-1] :] if pending.accepted and pending.kind == "bare" else ""
-        if kind_of_copy(body, self._sink.offers, fenced=False) != "result" or not self._output.accept_calls():
+        return kind_of_copy(body, self._sink.offers, fenced=False) == "result" and self._end_reply()
+
+    def _end_reply(self) -> bool:
+        """Emit the pending calls and end the reply; return whether they count."""
+        if not self._output.accept_calls():
             return False
         self.body = self._section = None
         self._cursor.state = State.FINISHED
@@ -535,10 +539,9 @@ class CallStates:
             return False
         pending.events.append(Text("".join(pending.raw)[pending.body_starts[-1] :]))
         self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
-        pending.beside += 1
-        if pending.beside == _MAX_BESIDE and self._output.accept_calls():
-            self.body = self._section = None
-            self._cursor.state = State.FINISHED
+        pending.invented += 1
+        if pending.invented == _MAX_INVENTED_CALLS:
+            self._end_reply()
         return True
 
     def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
@@ -610,9 +613,9 @@ class CallStates:
         pending.searched = 0
         if self._section is not None:
             return
-        if pending.kind == "bare" and len(pending.body_starts) == _MAX_BARE and self._output.accept_calls():
-            self._cursor.state = State.FINISHED
-        elif pending.kind != "wrapper":
+        if pending.kind == "bare" and len(pending.body_starts) == _MAX_BARE_CALLS and self._end_reply():
+            return
+        if pending.kind != "wrapper":
             self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif closed or "".join(pending.raw).endswith(pending.end_markers):
             self._accept_wrapper()

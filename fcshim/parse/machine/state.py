@@ -320,7 +320,7 @@ class PendingCalls:
     events: list[Event] = field(default_factory=list)
     accepted: int = 0
     """Pending calls that ended without error."""
-    beside: int = 0
+    invented: int = 0
     """Calls of invented tools behind them, which are text."""
     closing_quote: str = ""
     end_markers: tuple[str, ...] = ()
