@@ -14,7 +14,7 @@ from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
 from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
-from tests.codecs.openai_chat.test_encoder import bad, call, replies
+from tests.codecs.openai_chat.test_encoder import bad, call, failure_sentence, replies
 
 IDENTITY = ReplyIdentity("msg_1", 1700000000, "the model")
 
@@ -336,10 +336,10 @@ def test_a_failed_call_is_dropped_next_to_a_valid_one():
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("truncated", "max_tokens"), ("malformed", "end_turn")])
-def test_a_failed_call_alone_leaves_its_excerpt_as_text(kind, reason):
+def test_a_sentence_stands_for_a_failed_call_alone(kind, reason):
     message = whole_reply(*bad(kind, ['{"a"']), Stop("complete"))
 
-    assert [{"type": "text", "text": "raw"}] == message["content"]
+    assert [{"type": "text", "text": failure_sentence(kind)}] == message["content"]
     assert reason == message["stop_reason"]
 
 
