@@ -163,7 +163,7 @@ class Relay:
         # CGI and WSGI servers read `_` as `-`.
         lowered = [(name.lower(), name, value) for name, value in headers]
         return [
-            (name, value)
+            (name, b"application/json" if value == _FORM_TYPE else value)
             for lower, name, value in lowered
             if lower.replace(b"_", b"-") not in dropped
             and not _replaces_target(lower)
@@ -176,6 +176,10 @@ class Relay:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._upstream.kind, key)]
+
+
+_FORM_TYPE = b"application/x-www-form-urlencoded"
+"""The content type that `curl -d` gives JSON, for which other servers look."""
 
 
 @functools.lru_cache(maxsize=128)
