@@ -90,7 +90,7 @@ def _execute(document: Document, pieces: Sequence[str], reference: list[Piece] |
         events,
         finished=finished,
         offered=document.offered,
-        markup=_markup(document.options),
+        markup=[*_markup(document.options), *(f"<{name}>" for name in document.offered or ())],
     )
     if reference is None and document.events is not None:
         _compare(document, actual, finished=finished)
