@@ -90,9 +90,9 @@ class Client:
     doctor`) and its chat template decide what is left to the defaults; without it only the model's name does. `new_id`:
     as for `StreamParser`.
 
-    `settings` are those that a model may have for itself: the fields of `fcshim.config.ModelSettings`, with their
-    defaults; `fcshim serve --help` explains each. If one is given that only a prompt has (`dialect`, `prompt_style`,
-    `max_tools`, ...), tools are described in the prompt, unless `tools` says otherwise.
+    `settings` are those that a model may have for itself, with the same defaults; `fcshim serve --help` explains each.
+    If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
+    prompt, unless `tools` says otherwise.
 
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile, prompt style, reasoning tag or
     backend.

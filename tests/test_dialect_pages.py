@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim import ConfigError, Dialect, load_dialect
+from fcshim import load_dialect
 from fcshim.constrain.constraint import dialect_note
+from fcshim.errors import ConfigError
+from fcshim.ext import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.resources import resource_dir
 from tests.examples import examples

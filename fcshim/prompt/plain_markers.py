@@ -25,7 +25,7 @@ class PendingTail(NamedTuple):
     underscores: int
 
 
-_SPACE = r"(?:[\s\ufeff]|\\[nrt]){0,64}+"
+_SPACE = r"(?>(?:[\s\ufeff]|\\[nrt]){0,64})"
 """White space, also escaped as in JSON; bounded, so that a stream holds back a bounded tail."""
 _BEFORE_JSON = rf"{_SPACE}(?:[\[{{`｛［\s\ufeff]|\\[nrt])"
 """What may be a call: JSON, a fence, or more white space than the bound, behind which either may stand."""
