@@ -67,7 +67,7 @@ _NAME_MODEL = "name the model: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
-class ClientOptions(ModelOptions, total=False):
+class ClientSettings(ModelOptions, total=False):
     """The arguments of `Client` after its URL, for what passes them on."""
 
     api: UpstreamApi

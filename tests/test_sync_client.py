@@ -11,7 +11,7 @@ from typing import get_type_hints
 import pytest
 
 from fcshim import Client, SyncClient
-from fcshim.client import ClientOptions
+from fcshim.client import ClientSettings
 from fcshim.config import ModelOptions
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text
@@ -35,12 +35,12 @@ def alive() -> list[str]:
 
 
 def test_it_takes_the_arguments_of_the_client() -> None:
-    """For a new argument of `Client`, add a line to `ClientOptions`: its name and its type."""
+    """For a new argument of `Client`, add a line to `ClientSettings`: its name and its type."""
     expected = get_type_hints(Client.__init__)
     for name in ("url", "settings", "return"):
         del expected[name]
 
-    assert expected | get_type_hints(ModelOptions) == get_type_hints(ClientOptions)
+    assert expected | get_type_hints(ModelOptions) == get_type_hints(ClientSettings)
 
 
 def test_an_unknown_argument_is_refused() -> None:
