@@ -45,13 +45,18 @@ def another_value(kind: Any, default: Any) -> Any:
     return {bool: not default, int: 3}.get(kind, "other")
 
 
-@pytest.mark.parametrize("name", sorted(name for name in OF_MODELS if name not in {"tools", "max_result"}))
-def test_a_setting_that_only_a_prompt_has_asks_for_the_prompt(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        *(("dialect", "prompt"), ("prompt_style", "prompt"), ("tools_style", "prompt"), ("arguments", "prompt")),
+        *(("max_tools", "prompt"), ("prompt_budget", "prompt")),
+        *(("profile", "auto"), ("rescue", "auto"), ("reasoning", "auto"), ("max_retries", "auto")),
+    ],
+)
+def test_a_setting_that_only_a_prompt_has_asks_for_the_prompt(name: str, tools: str) -> None:
     kind, default = get_type_hints(ModelSettings)[name], getattr(ModelSettings(), name)
-    for_prompt = {"dialect", "prompt_style", "tools_style", "arguments", "max_tools", "prompt_budget"}
-    model = ModelSettings(**{name: another_value(kind, default)}).merged_with()
 
-    assert ("prompt" if name in for_prompt else "auto") == model.tools
+    assert tools == ModelSettings(**{name: another_value(kind, default)}).merged_with().tools
 
 
 def readers(source: str) -> Iterator[str]:
