@@ -1,23 +1,16 @@
 """fcshim gives native-grade tool calling to language models that have none.
 
-Rule: `__all__` is the public API; modules that need a network library are imported at the first use of their names.
+Rule: `__all__` is the public API for use. More of it is in `fcshim.agent`, `tools`, `mcp`, `messages`, `events` and
+`errors`; `fcshim.ext` is the API for extension. Modules that need a network library are imported at the first use of
+their names.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fcshim.errors import (
-    ConfigError,
-    FcshimError,
-    MissingExtraError,
-    ModelOutputError,
-    RequestError,
-    ToolError,
-    UpstreamError,
-)
+from fcshim.errors import FcshimError
 from fcshim.events import (
     CallError,
-    Coercion,
     Error,
     Event,
     Reasoning,
@@ -39,53 +32,31 @@ from fcshim.messages import (
     TextPart,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolMessage,
     UserMessage,
 )
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader, BodyStatus
-from fcshim.parse.dialects import DIALECTS, Dialect, get_dialect
-from fcshim.parse.limits import Limits
-from fcshim.parse.sink import CallSink
 from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
     from fcshim.client import Client, RunResult
-    from fcshim.prompt.dialect_check import check_dialect
     from fcshim.prompt.dialect_folder import load_dialect
     from fcshim.sync_client import SyncClient
     from fcshim.tools import FunctionTool, ToolResult
     from fcshim.upstream import Timeouts
 
 __all__ = [
-    "DIALECTS",
-    "ArgumentWriter",
     "AssistantMessage",
-    "BodyReader",
-    "BodyStatus",
     "CallError",
-    "CallSink",
     "Client",
-    "Coercion",
-    "ConfigError",
-    "Dialect",
     "Error",
     "Event",
     "FcshimError",
     "FunctionTool",
-    "LimitError",
-    "Limits",
     "MediaPart",
     "Message",
-    "MissingExtraError",
-    "ModelOutputError",
-    "NotStrictError",
     "Reasoning",
     "Reply",
-    "RequestError",
     "RunResult",
     "Stop",
     "StopReason",
@@ -100,17 +71,12 @@ __all__ = [
     "ToolCallChunk",
     "ToolCallEnd",
     "ToolCallStart",
-    "ToolChoice",
-    "ToolError",
     "ToolMessage",
     "ToolResult",
-    "UpstreamError",
     "Usage",
     "UserMessage",
-    "check_dialect",
     "event_to_dict",
     "fold",
-    "get_dialect",
     "load_dialect",
     "parse",
 ]
@@ -122,7 +88,6 @@ _LAZY_IMPORTS = {
     "SyncClient": "fcshim.sync_client",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
-    "check_dialect": "fcshim.prompt.dialect_check",
     "load_dialect": "fcshim.prompt.dialect_folder",
 }
 

@@ -17,7 +17,7 @@ from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
+from fcshim.config import ModelOptions, ModelSettings, Secret
 from fcshim.config.values import check_address
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
@@ -35,12 +35,8 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
-from fcshim.prompt.content import DEFAULT_MAX_RESULT
-from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
-from fcshim.prompt.profiles import Profile, chosen_profile
-from fcshim.prompt.styles import ToolsListing, chosen_style
+from fcshim.prompt.profiles import chosen_profile
 from fcshim.reply import Reply, fold
 from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
@@ -71,51 +67,50 @@ _NAME_MODEL = "name the model: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
+class ClientSettings(ModelOptions, total=False):
+    """The arguments of `Client` after its URL, for what passes them on."""
+
+    api: UpstreamApi
+    model: str | None
+    dialect: str | Dialect | None
+    api_key: str | None
+    constrain: str
+    measured: bool
+    timeouts: Timeouts
+    new_id: Callable[[], str] | None
+
+
 class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
-    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
-    the endpoint's `native` tools are used, or `auto`: what was measured or seen of the model decides, else what the
-    endpoint claims; the prompt, if a setting is given that only a prompt has (`dialect`, `prompt_style`, `tools_style`,
-    `arguments`, `max_tools`, `prompt_budget`).
-    `model`: by default the first one that the endpoint lists. `dialect`: the format in which the model writes calls
-    (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
-    name by default. `prompt_style`: the words that offer the tools. `tools_style`: whether the prompt lists tools by
-    schema or by signature. `rescue`, `reasoning`,
-    `open_reasoning_tag`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
-    required calls to their schemas if it can, `off` does not; the name of a backend replaces detection. `max_retries`:
-    how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
-    the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
-    old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
-    for each of these three. `measured`: what was measured for the model (`fcshim doctor`) and its chat template decide
-    what is left to the defaults; without it only the model's name does.
-    Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
+    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `model`: by default the first one that the
+    endpoint lists. `dialect`: the format in which the model writes calls, by default chosen by the model (`None` is
+    short for native tools). `constrain`: `auto` lets the endpoint constrain required calls to their schemas if it can,
+    `off` does not; the name of a backend replaces detection. `measured`: what was measured for the model (`fcshim
+    doctor`) and its chat template decide what is left to the defaults; without it only the model's name does. `new_id`:
+    as for `StreamParser`.
+
+    `settings` are those that a model may have for itself, with the same defaults; `fcshim serve --help` explains each.
+    If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
+    prompt, unless `tools` says otherwise.
+
+    Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile, prompt style, reasoning tag or
+    backend.
     """
 
-    def __init__(  # noqa: PLR0913 - settings by name, all with defaults
+    def __init__(
         self,
         url: str,
         *,
         api: UpstreamApi = "openai",
-        tools: ToolsPolicy = "auto",
         model: str | None = None,
         dialect: str | Dialect | None = AUTO_SETTING,
-        profile: str | Profile = AUTO_SETTING,
-        prompt_style: str = AUTO_SETTING,
-        tools_style: ToolsListing = "auto",
         api_key: str | None = None,
-        rescue: bool = True,
-        reasoning: ReasoningPolicy = "ignore",
-        open_reasoning_tag: str = "",
-        arguments: ArgumentsPolicy = "stream",
-        max_tools: int = 0,
-        prompt_budget: int = 0,
-        max_result: int = DEFAULT_MAX_RESULT,
         constrain: str = AUTO_SETTING,
-        max_retries: int = DEFAULT_MAX_RETRIES,
         measured: bool = True,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
+        **settings: Unpack[ModelOptions],
     ) -> None:
         if api not in UPSTREAMS:
             raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
@@ -127,25 +122,10 @@ class Client:
         self._measured = measured
         self._model_lock = asyncio.Lock()
         self._new_id = new_id
-        self._settings = ModelConfig(
-            tools="native" if dialect is None else tools,
-            dialect=AUTO_SETTING if dialect is None else dialect,
-            profile=profile,
-            prompt_style=prompt_style,
-            tools_style=tools_style,
-            rescue=rescue,
-            reasoning=reasoning,
-            open_reasoning_tag=open_reasoning_tag,
-            arguments=arguments,
-            max_tools=max_tools,
-            prompt_budget=prompt_budget,
-            max_result=max_result,
-            max_retries=max_retries,
-        ).with_tools_settled()
-        # Raises for unknown names now instead of at the first request.
-        chosen_dialect(self._settings.dialect, "")
-        chosen_profile(profile, "")
-        chosen_style(prompt_style, "", "")
+        if dialect is None:
+            dialect, settings["tools"] = AUTO_SETTING, "native"
+        self._settings = ModelSettings(dialect=dialect, **settings).merged_with()
+        self._settings.check_names()  # now instead of at the first request
 
     async def __aenter__(self) -> Self:
         return self

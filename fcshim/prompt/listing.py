@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content import Escaper, number_of
-from fcshim.prompt.history import Step
+from fcshim.prompt.history import HistoryStep
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
@@ -44,7 +44,7 @@ class ToolSelection:
 
 
 def select_tools(
-    tools: Sequence[Tool], steps: Sequence[Step], maximum: int, escape: Escaper, demanded: Collection[str] = ()
+    tools: Sequence[Tool], steps: Sequence[HistoryStep], maximum: int, escape: Escaper, demanded: Collection[str] = ()
 ) -> ToolSelection:
     """Select at most `maximum` tools for the system prompt (0: all), but all `demanded` ones.
 
@@ -65,7 +65,7 @@ def select_tools(
 
 
 def split_loaded(
-    tools: Sequence[Tool], steps: Sequence[Step], escape: Escaper
+    tools: Sequence[Tool], steps: Sequence[HistoryStep], escape: Escaper
 ) -> tuple[Sequence[Tool], dict[int, tuple[Tool, ...]]]:
     """Split off the deferred tools that a tool result has loaded, by the number of its step.
 
@@ -86,11 +86,11 @@ def split_loaded(
 
 def _described_later(
     tools: Sequence[Tool],
-    steps: Sequence[Step],
+    steps: Sequence[HistoryStep],
     escape: Escaper,
     relevance: Relevance,
     described: set[int],
-    first: Step | None,
+    first: HistoryStep | None,
 ) -> dict[int, tuple[Tool, ...]]:
     positions = {tool.name: at for at, tool in enumerate(tools)}
     described_later: dict[int, tuple[Tool, ...]] = {}
@@ -124,7 +124,7 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
     return sorted(better, key=lambda at: -scores[at])[:_MAX_LATER_TOOLS]
 
 
-def _user_words(step: Step, maximum: int) -> list[str]:
+def _user_words(step: HistoryStep, maximum: int) -> list[str]:
     """Return the words of the user messages in a step."""
     text = "\n".join(text_of(message.content) for message in step.input_messages if isinstance(message, UserMessage))
     return words_of(text if len(text) <= maximum else f"{text[: maximum // 2]}\n{text[-maximum // 2 :]}")
@@ -157,7 +157,7 @@ class Listings:
         self,
         dialect: Dialect,
         tools: Sequence[Tool],
-        steps: Sequence[Step],
+        steps: Sequence[HistoryStep],
         escape: Escaper,
         *,
         choice: ToolChoice,

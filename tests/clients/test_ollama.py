@@ -6,7 +6,7 @@ import contextlib
 import ollama
 import pytest
 
-from fcshim.config.values import ModelOverrides
+from fcshim.config import ModelOverrides
 from fcshim.demo.serving import serve_model
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, http_client, running_proxy
