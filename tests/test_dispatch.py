@@ -8,7 +8,7 @@ import pytest
 from fcshim import Client
 from fcshim.events import Stop, Text, ToolCallStart
 from fcshim.reply import fold
-from tests.pipeline.retry.test_retrying_exchange import GOOD, TWICE, UNKNOWN, UNREADABLE
+from tests.pipeline.test_retries import GOOD, TWICE, UNKNOWN, UNREADABLE
 from tests.scripted import CUT, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
 from tests.upstream.test_constraint_support import ADD, GRAMMAR_REFUSED, owned_model_list
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.upstreams import NameRules
 from fcshim.events import Event, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
@@ -36,8 +35,6 @@ class Native:
     """The client's tool names by the upstream's, where they differ."""
     searched_stops: tuple[str, ...] = ()
     """Stop sequences that the upstream does not search."""
-    constraint_key: str = ""
-    codec: UpstreamCodec | None = None
 
     def stream(self) -> "NativeStream":
         """Make the event transform of one choice."""

@@ -5,7 +5,7 @@ nothing is escaped in the prompt of this path, a call counts only at the end of 
 the conversation nor a text with markers holds it: the model may have quoted any other. Once the upstream has parsed a
 call itself, the text is only text, since it may repeat that call. Where the client gets nothing before the end of the
 reply anyway, or a call is demanded, the text waits for that end: if the reply should have a call and has none,
-`wants_retry` asks the caller for an exchange with the tools in the prompt.
+`defect` tells the exchange to ask again with the tools in the prompt.
 
 Rule: plain text is never delayed, unless a call is demanded.
 """
@@ -13,17 +13,14 @@ Rule: plain text is never delayed, unless a call is demanded.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fcshim.codecs.base import UpstreamCodec
-from fcshim.errors import FcshimError
 from fcshim.events import Event, Reasoning, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, ToolMessage, document_texts
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.documents import Documents
 from fcshim.parse.stream import StreamParser
-from fcshim.pipeline.exchange import Batch, Exchange
-from fcshim.pipeline.retry.attempt_filter import MAX_BUFFERED
+from fcshim.pipeline.attempt_filter import MAX_BUFFERED
+from fcshim.pipeline.native import Native
 from fcshim.pipeline.shim import WHITE_SPACE_LIMIT
-from fcshim.pipeline.transform import Transform, TransformStream
 from fcshim.prompt.escape import BUNDLED
 
 ReportNativeTools = Callable[[str], None]
@@ -34,36 +31,34 @@ _BROKEN = "a call in its text cannot be read"
 
 
 @dataclass(slots=True)
-class _Outcome:
-    """What becomes of the reply: why it should be replaced (empty: it stands), and its events that wait for that."""
-
-    defect: str = ""
-    withheld: list[Event] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
 class CheckedNative:
-    """A transform that reads calls from the text that another one leaves, and reports whether native tools work.
+    """Reads calls from the text that native tools leave, and reports whether they work, in one attempt.
 
     `buffered`: the client gets the reply in one piece at its end.
     """
 
-    transform: Transform
+    native: Native
     report: ReportNativeTools
     new_id: Callable[[], str] | None = None
     buffered: bool = False
-    constraint_key: str = ""
-    codec: UpstreamCodec | None = None
-    outcome: _Outcome = field(default_factory=_Outcome)
+    defect: str = ""
+    """Why the reply should be replaced, once it has ended; empty if it stands."""
+    withheld: list[Event] = field(default_factory=list)
+    """The events of a reply with a defect that wait for the decision."""
 
     @property
     def prepared(self) -> Request:
         """The request for the upstream."""
-        return self.transform.prepared
+        return self.native.prepared
 
     def stream(self) -> "CheckedNativeStream":
         """Make the event transform of one choice."""
         return CheckedNativeStream(self)
+
+    def take_withheld(self) -> list[Event]:
+        """Return the events that waited."""
+        withheld, self.withheld = self.withheld, []
+        return withheld
 
 
 class CheckedNativeStream:
@@ -72,9 +67,9 @@ class CheckedNativeStream:
     def __init__(self, check: CheckedNative) -> None:
         request = check.prepared
         self.finished = False
+        self._check = check
         self._report = check.report
-        self._outcome = check.outcome
-        self._stream: TransformStream = check.transform.stream()
+        self._stream = check.native.stream()
         self._call_required = request.tool_choice.mode == "required"
         self._withholds = (self._call_required or check.buffered) and request.n <= 1
         self._withheld: list[Event] = []
@@ -148,8 +143,8 @@ class CheckedNativeStream:
                 passed += self._release_white_space()
             self._judge(stop, called=called)
             stop = Stop("tool_use") if called else stop
-        if self._outcome.defect:
-            self._outcome.withheld = [*self._release(), *self._stream.close()]
+        if self._check.defect:
+            self._check.withheld = [*self._release(), *self._stream.close()]
             return [*passed, stop]
         return [*passed, *self._release(), *self._pass(self._stream.feed(stop))]
 
@@ -161,7 +156,7 @@ class CheckedNativeStream:
         if called or missing:
             self._report(_IN_TEXT if called else _NO_CALL)
         if self._withholds and (missing or "invalid" in self._defects or (self._defects and not called)):
-            self._outcome.defect = _NO_CALL if missing else _BROKEN
+            self._check.defect = _NO_CALL if missing else _BROKEN
 
     def _read(self, events: Iterable[Event]) -> list[Event]:
         """Pass the parser's events on, without its `Stop`."""
@@ -218,40 +213,3 @@ def _quotable_texts(request: Request) -> Iterator[str]:
     for text in (*typed, *(tool.description for tool in request.tools)):
         if "<" in text or BUNDLED.may_change((text,)):  # the name of each offered tool may be a tag
             yield text
-
-
-class CheckedExchange(Exchange):
-    """An exchange with native tools; `wants_retry` if its reply should give way to one with the tools in the prompt."""
-
-    __slots__ = ("_outcome", "_rest", "retry_reason", "wants_retry")
-
-    def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: CheckedNative) -> None:
-        super().__init__(request, upstream=upstream, transform=transform)
-        self.wants_retry, self.retry_reason = False, ""
-        self._outcome = transform.outcome
-        self._rest: Batch = []
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens of the reply that has ended."""
-        return next((event for _, event in self._rest if isinstance(event, Usage)), None)
-
-    def close(self) -> Batch:
-        """Handle the end of the body. A second call ends the reply if it is not replaced after all."""
-        if self.wants_retry:
-            self.wants_retry = False
-            return self._rest
-        batch = super().close()
-        if not (self._outcome.defect and batch):
-            return batch
-        self._rest = self._with_withheld(batch)
-        self.wants_retry, self.retry_reason = True, self._outcome.defect
-        return []
-
-    def fail(self, error: FcshimError) -> Batch:
-        """Handle a failure of the upstream. A reply that was already complete stays complete."""
-        return self.close() if self.wants_retry else self._with_withheld(super().fail(error))
-
-    def _with_withheld(self, batch: Batch) -> Batch:
-        withheld, self._outcome.withheld = self._outcome.withheld, []
-        return [*((0, event) for event in withheld), *batch]

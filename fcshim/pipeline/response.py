@@ -14,7 +14,7 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Request
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.reply import Reply, fold
 
 DEFAULT_MAX_REPLY = 64 * 2**20

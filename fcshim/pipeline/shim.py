@@ -109,15 +109,9 @@ class Shim:
     """What the constraint does not enforce of the tools' schemas, and what the prompt budget left out."""
 
     def stream(
-        self,
-        *,
-        dialect: Dialect | None = None,
-        arguments: ArgumentsMode | None = None,
-        schema_enforced: bool | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_defect: ReportDefect | None = None,
+        self, *, on_text: Callable[[str], None] | None = None, on_defect: ReportDefect | None = None
     ) -> "ShimStream":
-        """Make the event transform of one choice; None takes the shim's own dialect, arguments and `schema_enforced`.
+        """Make the event transform of one choice.
 
         `on_text` receives the model's text as it came, `on_defect` the parser's defects. With `on_defect`, an empty
         `Text` stands in the place of each call that became text.
@@ -125,13 +119,13 @@ class Shim:
         options = self.options
         withheld = WithheldText(on_defect, has_results=self.has_results)
         parser = StreamParser(
-            dialect or self.dialect,
+            self.dialect,
             self.tools,
             rescue=options.rescue,
             reasoning=options.reasoning,
             open_reasoning_tag=options.open_reasoning_tag,
-            arguments=arguments or options.arguments,
-            schema_enforced=self.schema_enforced if schema_enforced is None else schema_enforced,
+            arguments=options.arguments,
+            schema_enforced=self.schema_enforced,
             new_id=options.new_id,
             limits=options.limits,
             on_defect=None if on_defect is None else withheld.report,

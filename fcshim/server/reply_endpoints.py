@@ -18,11 +18,11 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import MIN_SIZE, ExchangeFactory, RequestAttempts, run_off_loop
+from fcshim.dispatch import MIN_SIZE, AttemptPlanner, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
@@ -64,6 +64,8 @@ class RequestHandler:
         self._new_response = new_response
         self._tool_loop = tool_loop
         self._last_data: bytes | None = None
+        observers = connection.observers
+        self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
     async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
         """Run the request and stream the response. Intervals are in seconds, 0 for no pings.
@@ -96,29 +98,16 @@ class RequestHandler:
         if self._tool_loop is not None:
             self._tool_loop.restart()
 
-    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply, encodes its events and writes them.
-
-        It runs once per chunk. Whether the request is observed is decided here, once for an attempt.
-        """
-        decode, encode, write = exchange.feed, self._encode, self._connection.write_nowait
-
-        def read(data: bytes) -> bool:
-            return write(encode(decode(data))) and not exchange.finished
-
-        observers = self._connection.observers
-        return read if observers is None else observers.reader(exchange, encode, write)
-
     def feed(self, batch: Batch) -> bool:
-        """Encode events and write them; return false if the client reads slowly."""
-        data = self._encode(batch)
-        if self._connection.observers is not None:
-            self._connection.observers.on_written(data)
+        """Encode the events of one read and write them; return false if the client reads slowly."""
+        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
+        if self._on_written is not None:
+            self._on_written(data)
         return self._connection.write_nowait(data)
 
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
-        data = self._encode(batch)
+        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
         self._last_data = data if self._runs_tools else data + self._response.close()
 
     @property
@@ -166,9 +155,6 @@ class RequestHandler:
             raise error
         await self._end(self._response.feed(events) + self._response.close())
         release_frames(error)
-
-    def _encode(self, batch: Batch) -> bytes:
-        return self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
 
     def _ping(self) -> bytes:
         return self._response.ping()
@@ -335,7 +321,7 @@ class ReplyEndpoints:
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        factory = ExchangeFactory(
+        planner = AttemptPlanner(
             upstream_request,
             model,
             self._capabilities,
@@ -345,7 +331,7 @@ class ReplyEndpoints:
             size=context.size,
         )
         headers = self._upstream_headers(context.connection, context.codec)
-        return RequestAttempts(factory, headers, context.refused, context.connection.observers)
+        return RequestAttempts(planner, headers, context.refused, context.connection.observers)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.

@@ -64,8 +64,8 @@ async def _first_text(upstream: Upstream, model: str, dialect: Dialect) -> str:
         stream=True,
     )
     codec, wanted = upstream.kind.codec, len(start_marker(dialect)) + 1
-    exchange = Exchange(request, upstream=codec)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(request, codec)
     text = ""
     async with upstream.send_request(exchange.upstream_request) as reply:
         if reply.status != 200:

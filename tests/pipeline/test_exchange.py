@@ -8,7 +8,8 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
-from fcshim.pipeline.exchange import Exchange, estimate_usage
+from fcshim.pipeline.attempt import estimate_usage
+from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.examples import examples
@@ -28,8 +29,8 @@ def begin(**fields):
     ids = (f"call_{number}" for number in range(1000))
     client_request = request(**fields)
     shim = prepare_shim(client_request, options=ParserOptions(new_id=ids.__next__))
-    exchange = Exchange(client_request, upstream=OPENAI_CHAT, transform=shim)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(shim, OPENAI_CHAT)
     return exchange
 
 
@@ -83,7 +84,7 @@ def test_any_bytes_end_with_stops_or_one_error(pieces):
     ends = [event for _, event in batch if isinstance(event, Stop | Error)]
 
     assert ends
-    assert isinstance(ends[0], Error) == (exchange.error is not None)
+    assert isinstance(ends[0], Error) == (exchange.attempt.error is not None)
     assert ends[-1] is batch[-1][1]
 
 
@@ -157,7 +158,7 @@ def test_an_upstream_that_is_lost_inside_a_call_leaves_no_call():
 
     assert (0, Error("upstream_error", "the line is cut")) == batch[-1]
     assert all(event.error is not None for _, event in batch if isinstance(event, ToolCallEnd))
-    assert exchange.error is batch[-1][1]
+    assert exchange.attempt.error is batch[-1][1]
 
 
 def test_an_upstream_that_is_lost_after_its_finish_reason_loses_nothing():
@@ -166,7 +167,7 @@ def test_an_upstream_that_is_lost_after_its_finish_reason_loses_nothing():
     batch = exchange.fail(UpstreamError("the line is cut"))
 
     assert (0, Stop("complete")) == batch[-1]
-    assert exchange.error is None
+    assert exchange.attempt.error is None
 
 
 def test_no_events_follow_the_end():

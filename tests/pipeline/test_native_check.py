@@ -19,8 +19,9 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
+from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedExchange, CheckedNative
+from fcshim.pipeline.native_check import CheckedNative
 from tests.scripted import end_chunks, text_chunk
 
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
@@ -192,9 +193,8 @@ def test_names_are_the_clients():
 def exchange_of(*texts, reason="stop", **settings):
     """Return an exchange that has read a reply with these texts, the events of it, and what was reported."""
     check, reasons = check_of(**settings)
-    request = check.prepared
-    exchange = CheckedExchange(request, upstream=OPENAI_CHAT, transform=check)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(check, OPENAI_CHAT)
     events = [event for text in texts for _, event in exchange.feed(text_chunk(text))]
     events += [event for _, event in exchange.feed(end_chunks(reason))]
     return exchange, events, reasons
@@ -213,9 +213,9 @@ def test_a_reply_without_its_call_asks_for_another_and_stands_if_there_is_none(t
 
     assert [] == events + exchange.close()
     assert (True, expected) == (exchange.wants_retry, exchange.retry_reason)
-    assert 15 == exchange.usage.input_tokens + exchange.usage.output_tokens
+    assert 15 == exchange.attempt.usage.input_tokens + exchange.attempt.usage.output_tokens
 
-    events = [event for _, event in exchange.close()]
+    events = [event for _, event in exchange.give_up()]
 
     assert not exchange.wants_retry
     assert isinstance(events[-1], Stop)

@@ -5,7 +5,7 @@ defect on, text is buffered, since a retry may supersede it; accepted calls stil
 the client has nothing of it; if the client has its start, it ends with its error, and can only be continued. In a
 retry, only calls pass at once.
 
-Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
+Rule: text never lies inside a call. `Exchange` decides what to release: all of the buffer, its accepted calls,
 or nothing. The client sees indexes from 0 without a gap, whichever calls were held back.
 """
 

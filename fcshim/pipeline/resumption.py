@@ -14,7 +14,7 @@ and index, and its chunks add up. Until it ends, no other event passes.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -24,8 +24,8 @@ from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.defect import Defect
+from fcshim.pipeline.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.backends import Backend, Prefill
-from fcshim.pipeline.retry.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.shim import Shim, ShimStream
 
 PREFILL = "prefill"
@@ -148,7 +148,7 @@ def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _Replay
 
     `number` counts the interrupted call from 1; the client has `sent_size` characters of its arguments.
     """
-    stream = shim.stream(arguments="stream")
+    stream = replace(shim, options=replace(shim.options, arguments="stream")).stream()
     started = 0
     first_call, resume_at = 0, len(reply_text)
     for at, character in enumerate(reply_text, 1):
