@@ -269,7 +269,7 @@ class RequestAttempts:
                 goes_on = await self._fall_back(error, sink)
             else:
                 self._confirm()
-                reason = exchange.retry_reason
+                reason = exchange.attempt.defect
                 goes_on = exchange.state is not State.DECIDING or await self._ask_again(sink)
             if not goes_on:
                 self._end(exchange.give_up(), sink)
@@ -285,13 +285,13 @@ class RequestAttempts:
         def read(data: bytes) -> bool:
             return feed(exchange.feed(data)) and not exchange.finished
 
-        sending = self._capabilities.upstream.send_request(exchange.upstream_request, headers=self._headers)
+        sending = self._capabilities.upstream.send_request(exchange.attempt.upstream_request, headers=self._headers)
         async with sending as reply:
             if reply.status != 200:
                 self.refusal = reply
                 codec = self._capabilities.upstream.kind.codec
                 raise codec.decode_error(reply.status, {}, await reply.read_error())
-            exchange.release_request()
+            exchange.attempt.release_request()
             observed = read if self._observer is None else self._observer.reader(exchange, feed)
             while not await reply.read_into(observed):
                 yield
@@ -355,7 +355,7 @@ class RequestAttempts:
         try:
             await self._make_fallback(error, sink)
         except UpstreamError:
-            if sink.started or self._exchange.state is State.RETRY or not self._exchange.has_earlier_reply:
+            if sink.started or not self._exchange.earlier:
                 raise
             sink.restart()
             return False
@@ -369,7 +369,7 @@ class RequestAttempts:
         if error.lost:
             self._capabilities.models.expire()
         if self._exchange.attempt.is_retry:
-            if self._exchange.sent_call:
+            if self._exchange.attempt.sent_call:
                 raise error
             self._record_failed_constraint(error)
             backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
@@ -400,10 +400,10 @@ class RequestAttempts:
                 continue
             self._tried_omissions.append(omission)
             await self._begin()
-            complete = self._exchange.upstream_request.body
+            complete = self._exchange.attempt.upstream_request.body
             self._omissions.append(omission)
             await self._begin()
-            if self._exchange.upstream_request.body != complete:
+            if self._exchange.attempt.upstream_request.body != complete:
                 logger.warning("%s: sent again without %s: %s", self._request.model, omission.summary, error.message)
                 self._last_omission = omission, error.message
                 return True
@@ -450,7 +450,7 @@ class RequestAttempts:
 
     async def _ask_again(self, sink: ReplySink) -> bool:
         """Make the next attempt after one with defects; return false if it cannot be made."""
-        exchange, model, reason = self._exchange, self._request.model, self._exchange.retry_reason
+        exchange, model, reason = self._exchange, self._request.model, self._exchange.attempt.defect
         if self._native and uses_tools(self._request):
             retry_logger.info("%s: sent again with tools in the prompt: %s", model, reason)
             self._native = False

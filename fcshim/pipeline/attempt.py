@@ -14,7 +14,7 @@ from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
-from fcshim.pipeline.attempt_filter import AttemptFilter, ReportedDefects
+from fcshim.pipeline.attempt_filter import AttemptFilter, ReportedDefects, as_phrase
 from fcshim.pipeline.call_outcome import ReplyReading
 from fcshim.pipeline.native import Native, NativeStream
 from fcshim.pipeline.native_check import CheckedNative, CheckedNativeStream
@@ -65,14 +65,13 @@ class Attempt:
 
     The reply ends once: with `usage` and a stop for each choice in `stops`, or with an `error`. If the upstream sends
     no usage, it is estimated at four characters a token from the text of prompt and reply. Only an attempt with a
-    `filter` can be asked again, so only its text and its defects are kept. `prefill` is text that the model continues;
-    a reply that starts a new turn instead is read if `admits_new_turn`, and discarded otherwise. Raises `RequestError`.
+    `filter` can be asked again, so only its text and its defects are kept. A reply that starts a new turn instead of
+    continuing the prefill is read if it is the first, and discarded if it `is_retry`. Raises `RequestError`.
     """
 
     __slots__ = (
-        *("_admits_new_turn", "_choice_count", "_choices", "_ended", "_prefill", "codec", "decoder", "defects"),
-        *("error", "filter", "finished", "is_retry", "output_size", "plan", "request", "text_feeders", "transcript"),
-        *("upstream_request", "usage"),
+        *("_choices", "_ended", "codec", "decoder", "defects", "error", "filter", "finished", "is_retry"),
+        *("open_choices", "output_size", "plan", "transcript", "upstream_request", "usage"),
     )
 
     def __init__(
@@ -81,12 +80,9 @@ class Attempt:
         upstream: UpstreamCodec,
         attempt_filter: AttemptFilter | None = None,
         *,
-        prefill: str = "",
-        admits_new_turn: bool = False,
         is_retry: bool = False,
     ) -> None:
         self.plan = plan
-        self.request = plan if isinstance(plan, Request) else plan.prepared
         self.codec = plan.codec if isinstance(plan, Shim) and plan.codec is not None else upstream
         self.filter = attempt_filter
         self.is_retry = is_retry
@@ -97,14 +93,17 @@ class Attempt:
         self.error: Error | None = None
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
-        self.text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for `Exchange.feed`
-        self._prefill = prefill
-        self._admits_new_turn = admits_new_turn
-        self._choice_count = max(self.request.n, 1)
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Choice] = {}
+        self.open_choices: dict[int, Choice] = {}
+        """Those that have not ended."""
         self._ended = False
         self.upstream_request: UpstreamRequest = self.codec.encode_request(self.request)
         self.decoder = self.codec.decoder()
+
+    @property
+    def request(self) -> Request:
+        """The request that the codec writes."""
+        return self.plan if isinstance(self.plan, Request) else self.plan.prepared
 
     @property
     def constraint_key(self) -> str:
@@ -121,33 +120,50 @@ class Attempt:
         return ReplyReading(self.plan.dialect, transcript.text, transcript.is_complete, defects, backend)
 
     @property
+    def defect(self) -> str:
+        """What is wrong with the reply, as a phrase for the log; empty if it is good."""
+        if isinstance(self.plan, CheckedNative):
+            return self.plan.defect
+        return "" if self.filter is None else as_phrase(self.filter.defects)
+
+    @property
+    def sent_call(self) -> bool:
+        """Whether the client has got an accepted call."""
+        return self.filter is not None and self.filter.accepted_count > 0
+
+    @property
     def stops(self) -> list[tuple[int, Stop]]:
         """The stops of the choices of a reply that has ended without an error."""
         return [(index, choice.stop) for index, choice in self._choices.items()]
 
+    def release_request(self) -> None:
+        """Free the body of `upstream_request`, which has been sent: a reply may take minutes."""
+        self.upstream_request = msgspec.structs.replace(self.upstream_request, body=b"")
+
     def feed(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
         """Take events of the decoder; return those of the reply."""
         events: Batch = []
+        choice_count = max(self.request.n, 1)
         for index, event in () if self._ended else decoded:
             if isinstance(event, Usage):
                 self.usage = event
             elif isinstance(event, Error):
                 return events + self._abandon(event)
-            elif index < self._choice_count:
+            elif index < choice_count:
                 if isinstance(event, Text | Reasoning):
                     self.output_size += len(event.text)
                 elif isinstance(event, ToolCallChunk):
                     self.output_size += len(event.tool_call_arguments_chunk)
                 choice = self._choices.get(index)
                 if choice is None:
-                    choice = self._choices[index] = _Choice(self._new_stream())
+                    choice = self._choices[index] = Choice(self._new_stream())
                 events += [(index, result) for result in choice.feed(event)]
         self._update_finished()
         return events
 
-    def take_text(self, index: int, events: list[Event]) -> Batch:
-        """Take what the text feeder of an open choice has returned; return the events of the reply."""
-        batch: Batch = [(index, event) for event in self._choices[index].without_stop(events)]
+    def take_text(self, index: int, choice: "Choice", events: list[Event]) -> Batch:
+        """Take what an open choice has made of a text; return the events of the reply."""
+        batch: Batch = [(index, event) for event in choice.without_stop(events)]
         self._update_finished()
         return batch
 
@@ -174,27 +190,25 @@ class Attempt:
             return plan.stream()
         new_stream = functools.partial(plan.stream, on_text=self.transcript.append, on_defect=self.defects.add)
         stream = new_stream()
-        if not self._prefill:
+        if not plan.prefill:
             return stream
         return PrefilledStream(
             stream,
-            stream.feed_text(self._prefill),
+            stream.feed_text(plan.prefill),
             start_marker=plan.dialect.open.strip(),
-            new_stream=new_stream if self._admits_new_turn else None,
+            new_stream=None if self.is_retry else new_stream,
         )
 
     def _update_finished(self) -> None:
         """Update `finished` and the open choices."""
-        self.text_feeders = {
-            index: choice.feed_text
-            for index, choice in self._choices.items()
-            if not (choice.stopped or choice.stopped_early)
+        self.open_choices = {
+            index: choice for index, choice in self._choices.items() if not (choice.stopped or choice.stopped_early)
         }
         self.finished = (
             self._ended
             or self.decoder.ended
             or (
-                len(self._choices) == self._choice_count
+                len(self._choices) == max(self.request.n, 1)
                 and all(
                     choice.stopped_early or (choice.stopped and self.usage is not None)
                     for choice in self._choices.values()
@@ -204,9 +218,9 @@ class Attempt:
 
     def _end(self) -> Batch:
         self._ended = self.finished = True
-        self.text_feeders = {}
+        self.open_choices = {}
         if not self._choices:
-            self._choices[0] = _Choice(self._new_stream())
+            self._choices[0] = Choice(self._new_stream())
         self.usage = self.usage or estimate_usage(self.request, self.output_size)
         closing: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.close()]
         return self._withheld() + closing
@@ -214,7 +228,7 @@ class Attempt:
     def _abandon(self, error: Error) -> Batch:
         """End the reply with an error; an open call ends with an error, too."""
         self._ended = self.finished = True
-        self.text_feeders = {}
+        self.open_choices = {}
         self.error = error
         closing: Batch = [
             (index, event)
@@ -227,23 +241,26 @@ class Attempt:
         return [(0, event) for event in self.plan.take_withheld()] if isinstance(self.plan, CheckedNative) else []
 
 
-class _Choice:
+class Choice:
     """One choice and the stream of its events. Its `Stop` is kept until the usage is known, which comes before it."""
 
     __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
 
     def __init__(self, stream: ChoiceStream | None) -> None:
         self._stream = stream
-        self.feed_text: Callable[[str], list[Event]] = _as_text if stream is None else stream.feed_text
+        self.feed_text: Callable[[str], list[Event]] | None = None if stream is None else stream.feed_text
+        """Does what `feed(Text(text))` does, while the choice is open; None if text passes unchanged."""
         self._closed = False
         self.stop = Stop(stop_reason="complete")
         self.stopped = False
 
     @property
     def stopped_early(self) -> bool:
+        """Whether the choice ended before the upstream did."""
         return self._stream is not None and self._stream.finished
 
     def feed(self, event: Event) -> list[Event]:
+        """Take the upstream's next event; return the client's events."""
         if self.stopped:
             return []
         if type(event) is Stop:
@@ -263,10 +280,6 @@ class _Choice:
             self.stop = events[-1]
             return events[:-1]
         return events
-
-
-def _as_text(text: str) -> list[Event]:
-    return [Text(text)]
 
 
 def estimate_usage(sent: Request, characters: int) -> Usage:

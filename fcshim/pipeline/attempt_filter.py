@@ -96,6 +96,11 @@ class AttemptDefect:
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
 
 
+def as_phrase(defects: Iterable[AttemptDefect]) -> str:
+    """Return the different defects as a phrase for the log."""
+    return "; ".join(dict.fromkeys(map(str, defects)))
+
+
 COPIES = frozenset({"result", "copied"})
 """The kinds of defects that no call has: the model need not have meant one."""
 MISSING_CALL = AttemptDefect("missing")

@@ -1,7 +1,7 @@
 """One request with its reply: the upstream's bytes in, the client's events out, in as many attempts as that takes.
 
 Theory of operation. An exchange is a state machine: `TRANSITIONS` has its states, what may happen in each, and what it
-does then. The caller makes the first attempt with `begin` and sends `upstream_request`. It passes every read of the
+does then. The caller makes the first attempt with `begin` and sends its `upstream_request`. It passes every read of the
 body to `feed`, and calls `close` at its end or `fail` if it failed. In the state `DECIDING`, the attempt had defects:
 the caller calls `retry` and sends `upstream_request` again, or `give_up`.
 
@@ -16,11 +16,9 @@ Rule: no I/O and no clock. A failing retry is never reported; the first attempt'
 import enum
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-import msgspec
-
-from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallChunk, Usage, total_usage
 from fcshim.messages import Message
@@ -34,6 +32,7 @@ from fcshim.pipeline.attempt_filter import (
     InterruptedCall,
     ParsedEvent,
     ReplyCalls,
+    as_phrase,
 )
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.native_check import CheckedNative
@@ -48,6 +47,7 @@ from fcshim.pipeline.retry_request import (
     first_attempt,
     is_call_optional,
     later_attempt,
+    live_arguments,
     max_calls_of_retry,
     retry_messages,
 )
@@ -70,6 +70,8 @@ class State(enum.Enum):
     FAILED = "failed"
     ENDED = "ended"
 
+    __hash__ = object.__hash__  # members are single objects; the hash of an Enum is computed in Python
+
 
 class Input(enum.Enum):
     """What happens to an exchange."""
@@ -89,6 +91,8 @@ class Input(enum.Enum):
     GIVE_UP = "give up"
     """No other attempt can be made."""
 
+    __hash__ = object.__hash__
+
 
 TRANSITIONS: dict[tuple[State, Input], tuple[State, str]] = {
     (State.NEW, Input.BEGIN): (State.FIRST, "start"),
@@ -97,17 +101,17 @@ TRANSITIONS: dict[tuple[State, Input], tuple[State, str]] = {
     (State.FIRST, Input.END): (State.ENDED, "finish"),
     (State.FIRST, Input.DEFECT): (State.DECIDING, "hold"),
     (State.FIRST, Input.FAILURE): (State.FAILED, "report"),
-    (State.FIRST, Input.GIVE_UP): (State.ENDED, "restore"),
+    (State.FIRST, Input.GIVE_UP): (State.ENDED, "settle"),
     (State.DECIDING, Input.BEGIN): (State.FIRST, "start"),
     (State.DECIDING, Input.RETRY): (State.RETRY, "ask"),
     (State.DECIDING, Input.GIVE_UP): (State.ENDED, "settle"),
-    (State.RETRY, Input.RETRY): (State.RETRY, "replace"),
+    (State.RETRY, Input.RETRY): (State.RETRY, "ask"),
     (State.RETRY, Input.READ): (State.RETRY, "pass"),
     (State.RETRY, Input.END): (State.ENDED, "finish"),
     (State.RETRY, Input.DEFECT): (State.DECIDING, "hold"),
-    (State.RETRY, Input.FAILURE): (State.ENDED, "recover"),
+    (State.RETRY, Input.FAILURE): (State.ENDED, "finish"),
     (State.FAILED, Input.BEGIN): (State.FIRST, "start"),
-    (State.FAILED, Input.GIVE_UP): (State.ENDED, "restore"),
+    (State.FAILED, Input.GIVE_UP): (State.ENDED, "settle"),
 }
 """The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
@@ -126,8 +130,8 @@ class Exchange:
     """
 
     __slots__ = (
-        *("_attempts", "_buffered", "_calls", "_earlier", "_last_text", "_passes", "_resumption", "_retries_left"),
-        *("_shim", "_upstream", "_usages", "attempt", "finished", "remaining_defects", "state"),
+        *("_attempts", "_buffered", "_calls", "_last_text", "_passes", "_resumption", "_retries_left", "_shim"),
+        *("_upstream", "_usages", "attempt", "earlier", "finished", "remaining_defects", "state"),
     )
 
     attempt: Attempt
@@ -139,44 +143,16 @@ class Exchange:
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
         self.remaining_defects = ""
         """The defects of the reply that stands after all retries, as a phrase; empty without any."""
+        self.earlier: Batch = []
+        """The end of a reply with native tools, which stands if no other attempt comes to its end."""
         self._retries_left = max_retries
         self._buffered = buffered
         self._attempts: list[Attempt] = []  # those whose events the client may still get
         self._calls = ReplyCalls()
         self._usages: list[Usage | None] = []
-        self._earlier: Batch = []  # the end of a reply with native tools, which stands if nothing better comes
         self._resumption: CallResumption | None = None
         self._last_text = Text("")
         self._passes = False
-
-    @property
-    def upstream_request(self) -> UpstreamRequest:
-        """The request of the current attempt."""
-        return self.attempt.upstream_request
-
-    @property
-    def wants_retry(self) -> bool:
-        """Whether the model should be asked again."""
-        return self.state is State.DECIDING
-
-    @property
-    def has_earlier_reply(self) -> bool:
-        """Whether a reply with native tools stands if no other attempt succeeds."""
-        return bool(self._earlier)
-
-    @property
-    def sent_call(self) -> bool:
-        """Whether the client has got an accepted call of the current attempt."""
-        attempt_filter = self.attempt.filter
-        return attempt_filter is not None and attempt_filter.accepted_count > 0
-
-    @property
-    def retry_reason(self) -> str:
-        """The defects of the last attempt that was not good enough, as a phrase for the log."""
-        failed = self._attempts[-2] if self.state is State.RETRY and len(self._attempts) > 1 else self.attempt
-        if isinstance(failed.plan, CheckedNative):
-            return failed.plan.defect
-        return "" if failed.filter is None else _phrase(failed.filter.defects)
 
     def begin(self, plan: Plan, upstream: UpstreamCodec) -> None:
         """Make a first attempt, which `upstream` writes unless the plan has another codec. Raises `RequestError`.
@@ -187,7 +163,7 @@ class Exchange:
         if isinstance(plan, Shim) and self._retries_left and plan.tools and plan.request.n <= 1:
             self._shim, self._upstream = plan, upstream
             attempt_filter = self._live_filter(call_required=plan.request.tool_choice.mode == "required")
-            self.attempt = first_attempt(plan, upstream, attempt_filter, self._live_arguments())
+            self.attempt = first_attempt(plan, upstream, attempt_filter, buffered=self._buffered)
         else:
             self.attempt = Attempt(plan, upstream)
         self._step(Input.BEGIN)
@@ -209,6 +185,7 @@ class Exchange:
             self.attempt = resumed
         else:
             return False
+        self._attempts = earlier
         self._step(Input.RETRY)
         return True
 
@@ -219,12 +196,17 @@ class Exchange:
         if len(decoded) != 1:
             return self._read(attempt.feed(decoded))
         index, event = decoded[0]
-        feed_text = attempt.text_feeders.get(index)
-        if feed_text is None or type(event) is not Text:
+        choice = attempt.open_choices.get(index)
+        if choice is None or type(event) is not Text:
             return self._read(attempt.feed(decoded))
         # Nearly every read of a live stream brings one text, and changes no state.
         attempt.output_size += len(event.text)
+        feed_text = choice.feed_text
+        if feed_text is None:
+            return decoded
         events = feed_text(event.text)
+        if not events and not choice.stopped_early:
+            return []
         if self._passes and len(events) == 1:
             event = events[0]
             if type(event) is Text and event.text:  # an empty one is the place of a defect
@@ -232,7 +214,7 @@ class Exchange:
                 return [(index, event)]
             if type(event) is ToolCallChunk:
                 return [(index, event)]
-        return self._read(attempt.take_text(index, events))
+        return self._read(attempt.take_text(index, choice, events))
 
     def close(self) -> Batch:
         """Handle the end of this attempt's body, or of the caller's reading, since it was finished."""
@@ -251,11 +233,6 @@ class Exchange:
     def give_up(self) -> Batch:
         """End the reply, since no other attempt can be made: the best one so far stands."""
         return self._step(Input.GIVE_UP)
-
-    def release_request(self) -> None:
-        """Free the body of `upstream_request`, which has been sent: a reply may take minutes."""
-        attempt = self.attempt
-        attempt.upstream_request = msgspec.structs.replace(attempt.upstream_request, body=b"")
 
     def _step(self, happened: Input, batch: Batch | None = None) -> Batch:
         """Go to the next state, and return what its action makes of the events."""
@@ -286,10 +263,14 @@ class Exchange:
         attempt, passed = self.attempt, self._filtered(batch)
         if attempt.error is not None:
             return self._step(Input.FAILURE, passed)
-        stop = attempt.stops[0][1]
-        if attempt.filter is not None and not (attempt.is_retry and stop.stop_reason == "error"):
-            attempt.filter.close(stop)  # a failed retry leaves the first attempt's end
         self._usages.append(attempt.usage)
+        stop = attempt.stops[0][1]
+        if attempt.filter is None:
+            usage = total_usage(self._usages)
+            assert usage is not None
+            passed = [*passed, (0, usage), *attempt.stops]
+        elif not (attempt.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
+            attempt.filter.close(stop)
         return self._step(Input.DEFECT if may_retry and self._has_defect() else Input.END, passed)
 
     def _filtered(self, batch: Batch) -> Batch:
@@ -356,41 +337,28 @@ class Exchange:
         self._passes = _filter_of(self.attempt).passthrough and self._resumption is None
         return batch
 
-    def _replace(self, batch: Batch) -> Batch:
-        self._attempts.pop()
-        return self._ask(batch)
-
     def _pass(self, batch: Batch) -> Batch:
         return batch
 
     def _hold(self, batch: Batch) -> Batch:
-        """Keep the end of the attempt until it is known whether another one is better."""
+        """Keep what the client does not have until it is known whether another attempt is better."""
         if self.attempt.filter is None:
-            self._earlier = [*batch, *self._usage_and_stops()]
+            self.earlier = batch
             return []
+        self.earlier = []
         self._retries_left -= 1
         return batch
 
     def _finish(self, batch: Batch) -> Batch:
-        """End the reply with the attempt that has ended."""
+        """End the reply with the best of the attempts, of which the last has ended, or failed."""
         if self.attempt.filter is None:
-            return [*batch, *self._usage_and_stops()]
-        return batch + self._best_reply(self.attempt.stops[0][1])
+            return batch
+        return batch + self._best_reply(None if self.attempt.error is not None else self.attempt.stops[0][1])
 
     def _settle(self, batch: Batch) -> Batch:
-        """End the reply with the best of the attempts, although it has defects."""
-        if self.attempt.filter is None:
-            return self._earlier
-        return batch + self._best_reply(self.attempt.filter.stop)
-
-    def _recover(self, batch: Batch) -> Batch:
-        """End the reply with the best of the attempts, since the retry has failed."""
-        return batch + self._best_reply(None)
-
-    def _restore(self, _: Batch) -> Batch:
-        """End the reply as native tools gave it."""
+        """End the reply with what there is, since no other attempt can be made."""
         self.finished = True
-        return self._earlier
+        return self.earlier or batch + self._best_reply(_filter_of(self.attempt).stop)
 
     def _report(self, batch: Batch) -> Batch:
         """Pass the error, after what was buffered."""
@@ -438,20 +406,12 @@ class Exchange:
             shim,
             self._upstream,
             self._live_filter(call_required=False, max_calls=max_calls - prefill.calls_before),
-            self._live_arguments(),
+            live_arguments(shim, buffered=self._buffered),
             _messages_of(failed),
             constraint,
             prefill=prefill.text,
             backend=backend,
         )
-
-    def _live_arguments(self) -> ArgumentsMode:
-        """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
-        if self._shim.options.arguments != "stream":
-            return self._shim.options.arguments
-        if self._buffered:
-            return "checked"
-        return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
 
     def _live_filter(self, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
         """Make the filter of an attempt that the client sees as it comes."""
@@ -464,18 +424,13 @@ class Exchange:
             can_resume=self._retries_left > 0 and not self._buffered,
         )
 
-    def _usage_and_stops(self) -> Batch:
-        usage = total_usage(self._usages)
-        assert usage is not None
-        return [(0, usage), *self.attempt.stops]
-
     def _best_reply(self, stop: Stop | None) -> Batch:
         """Return the events of all attempts that the client still lacks, the usage and the stop.
 
         `stop` is that of the last attempt, None if it failed.
         """
         filters = [_filter_of(attempt) for attempt in self._attempts]
-        self.remaining_defects = _phrase(_remaining_defects(filters, stop))
+        self.remaining_defects = as_phrase(_remaining_defects(filters, stop))
         if self._resumption is None:
             events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
         else:  # the call of the attempt before is still open
@@ -537,10 +492,6 @@ def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> S
     first, last = filters[0], filters[-1]
     defects = last.defects or (first.defects if _has_failed(last, stop) else ())
     return [defect for defect in defects if defect.kind not in COPIES]
-
-
-def _phrase(defects: Iterable[AttemptDefect]) -> str:
-    return "; ".join(dict.fromkeys(map(str, defects)))
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

@@ -41,18 +41,26 @@ def prefill_for_required_call(shim: Shim) -> str:
     return (template.before_name(0) + name).rstrip()
 
 
-def first_attempt(
-    shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, arguments: ArgumentsMode
-) -> Attempt:
+def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
+    """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
+    if shim.options.arguments != "stream":
+        return shim.options.arguments
+    if buffered:
+        return "checked"
+    return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
+
+
+def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:
     """Return the first attempt, with a prefill if a required call is not enforced otherwise. Raises `RequestError`."""
     prefill = prefill_for_required_call(shim)
     plan = replace(
         shim,
         prepared=_with_prefill(shim.prepared, prefill, shim.backend),
         constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
-        options=replace(shim.options, arguments=arguments),
+        options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
+        prefill=prefill,
     )
-    return Attempt(plan, upstream, attempt_filter, prefill=prefill, admits_new_turn=True)
+    return Attempt(plan, upstream, attempt_filter)
 
 
 def later_attempt(
@@ -84,8 +92,9 @@ def later_attempt(
         dialect=shim.dialect if constraint is None else constraint.dialect,
         schema_enforced=constraint is not None and constraint.covers_all_calls,
         options=replace(shim.options, arguments=arguments),
+        prefill=prefill,
     )
-    return Attempt(plan, upstream, attempt_filter, prefill=prefill, is_retry=True)
+    return Attempt(plan, upstream, attempt_filter, is_retry=True)
 
 
 def constraint_for_retry(

@@ -107,6 +107,8 @@ class Shim:
     codec: UpstreamCodec | None
     notes: tuple[str, ...]
     """What the constraint does not enforce of the tools' schemas, and what the prompt budget left out."""
+    prefill: str = ""
+    """Text at the end of `prepared` that the model continues."""
 
     def stream(
         self, *, on_text: Callable[[str], None] | None = None, on_defect: ReportDefect | None = None

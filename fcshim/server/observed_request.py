@@ -40,8 +40,8 @@ class ObservedAttempt:
         self.attempt = exchange.attempt
         self.native = native
         self.backend = self.attempt.reading.backend
-        self.path = exchange.upstream_request.path
-        self.body = exchange.upstream_request.body
+        self.path = exchange.attempt.upstream_request.path
+        self.body = exchange.attempt.upstream_request.body
         self.reason = reason
         self.started_at = started_at
         self.error = ""

@@ -67,7 +67,7 @@ async def _first_text(upstream: Upstream, model: str, dialect: Dialect) -> str:
     exchange = Exchange()
     exchange.begin(request, codec)
     text = ""
-    async with upstream.send_request(exchange.upstream_request) as reply:
+    async with upstream.send_request(exchange.attempt.upstream_request) as reply:
         if reply.status != 200:
             raise codec.decode_error(reply.status, {}, await reply.read_error())
         async for data in reply:

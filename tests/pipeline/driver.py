@@ -14,7 +14,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.backends import GENERIC, Backend
-from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.exchange import Exchange, State
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from tests.scripted import end_chunks, text_chunk
 
@@ -77,9 +77,9 @@ def drive(exchange: Exchange, *replies: ScriptedReply, backend: Backend = GENERI
     result = DriveResult()
     waiting = iter(replies)
     while True:
-        result.sent.append(msgspec.json.decode(exchange.upstream_request.body))
+        result.sent.append(msgspec.json.decode(exchange.attempt.upstream_request.body))
         _feed_reply(exchange, next(waiting), result)
-        if not exchange.wants_retry:
+        if exchange.state is not State.DECIDING:
             break
         if not exchange.retry(backend):
             result.reads.append([event for _, event in exchange.give_up()])

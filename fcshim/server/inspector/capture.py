@@ -110,7 +110,7 @@ class Capture(RequestObserver):
 
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Keep the request that is sent upstream."""
-        sent, log = exchange.upstream_request, ChunkLog(self.room.charge)
+        sent, log = exchange.attempt.upstream_request, ChunkLog(self.room.charge)
         attempt = AttemptCapture(
             self.mask.mask_text(reason), log, path=sent.path, codec=exchange.attempt.codec, native=native
         )
