@@ -286,6 +286,7 @@ def test_whatever_happens_the_client_gets_one_well_formed_reply(data):
         if way == "begin" and not batch and exchange.state in READING:
             exchange.begin(shim, OPENAI_CHAT)
         batch += take(exchange, way, text, shim, server)
+        assert way != "fail" or exchange.state in {State.ENDED, State.FAILED}
     if exchange.state in READING:
         batch += exchange.close()
     if exchange.state is State.DECIDING:
