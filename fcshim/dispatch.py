@@ -36,7 +36,6 @@ from fcshim.pipeline.attempt import Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import READING, Exchange, State
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedNative
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
@@ -162,12 +161,17 @@ class AttemptPlanner:
         return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
 
     def _native_plan(self, searched_stops: tuple[str, ...]) -> Plan:
-        request, rules = self.request, self.capabilities.upstream.kind.name_rules
-        media = chosen_profile(self.model.profile, self.model.real_name or request.model).media
-        native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
-        if self.model.tools != "auto" or not request.tools or self.capabilities.upstream.kind.native_tools:
-            return native
-        return CheckedNative(native, self.capabilities.native_tools_observer(request.model), self.new_id, self.buffered)
+        request, kind = self.request, self.capabilities.upstream.kind
+        is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
+        return prepare_native(
+            request,
+            name_rules=kind.name_rules,
+            media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
+            searched_stops=searched_stops,
+            report=self.capabilities.native_tools_observer(request.model) if is_checked else None,
+            new_id=self.new_id,
+            buffered=self.buffered,
+        )
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:

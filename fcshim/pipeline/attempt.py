@@ -13,11 +13,10 @@ import msgspec
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
-from fcshim.messages import AssistantMessage, Message, Request, text_of
+from fcshim.messages import AssistantMessage, Request, text_of
 from fcshim.pipeline.attempt_filter import AttemptFilter, ReportedDefects, as_phrase
 from fcshim.pipeline.call_outcome import ReplyReading
-from fcshim.pipeline.native import Native, NativeStream
-from fcshim.pipeline.native_check import CheckedNative, CheckedNativeStream
+from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
 from fcshim.pipeline.resumption import PrefilledStream
 from fcshim.pipeline.shim import Shim, ShimStream
 from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
@@ -25,7 +24,7 @@ from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 Batch: TypeAlias = list[tuple[int, Event]]
 """Events, each with the index of its choice."""
 
-Plan: TypeAlias = Request | Native | CheckedNative | Shim
+Plan: TypeAlias = Request | Native | Shim
 """A request prepared for the upstream, and how its reply is read; of a bare request, every event passes unchanged."""
 
 ChoiceStream: TypeAlias = ShimStream | PrefilledStream | NativeStream | CheckedNativeStream
@@ -122,7 +121,7 @@ class Attempt:
     @property
     def defect(self) -> str:
         """What is wrong with the reply, as a phrase for the log; empty if it is good."""
-        if isinstance(self.plan, CheckedNative):
+        if isinstance(self.plan, Native):
             return self.plan.defect
         return "" if self.filter is None else as_phrase(self.filter.defects)
 
@@ -238,7 +237,7 @@ class Attempt:
         return self._withheld() + closing
 
     def _withheld(self) -> Batch:
-        return [(0, event) for event in self.plan.take_withheld()] if isinstance(self.plan, CheckedNative) else []
+        return [(0, event) for event in self.plan.withheld] if isinstance(self.plan, Native) else []
 
 
 class Choice:
@@ -284,15 +283,12 @@ class Choice:
 
 def estimate_usage(sent: Request, characters: int) -> Usage:
     """Estimate the tokens of a request and of `characters` of output, at four characters a token, rounded up."""
-    prompt = sum(len(_text_and_calls(message)) for message in sent.messages)
+    prompt = sum(len(text_of(message.content)) for message in sent.messages)
+    turns = (message for message in sent.messages if isinstance(message, AssistantMessage))
+    prompt += sum(len(call.name) + len(call.arguments) for turn in turns for call in turn.tool_calls)
     if sent.tools:
         prompt += len(msgspec.json.encode(sent.tools))
     return Usage(input_tokens=_estimate_tokens(prompt), output_tokens=_estimate_tokens(characters))
-
-
-def _text_and_calls(message: Message) -> str:
-    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    return text_of(message.content) + "".join(call.name + call.arguments for call in calls)
 
 
 def _estimate_tokens(characters: int) -> int:

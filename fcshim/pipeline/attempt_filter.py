@@ -51,17 +51,17 @@ class ReportedDefects:
         else:
             self._rejected.append(defect)
 
-    def join(self, events: Iterable[Event]) -> list[ParsedEvent]:
-        """Return the events with their defects."""
-        return [(event, self._defect_of(event)) for event in events]
-
-    def _defect_of(self, event: Event) -> Defect | None:
-        match event:
-            case Text(text=""):
-                return self._rejected.pop(0)
-            case ToolCallEnd():
-                return self._invalid.pop(event.tool_call_id, None)
-        return None
+    def join(self, events: Iterable[tuple[int, Event]]) -> list[ParsedEvent]:
+        """Return the events, without the index of the choice, with their defects."""
+        joined: list[ParsedEvent] = []
+        for _, event in events:
+            defect = None
+            if type(event) is Text and not event.text:
+                defect = self._rejected.pop(0)
+            elif type(event) is ToolCallEnd:
+                defect = self._invalid.pop(event.tool_call_id, None)
+            joined.append((event, defect))
+        return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,16 @@ class ReplyCalls:
 
     def renumber(self, events: Iterable[Event]) -> list[Event]:
         """Return the events with the client's indexes."""
-        return [self._renumber_event(event) for event in events]
+        renumbered: list[Event] = []
+        for each in events:
+            event = each
+            if isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
+                index = self._indexes.setdefault(event.tool_call_id, len(self._indexes))
+                if index != event.index:
+                    self.indexes_unchanged = False
+                    event = msgspec.structs.replace(event, index=index)
+            renumbered.append(event)
+        return renumbered
 
     def accept(self, end: ToolCallEnd) -> None:
         """Record a call that the client may execute."""
@@ -138,15 +147,6 @@ class ReplyCalls:
             end.tool_call_name == name and arguments == canonical_arguments(text)
             for name, text in self.accepted[:count]
         )
-
-    def _renumber_event(self, event: Event) -> Event:
-        if not isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
-            return event
-        index = self._indexes.setdefault(event.tool_call_id, len(self._indexes))
-        if index == event.index:
-            return event
-        self.indexes_unchanged = False
-        return msgspec.structs.replace(event, index=index)
 
 
 def canonical_arguments(arguments: str) -> str:
@@ -230,8 +230,10 @@ class AttemptFilter:
             if self.interrupted is None:
                 passed += self._feed_event(event, defect)
                 passed = self._buffer_last_chunks(passed)
-            else:
-                passed += self._buffer_after_interruption(event, defect)
+            elif isinstance(event, ToolCallEnd):
+                passed += self._buffer_events(_unsent_events(event, defect), 0)
+            elif defect is None:
+                passed += self._buffer_events([event], _size(event))
         if self._open_call:
             call, self._open_call = self._open_call, []
             passed += self._pass_call(call)
@@ -297,12 +299,6 @@ class AttemptFilter:
             self.defects.append(AttemptDefect(defect.kind, defect.tool_name, is_restarted=defect.is_restarted))
             if not defect.is_restarted or self._restarted_at < 0:
                 self._restarted_at = len(self._buffer) if defect.is_restarted else -1
-
-    def _buffer_after_interruption(self, event: Event, defect: Defect | None) -> list[Event]:
-        """Buffer an event after the interrupted call."""
-        if isinstance(event, ToolCallEnd):
-            return self._buffer_events(_unsent_events(event, defect), 0)
-        return [] if defect is not None else self._buffer_events([event], _size(event))
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
         """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""

@@ -35,7 +35,7 @@ from fcshim.pipeline.attempt_filter import (
     as_phrase,
 )
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.native_check import CheckedNative
+from fcshim.pipeline.native import Native
 from fcshim.pipeline.resumption import (
     CallResumption,
     constraint_for_remainder,
@@ -193,28 +193,26 @@ class Exchange:
         """Take the next bytes of the upstream's body; return the events that they complete."""
         attempt = self.attempt
         decoded = attempt.decoder.feed(data)
-        if len(decoded) != 1:
-            return self._read(attempt.feed(decoded))
-        index, event = decoded[0]
-        choice = attempt.open_choices.get(index)
-        if choice is None or type(event) is not Text:
-            return self._read(attempt.feed(decoded))
-        # Nearly every read of a live stream brings one text, and changes no state.
-        attempt.output_size += len(event.text)
-        feed_text = choice.feed_text
-        if feed_text is None:
-            return decoded
-        events = feed_text(event.text)
-        if not events and not choice.stopped_early:
-            return []
-        if self._passes and len(events) == 1:
-            event = events[0]
-            if type(event) is Text and event.text:  # an empty one is the place of a defect
-                self._last_text = event
-                return [(index, event)]
-            if type(event) is ToolCallChunk:
-                return [(index, event)]
-        return self._read(attempt.take_text(index, choice, events))
+        if len(decoded) == 1:
+            index, event = decoded[0]
+            choice = attempt.open_choices.get(index)
+            if choice is not None and type(event) is Text:  # nearly every read of a live stream; it changes no state
+                attempt.output_size += len(event.text)
+                feed_text = choice.feed_text
+                if feed_text is None:
+                    return decoded
+                events = feed_text(event.text)
+                if not events and not choice.stopped_early:
+                    return []
+                if self._passes and len(events) == 1:
+                    event = events[0]
+                    if type(event) is Text and event.text:  # an empty one is the place of a defect
+                        self._last_text = event
+                        return [(index, event)]
+                    if type(event) is ToolCallChunk:
+                        return [(index, event)]
+                return self._read(attempt.take_text(index, choice, events))
+        return self._read(attempt.feed(decoded))
 
     def close(self) -> Batch:
         """Handle the end of this attempt's body, or of the caller's reading, since it was finished."""
@@ -278,7 +276,7 @@ class Exchange:
         attempt, attempt_filter = self.attempt, self.attempt.filter
         if attempt_filter is None or not batch:
             return batch
-        events = attempt.defects.join(event for _, event in batch)
+        events = attempt.defects.join(batch)
         passed = (
             attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
         )
@@ -302,7 +300,7 @@ class Exchange:
     def _has_defect(self) -> bool:
         """Return whether the attempt should be followed by another one."""
         attempt, attempt_filter = self.attempt, self.attempt.filter
-        if isinstance(attempt.plan, CheckedNative):
+        if isinstance(attempt.plan, Native):
             return bool(attempt.plan.defect)
         if attempt_filter is None or not (
             self._retries_left and attempt_filter.defects and attempt.transcript.is_complete

@@ -21,7 +21,6 @@ from fcshim.messages import (
 )
 from fcshim.pipeline.exchange import Exchange, State
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedNative
 from tests.scripted import end_chunks, text_chunk
 
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
@@ -35,8 +34,8 @@ HELLO = UserMessage((TextPart("Hi"),))
 def check_of(mode="auto", *, messages=(HELLO,), buffered=False, **fields):
     request = Request(model="m", messages=messages, tools=(TOOL,), tool_choice=ToolChoice(mode), **fields)
     reasons = []
-    native = prepare_native(request, name_rules=NameRules())
-    return CheckedNative(native, reasons.append, lambda: "c", buffered=buffered), reasons
+    rules, report = NameRules(), reasons.append
+    return prepare_native(request, name_rules=rules, report=report, new_id=lambda: "c", buffered=buffered), reasons
 
 
 def merged(events):
@@ -181,9 +180,9 @@ def test_without_parallel_calls_the_reply_ends_after_one():
 
 def test_names_are_the_clients():
     request = Request(model="m", messages=(HELLO,), tools=(Tool("a b"),))
-    native = prepare_native(request, name_rules=NameRules())
+    native = prepare_native(request, name_rules=NameRules(), report=print)
     (sent,) = native.prepared.tools
-    stream = CheckedNative(native, print).stream()
+    stream = native.stream()
     events = stream.feed(Text(json.dumps({"name": sent.name, "arguments": {}}))) + stream.feed(Stop("complete"))
 
     assert "a b" != sent.name
