@@ -12,9 +12,10 @@ import msgspec
 
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
+from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, text_of
-from fcshim.pipeline.attempt_filter import AttemptFilter, ReportedDefects, as_phrase
+from fcshim.parse.defect import Defect
+from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase
 from fcshim.pipeline.call_outcome import ReplyReading
 from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
 from fcshim.pipeline.resumption import PrefilledStream
@@ -34,19 +35,28 @@ MAX_CHARACTERS = 64 * 2**10
 
 
 class Transcript:
-    """The text of one attempt, in a `StringIO`: a list of small strings takes ten times the memory."""
+    """What the parser reports of one attempt: its text, and defects until the events that they concern come."""
 
-    __slots__ = ("_remaining", "_text")
+    __slots__ = ("_invalid", "_rejected", "_remaining", "_text")
 
     def __init__(self) -> None:
         self._remaining = MAX_CHARACTERS
-        self._text = io.StringIO()
+        self._text = io.StringIO()  # a list of small strings takes ten times the memory
+        self._rejected: list[Defect] = []
+        self._invalid: dict[str, Defect] = {}
 
     def append(self, text: str) -> None:
         """Append a text; once the limit is exceeded, drop it."""
         self._remaining -= len(text)
         if self._remaining >= 0:
             self._text.write(text)
+
+    def report(self, defect: Defect) -> None:
+        """Take a defect."""
+        if defect.kind == "invalid":
+            self._invalid[defect.tool_call_id] = defect
+        else:
+            self._rejected.append(defect)
 
     @property
     def is_complete(self) -> bool:
@@ -57,6 +67,18 @@ class Transcript:
     def text(self) -> str:
         """The text that was kept."""
         return self._text.getvalue()
+
+    def with_defects(self, batch: Batch) -> list[ParsedEvent]:
+        """Return the events of a batch with their defects."""
+        joined: list[ParsedEvent] = []
+        for _, event in batch:
+            defect = None
+            if type(event) is Text and not event.text:
+                defect = self._rejected.pop(0)
+            elif type(event) is ToolCallEnd:
+                defect = self._invalid.pop(event.tool_call_id, None)
+            joined.append((event, defect))
+        return joined
 
 
 class Attempt:
@@ -69,7 +91,7 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_choices", "_ended", "codec", "decoder", "defects", "error", "filter", "finished", "is_retry"),
+        *("_choices", "_ended", "codec", "decoder", "error", "filter", "finished", "is_retry"),
         *("open_choices", "output_size", "plan", "transcript", "upstream_request", "usage"),
     )
 
@@ -86,7 +108,6 @@ class Attempt:
         self.filter = attempt_filter
         self.is_retry = is_retry
         self.transcript = Transcript()
-        self.defects = ReportedDefects()
         self.output_size = 0
         self.usage: Usage | None = None
         self.error: Error | None = None
@@ -187,7 +208,7 @@ class Attempt:
             return plan.stream()
         if self.filter is None:
             return plan.stream()
-        new_stream = functools.partial(plan.stream, on_text=self.transcript.append, on_defect=self.defects.add)
+        new_stream = functools.partial(plan.stream, on_text=self.transcript.append, on_defect=self.transcript.report)
         stream = new_stream()
         if not plan.prefill:
             return stream

@@ -37,33 +37,6 @@ ParsedEvent: TypeAlias = tuple[Event, Defect | None]
 """An event, with the defect that the parser reported of it."""
 
 
-class ReportedDefects:
-    """The defects that the parser reports, until the events that they concern come."""
-
-    def __init__(self) -> None:
-        self._rejected: list[Defect] = []
-        self._invalid: dict[str, Defect] = {}
-
-    def add(self, defect: Defect) -> None:
-        """Take a report."""
-        if defect.kind == "invalid":
-            self._invalid[defect.tool_call_id] = defect
-        else:
-            self._rejected.append(defect)
-
-    def join(self, events: Iterable[tuple[int, Event]]) -> list[ParsedEvent]:
-        """Return the events, without the index of the choice, with their defects."""
-        joined: list[ParsedEvent] = []
-        for _, event in events:
-            defect = None
-            if type(event) is Text and not event.text:
-                defect = self._rejected.pop(0)
-            elif type(event) is ToolCallEnd:
-                defect = self._invalid.pop(event.tool_call_id, None)
-            joined.append((event, defect))
-        return joined
-
-
 @dataclass(frozen=True, slots=True)
 class AttemptDefect:
     """One defect of an attempt.

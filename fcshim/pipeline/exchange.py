@@ -276,7 +276,7 @@ class Exchange:
         attempt, attempt_filter = self.attempt, self.attempt.filter
         if attempt_filter is None or not batch:
             return batch
-        events = attempt.defects.join(batch)
+        events = attempt.transcript.with_defects(batch)
         passed = (
             attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
         )
