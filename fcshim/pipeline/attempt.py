@@ -91,7 +91,7 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_choices", "_ended", "codec", "decoder", "error", "filter", "finished", "is_retry"),
+        *("_choice_count", "_choices", "_ended", "codec", "decoder", "error", "filter", "finished", "is_retry"),
         *("open_choices", "output_size", "plan", "transcript", "upstream_request", "usage"),
     )
 
@@ -113,6 +113,7 @@ class Attempt:
         self.error: Error | None = None
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
+        self._choice_count = max(self.request.n, 1)
         self._choices: dict[int, Choice] = {}
         self.open_choices: dict[int, Choice] = {}
         """Those that have not ended."""
@@ -163,13 +164,12 @@ class Attempt:
     def feed(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
         """Take events of the decoder; return those of the reply."""
         events: Batch = []
-        choice_count = max(self.request.n, 1)
         for index, event in () if self._ended else decoded:
             if isinstance(event, Usage):
                 self.usage = event
             elif isinstance(event, Error):
                 return events + self._abandon(event)
-            elif index < choice_count:
+            elif index < self._choice_count:
                 if isinstance(event, Text | Reasoning):
                     self.output_size += len(event.text)
                 elif isinstance(event, ToolCallChunk):
@@ -221,20 +221,15 @@ class Attempt:
 
     def _update_finished(self) -> None:
         """Update `finished` and the open choices."""
-        self.open_choices = {
-            index: choice for index, choice in self._choices.items() if not (choice.stopped or choice.stopped_early)
-        }
-        self.finished = (
-            self._ended
-            or self.decoder.ended
-            or (
-                len(self._choices) == max(self.request.n, 1)
-                and all(
-                    choice.stopped_early or (choice.stopped and self.usage is not None)
-                    for choice in self._choices.values()
-                )
-            )
-        )
+        open_choices: dict[int, Choice] = {}
+        is_complete = len(self._choices) == self._choice_count
+        for index, choice in self._choices.items():
+            stopped_early = choice.stopped_early
+            if not (choice.stopped or stopped_early):
+                open_choices[index] = choice
+            is_complete = is_complete and (stopped_early or (choice.stopped and self.usage is not None))
+        self.open_choices = open_choices
+        self.finished = is_complete or self._ended or self.decoder.ended
 
     def _end(self) -> Batch:
         self._ended = self.finished = True

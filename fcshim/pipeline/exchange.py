@@ -238,8 +238,7 @@ class Exchange:
         if found is None:
             raise RuntimeError(f"{happened.value!r} may not happen to an exchange that is {self.state.value!r}")
         self.state, action = found
-        act: Callable[[Batch], Batch] = getattr(self, f"_{action}")
-        return act([] if batch is None else batch)
+        return _ACTIONS[action](self, [] if batch is None else batch)
 
     # What happens within an attempt
 
@@ -247,12 +246,12 @@ class Exchange:
         """Take the events of one read."""
         if self.state not in READING:
             return []
-        attempt = self.attempt
+        attempt, attempt_filter = self.attempt, self.attempt.filter
         passed = self._filtered(batch)
         if attempt.error is not None:
             self.finished = True
             return self._step(Input.FAILURE, passed)
-        ends = attempt.filter is not None and (attempt.filter.overflowed or attempt.filter.has_surplus)
+        ends = attempt_filter is not None and (attempt_filter.overflowed or attempt_filter.has_surplus)
         self.finished = attempt.finished or ends or (self._resumption is not None and self._resumption.failed)
         return self._step(Input.READ, passed)
 
@@ -281,8 +280,12 @@ class Exchange:
             attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
         )
         self._passes = attempt_filter.passthrough and self._resumption is None
-        self._last_text = next((event for event in reversed(passed) if isinstance(event, Text)), self._last_text)
-        return [(0, event) for event in passed]
+        filtered: Batch = []
+        for event in passed:
+            if type(event) is Text:
+                self._last_text = event
+            filtered.append((0, event))
+        return filtered
 
     def _feed_resumption(self, events: list[ParsedEvent], resumption: CallResumption) -> list[Event]:
         """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
@@ -439,6 +442,11 @@ class Exchange:
         usage = total_usage(self._usages)
         usage_events: list[Event] = [] if usage is None else [usage]
         return [(0, event) for event in [*events, *usage_events, Stop(stop_reason)]]
+
+
+_ACTIONS: dict[str, Callable[[Exchange, Batch], Batch]] = {
+    action: getattr(Exchange, f"_{action}") for _, action in TRANSITIONS.values()
+}
 
 
 def _filter_of(attempt: Attempt) -> AttemptFilter:
