@@ -19,7 +19,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret
 from fcshim.config.values import check_address
-from fcshim.dispatch import ExchangeFactory, RequestAttempts
+from fcshim.dispatch import AttemptPlanner, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
 from fcshim.messages import (
@@ -34,7 +34,7 @@ from fcshim.messages import (
     as_tools,
 )
 from fcshim.parse.dialect import Dialect
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.reply import Reply, fold
@@ -282,7 +282,7 @@ class Client:
         if self._measured:
             settings = await self._capabilities.models.resolve(settings, request.model)
         attempts = RequestAttempts(
-            ExchangeFactory(request, settings, self._capabilities, self._new_id, buffered=buffered)
+            AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
@@ -350,15 +350,6 @@ class _EventQueue:
 
     def restart(self) -> None:
         """Do nothing: events are handed on at once, so none is left to discard when another attempt starts."""
-
-    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply. It runs once per chunk."""
-        decode, feed = exchange.feed, self.feed
-
-        def read(data: bytes) -> bool:
-            return feed(decode(data)) and not exchange.finished
-
-        return read
 
     def feed(self, batch: Batch) -> bool:
         """Take the events of one read. The next read waits until the caller has taken them."""

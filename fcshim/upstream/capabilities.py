@@ -22,7 +22,7 @@ from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, backend_of_owner, get_backend
 from fcshim.pipeline.omissions import Omission
-from fcshim.pipeline.retry.resumption import PREFILL
+from fcshim.pipeline.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line

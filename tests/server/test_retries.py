@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
-from tests.pipeline.retry.driver import call
+from tests.pipeline.driver import call
 from tests.scripted import CUT, HANG, ROLE, Script, event, model_list, scripted_upstream, text_reply
 from tests.scripted import text_chunk as piece
 from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers, stdio_server

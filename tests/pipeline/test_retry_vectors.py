@@ -7,9 +7,9 @@ import pytest
 
 from fcshim.messages import AUTO, ToolChoice
 from fcshim.reply import fold
-from tests.pipeline.retry.driver import call, drive, new_exchange, reply
+from tests.pipeline.driver import call, drive, new_exchange, reply
 
-VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
+VECTORS = json.loads((Path(__file__).parent / "retry_vectors.json").read_text(encoding="utf-8"))
 EACH = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
 MENDED = call("add", '{"a": 1}')
 

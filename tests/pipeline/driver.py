@@ -1,4 +1,4 @@
-"""Drives a `RetryingExchange` with scripted replies: records what is sent upstream and what the client sees.
+"""Drives an `Exchange` with scripted replies: records what is sent upstream and what the client sees.
 
 Rule: replies are bytes as an upstream sends them, split as the test says.
 """
@@ -14,8 +14,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.backends import GENERIC, Backend
-from fcshim.pipeline.exchange import AnyExchange
-from fcshim.pipeline.retry import shim_exchange
+from fcshim.pipeline.exchange import Exchange, State
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from tests.scripted import end_chunks, text_chunk
 
@@ -63,35 +62,33 @@ def new_exchange(
     backend: Backend = GENERIC,
     open_reasoning_tag: str = "",
     **fields: Any,
-) -> AnyExchange:
+) -> Exchange:
     request = Request(model="m", **({"messages": (HELLO,), "tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
     options = ParserOptions(rescue=True, open_reasoning_tag=open_reasoning_tag, arguments=arguments, new_id=ids)
     shim = prepare_shim(request, dialect=dialect, backend=backend, options=options)
-    exchange = shim_exchange(shim, upstream=OPENAI_CHAT, max_retries=max_retries, buffered=buffered)
-    exchange.prepare()
+    exchange = Exchange(max_retries=max_retries, buffered=buffered)
+    exchange.begin(shim, OPENAI_CHAT)
     return exchange
 
 
-def drive(
-    exchange: AnyExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
-) -> DriveResult:
+def drive(exchange: Exchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False) -> DriveResult:
     """Answer each attempt with the next reply; with `spare`, some replies may be left over."""
     result = DriveResult()
     waiting = iter(replies)
     while True:
-        result.sent.append(msgspec.json.decode(exchange.upstream_request.body))
+        result.sent.append(msgspec.json.decode(exchange.attempt.upstream_request.body))
         _feed_reply(exchange, next(waiting), result)
-        if not exchange.wants_retry:
+        if exchange.state is not State.DECIDING:
             break
-        if not exchange.prepare_retry(backend):
-            result.reads.append([event for _, event in exchange.close()])
+        if not exchange.retry(backend):
+            result.reads.append([event for _, event in exchange.give_up()])
             break
     assert spare or next(waiting, None) is None
     return result
 
 
-def _feed_reply(exchange: AnyExchange, answer: ScriptedReply, result: DriveResult) -> None:
+def _feed_reply(exchange: Exchange, answer: ScriptedReply, result: DriveResult) -> None:
     reads: Sequence[bytes] = [*map(text_chunk, answer.pieces), end_chunks(answer.reason)]
     for data in reads:
         result.reads.append([event for _, event in exchange.feed(data)])

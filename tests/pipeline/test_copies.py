@@ -8,7 +8,7 @@ import pytest
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, TextPart, ToolCall, ToolMessage
 from fcshim.reply import fold
-from tests.pipeline.retry.driver import HELLO, call, drive, new_exchange, reply
+from tests.pipeline.driver import HELLO, call, drive, new_exchange, reply
 
 VECTORS = json.loads((Path(__file__).parent / "copies.json").read_text(encoding="utf-8"))
 EACH = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])

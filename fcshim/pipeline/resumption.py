@@ -14,7 +14,7 @@ and index, and its chunks add up. Until it ends, no other event passes.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -24,8 +24,8 @@ from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.defect import Defect
+from fcshim.pipeline.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.backends import Backend, Prefill
-from fcshim.pipeline.retry.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.shim import Shim, ShimStream
 
 PREFILL = "prefill"
@@ -60,19 +60,17 @@ def prefill_to_resume(
     end, before = interrupted.end, len(accepted)
     assert end.error is not None
     sent = interrupted.sent_arguments
-    positions = _replay(shim, reply_text, before + 1, len(sent))
+    first_call, resume_at = _replay(shim, reply_text, before + 1, len(sent))
     if end.error.kind == "truncated":
-        return _strip_prefill(reply_text, positions.first_call, before, sent)
+        return _strip_prefill(reply_text, first_call, before, sent)
     calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, sent)])
     head = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, "")])
     if calls is not None and head is not None:
-        return _strip_prefill(
-            reply_text[: positions.first_call] + calls, positions.first_call, before, calls[len(head) :]
-        )
+        return _strip_prefill(reply_text[:first_call] + calls, first_call, before, calls[len(head) :])
     # The parser's events do not say where in the text an invalid value began; they do if a member is missing at "}".
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
         return None
-    return _strip_prefill(reply_text[: positions.resume_at], positions.first_call, before, sent)
+    return _strip_prefill(reply_text[:resume_at], first_call, before, sent)
 
 
 def constraint_for_remainder(
@@ -135,20 +133,13 @@ def _strip_prefill(text: str, first_call: int, calls_before: int, repeated_argum
     return TurnPrefill(stripped, trailing_space, stripped[first_call:], calls_before, repeated_arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplayPositions:
-    """Positions in the reply's text: the start of its first call, and the end of what the client has of the last."""
-
-    first_call: int
-    resume_at: int
-
-
-def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _ReplayPositions:
+def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> tuple[int, int]:
     """Parse the reply's text again, character by character (1 us each), up to the position that the client has.
 
-    `number` counts the interrupted call from 1; the client has `sent_size` characters of its arguments.
+    `number` counts the interrupted call from 1; the client has `sent_size` characters of its arguments. Returns the
+    positions of the start of the first call, and of the end of what the client has of the last.
     """
-    stream = shim.stream(arguments="stream")
+    stream = replace(shim, options=replace(shim.options, arguments="stream")).stream()
     started = 0
     first_call, resume_at = 0, len(reply_text)
     for at, character in enumerate(reply_text, 1):
@@ -162,13 +153,13 @@ def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _Replay
                 case ToolCallChunk() if started == number:
                     sent_size -= len(event.tool_call_arguments_chunk)
                     if sent_size < 0:  # the client does not have all that this character completed
-                        return _ReplayPositions(first_call, resume_before)
+                        return first_call, resume_before
                     resume_at = at
                 case ToolCallEnd() if started == number:
-                    return _ReplayPositions(first_call, resume_before)
+                    return first_call, resume_before
         if started == number and sent_size <= 0:
             break
-    return _ReplayPositions(first_call if started else _call_start(shim, reply_text, len(reply_text)), resume_at)
+    return first_call if started else _call_start(shim, reply_text, len(reply_text)), resume_at
 
 
 def _call_start(shim: Shim, reply_text: str, name_end: int) -> int:
@@ -275,7 +266,9 @@ class CallResumption:
         if not self._sent_events:
             return buffered
         (at,) = (
-            at for at, event in enumerate(buffered) if isinstance(event, ToolCallEnd) and self._is_this_call(event)
+            at
+            for at, event in enumerate(buffered)
+            if isinstance(event, ToolCallEnd) and event.tool_call_id == self._end.tool_call_id
         )
         end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *buffered[at + 1 :]]
@@ -308,9 +301,6 @@ class CallResumption:
         self._sent_events = True
         self._arguments.append(text[len(expected) :])
         return [(ToolCallChunk(self._end.tool_call_id, text[len(expected) :], self._end.index), None)]
-
-    def _is_this_call(self, end: ToolCallEnd) -> bool:
-        return end.tool_call_id == self._end.tool_call_id
 
     def _end_call(self, event: ToolCallEnd, violation: Defect | None) -> list[ParsedEvent]:
         if self._repeated_size < len(self._repeated_arguments) or (event.error is not None and not self._sent_events):

@@ -5,7 +5,7 @@ defect on, text is buffered, since a retry may supersede it; accepted calls stil
 the client has nothing of it; if the client has its start, it ends with its error, and can only be continued. In a
 retry, only calls pass at once.
 
-Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
+Rule: text never lies inside a call. `Exchange` decides what to release: all of the buffer, its accepted calls,
 or nothing. The client sees indexes from 0 without a gap, whichever calls were held back.
 """
 
@@ -35,33 +35,6 @@ from fcshim.parse.sink import EXCERPT_SIZE
 
 ParsedEvent: TypeAlias = tuple[Event, Defect | None]
 """An event, with the defect that the parser reported of it."""
-
-
-class ReportedDefects:
-    """The defects that the parser reports, until the events that they concern come."""
-
-    def __init__(self) -> None:
-        self._rejected: list[Defect] = []
-        self._invalid: dict[str, Defect] = {}
-
-    def add(self, defect: Defect) -> None:
-        """Take a report."""
-        if defect.kind == "invalid":
-            self._invalid[defect.tool_call_id] = defect
-        else:
-            self._rejected.append(defect)
-
-    def join(self, events: Iterable[Event]) -> list[ParsedEvent]:
-        """Return the events with their defects."""
-        return [(event, self._defect_of(event)) for event in events]
-
-    def _defect_of(self, event: Event) -> Defect | None:
-        match event:
-            case Text(text=""):
-                return self._rejected.pop(0)
-            case ToolCallEnd():
-                return self._invalid.pop(event.tool_call_id, None)
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +69,11 @@ class AttemptDefect:
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
 
 
+def as_phrase(defects: Iterable[AttemptDefect]) -> str:
+    """Return the different defects as a phrase for the log."""
+    return "; ".join(dict.fromkeys(map(str, defects)))
+
+
 COPIES = frozenset({"result", "copied"})
 """The kinds of defects that no call has: the model need not have meant one."""
 MISSING_CALL = AttemptDefect("missing")
@@ -120,7 +98,16 @@ class ReplyCalls:
 
     def renumber(self, events: Iterable[Event]) -> list[Event]:
         """Return the events with the client's indexes."""
-        return [self._renumber_event(event) for event in events]
+        renumbered: list[Event] = []
+        for each in events:
+            event = each
+            if isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
+                index = self._indexes.setdefault(event.tool_call_id, len(self._indexes))
+                if index != event.index:
+                    self.indexes_unchanged = False
+                    event = msgspec.structs.replace(event, index=index)
+            renumbered.append(event)
+        return renumbered
 
     def accept(self, end: ToolCallEnd) -> None:
         """Record a call that the client may execute."""
@@ -133,15 +120,6 @@ class ReplyCalls:
             end.tool_call_name == name and arguments == canonical_arguments(text)
             for name, text in self.accepted[:count]
         )
-
-    def _renumber_event(self, event: Event) -> Event:
-        if not isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
-            return event
-        index = self._indexes.setdefault(event.tool_call_id, len(self._indexes))
-        if index == event.index:
-            return event
-        self.indexes_unchanged = False
-        return msgspec.structs.replace(event, index=index)
 
 
 def canonical_arguments(arguments: str) -> str:
@@ -225,8 +203,10 @@ class AttemptFilter:
             if self.interrupted is None:
                 passed += self._feed_event(event, defect)
                 passed = self._buffer_last_chunks(passed)
-            else:
-                passed += self._buffer_after_interruption(event, defect)
+            elif isinstance(event, ToolCallEnd):
+                passed += self._buffer_events(_unsent_events(event, defect), 0)
+            elif defect is None:
+                passed += self._buffer_events([event], _size(event))
         if self._open_call:
             call, self._open_call = self._open_call, []
             passed += self._pass_call(call)
@@ -292,12 +272,6 @@ class AttemptFilter:
             self.defects.append(AttemptDefect(defect.kind, defect.tool_name, is_restarted=defect.is_restarted))
             if not defect.is_restarted or self._restarted_at < 0:
                 self._restarted_at = len(self._buffer) if defect.is_restarted else -1
-
-    def _buffer_after_interruption(self, event: Event, defect: Defect | None) -> list[Event]:
-        """Buffer an event after the interrupted call."""
-        if isinstance(event, ToolCallEnd):
-            return self._buffer_events(_unsent_events(event, defect), 0)
-        return [] if defect is not None else self._buffer_events([event], _size(event))
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
         """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""

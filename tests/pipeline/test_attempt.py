@@ -1,6 +1,6 @@
 """The bounded text of one attempt."""
 
-from fcshim.pipeline.retry.attempt import MAX_CHARACTERS, Transcript
+from fcshim.pipeline.attempt import MAX_CHARACTERS, Transcript
 
 
 def test_a_transcript_keeps_text_up_to_its_limit():

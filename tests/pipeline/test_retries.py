@@ -11,10 +11,9 @@ from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import GENERIC, OFF, get_backend
-from fcshim.pipeline.retry import RetryingExchange
 from fcshim.reply import fold
 from tests.parse.laws import normalise
-from tests.pipeline.retry.driver import ADD, REQUIRED, call, drive, new_exchange, reply
+from tests.pipeline.driver import ADD, REQUIRED, call, drive, new_exchange, reply
 from tests.scripted import end_chunks, event, text_chunk
 
 GOOD = call()
@@ -305,8 +304,7 @@ def in_the_retry(first):
     """Return an exchange whose first attempt was `first` and whose retry has begun, and the events so far."""
     exchange = new_exchange()
     result = [each for _, each in [*exchange.feed(text_chunk(first)), *exchange.feed(end_chunks()), *exchange.close()]]
-    assert isinstance(exchange, RetryingExchange)
-    exchange.prepare_retry()
+    exchange.retry()
     return exchange, result
 
 

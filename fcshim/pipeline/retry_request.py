@@ -1,13 +1,11 @@
-"""One attempt: its request, and the transform of its reply.
+"""The attempts of a request with retries: their messages, constraints and prefills.
 
 Rule: a retry's request has the model's reply and a turn that names its defects, or a prefill; the earlier messages are
-repeated byte for byte, so that the upstream's prefix cache hits. The model's text is kept for that, with a limit; an
-attempt whose text does not fit is not retried.
+repeated byte for byte, so that the upstream's prefix cache hits.
 """
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import msgspec
 
@@ -17,41 +15,12 @@ from fcshim.constrain.constraint import Constraint, apply_constraint, constraint
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage, without_format
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
+from fcshim.pipeline.attempt import Attempt
+from fcshim.pipeline.attempt_filter import COPIES, AttemptDefect, AttemptFilter, ReplyCalls
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.retry.attempt_filter import COPIES, AttemptDefect, ReplyCalls, ReportedDefects
-from fcshim.pipeline.retry.resumption import PREFILL, PrefilledStream, count_names, prefill_fields
-from fcshim.pipeline.shim import Shim, ShimStream
-from fcshim.pipeline.transform import TransformStream
+from fcshim.pipeline.resumption import PREFILL, count_names, prefill_fields
+from fcshim.pipeline.shim import Shim
 from fcshim.prompt.correction import write_correction
-
-MAX_CHARACTERS = 64 * 2**10
-"""Characters of one attempt: to repeat a longer text in the prompt of a retry costs more than the retry is worth."""
-
-
-class Transcript:
-    """The text of one attempt, in a `StringIO`: a list of small strings takes ten times the memory."""
-
-    __slots__ = ("_remaining", "_text")
-
-    def __init__(self) -> None:
-        self._remaining = MAX_CHARACTERS
-        self._text = io.StringIO()
-
-    def append(self, text: str) -> None:
-        """Append a text; once the limit is exceeded, drop it."""
-        self._remaining -= len(text)
-        if self._remaining >= 0:
-            self._text.write(text)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all of the text was kept."""
-        return self._remaining >= 0
-
-    @property
-    def text(self) -> str:
-        """The text that was kept."""
-        return self._text.getvalue()
 
 
 def prefill_for_required_call(shim: Shim) -> str:
@@ -72,67 +41,32 @@ def prefill_for_required_call(shim: Shim) -> str:
     return (template.before_name(0) + name).rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The transform of one attempt: its request, and how its reply is parsed."""
-
-    shim: Shim
-    prepared: Request
-    """The request for the upstream."""
-    constraint_key: str
-    codec: UpstreamCodec | None
-    dialect: Dialect
-    arguments: ArgumentsMode
-    schema_enforced: bool
-    prefill: str = ""
-    """Text that the model continues."""
-    admits_new_turn: bool = False
-    """Whether a reply that starts a new turn instead of continuing the prefill is read, rather than discarded."""
-    transcript: Transcript = field(default_factory=Transcript)
-    """The model's text, for the next retry."""
-    defects: ReportedDefects = field(default_factory=ReportedDefects)
-    """The defects that the parser reports."""
-
-    def stream(self) -> TransformStream:
-        """Make the event transform."""
-        stream = self._new_stream()
-        if not self.prefill:
-            return stream
-        return PrefilledStream(
-            stream,
-            stream.feed_text(self.prefill),
-            start_marker=self.shim.dialect.open.strip(),
-            new_stream=self._new_stream if self.admits_new_turn else None,
-        )
-
-    def _new_stream(self) -> ShimStream:
-        return self.shim.stream(
-            dialect=self.dialect,
-            arguments=self.arguments,
-            schema_enforced=self.schema_enforced,
-            on_text=self.transcript.append,
-            on_defect=self.defects.add,
-        )
+def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
+    """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
+    if shim.options.arguments != "stream":
+        return shim.options.arguments
+    if buffered:
+        return "checked"
+    return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
 
 
-def first_attempt(shim: Shim, arguments: ArgumentsMode) -> Attempt:
-    """Return the first attempt, with a prefill if a required call is not enforced otherwise."""
+def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:
+    """Return the first attempt, with a prefill if a required call is not enforced otherwise. Raises `RequestError`."""
     prefill = prefill_for_required_call(shim)
-    return Attempt(
+    plan = replace(
         shim,
-        _with_prefill(shim.prepared, prefill, shim.backend),
-        shim.constraint_key or (PREFILL if prefill else ""),
-        shim.codec,
-        shim.dialect,
-        arguments,
-        shim.schema_enforced,
-        prefill,
-        admits_new_turn=True,
+        prepared=_with_prefill(shim.prepared, prefill, shim.backend),
+        constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
+        options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
+        prefill=prefill,
     )
+    return Attempt(plan, upstream, attempt_filter)
 
 
 def later_attempt(
     shim: Shim,
+    upstream: UpstreamCodec,
+    attempt_filter: AttemptFilter,
     arguments: ArgumentsMode,
     messages: tuple[Message, ...],
     constraint: Constraint | None,
@@ -145,17 +79,22 @@ def later_attempt(
     A reply that starts a new turn does not continue the call. It is discarded, so the first attempt stands.
     """
     # The client's response format would forbid a call.
-    request = without_format(msgspec.structs.replace(shim.unconstrained, messages=messages))
-    return Attempt(
+    unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
+    request = without_format(unconstrained)
+    plan = replace(
         shim,
-        _with_prefill(request if constraint is None else apply_constraint(request, constraint), prefill, backend),
-        "" if constraint is None else constraint.key,
-        None,
-        shim.dialect if constraint is None else constraint.dialect,
-        arguments,
-        constraint is not None and constraint.covers_all_calls,
-        prefill,
+        unconstrained=unconstrained,
+        prepared=_with_prefill(
+            request if constraint is None else apply_constraint(request, constraint), prefill, backend
+        ),
+        constraint_key="" if constraint is None else constraint.key,
+        codec=None,
+        dialect=shim.dialect if constraint is None else constraint.dialect,
+        schema_enforced=constraint is not None and constraint.covers_all_calls,
+        options=replace(shim.options, arguments=arguments),
+        prefill=prefill,
     )
+    return Attempt(plan, upstream, attempt_filter, is_retry=True)
 
 
 def constraint_for_retry(

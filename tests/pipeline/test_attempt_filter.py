@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.events import Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.pipeline.retry.attempt_filter import ReplyCalls
+from fcshim.pipeline.attempt_filter import ReplyCalls
 
 
 def test_calls_are_counted_without_a_gap():

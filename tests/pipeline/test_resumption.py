@@ -11,11 +11,10 @@ from fcshim.events import Text, ToolCallEnd, Usage
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.backends import OFF, get_backend, unconstrained
-from fcshim.pipeline.retry import RetryingExchange
 from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
 from tests.parse.laws import normalise
-from tests.pipeline.retry.driver import REQUIRED, SEND, call, drive, new_exchange, reply
+from tests.pipeline.driver import REQUIRED, SEND, call, drive, new_exchange, reply
 from tests.scripted import end_chunks, text_chunk
 
 LLAMA, VLLM = get_backend("llama-server"), get_backend("vllm")
@@ -169,8 +168,7 @@ def test_a_remainder_that_never_comes_leaves_the_first_reply():
         exchange = new_exchange()
         result = [each for data in [*map(text_chunk, TWICE.pieces), end_chunks()] for _, each in exchange.feed(data)]
         result += [each for _, each in exchange.close()]
-        assert isinstance(exchange, RetryingExchange)
-        assert exchange.prepare_retry(LLAMA)
+        assert exchange.retry(LLAMA)
         result += [each for text in remainder for _, each in exchange.feed(text_chunk(text))]
         result += [each for _, each in exchange.fail(UpstreamError("lost"))]
         answer = fold(result)
@@ -483,8 +481,7 @@ def test_a_buffered_call_is_sent_if_its_remainder_never_comes(whole):
         for _, event in [*exchange.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]
     ]
     result += [event for _, event in exchange.close()]
-    assert isinstance(exchange, RetryingExchange)
-    assert exchange.prepare_retry(LLAMA)
+    assert exchange.retry(LLAMA)
     result += [event for _, event in exchange.feed(text_chunk("ameter=text>\nx"))]
     result += [event for _, event in exchange.fail(UpstreamError("lost"))]
     answer = fold(result)
