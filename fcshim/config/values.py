@@ -400,6 +400,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     inspect: Annotated[
         bool, _setting_meta("running", "show requests and replies, without credentials, in a browser at /fcshim/")
     ] = False
+    inspect_port: Annotated[
+        int,
+        Meta(ge=0, le=65_535),
+        _setting_meta(
+            "running", "port of the page of --inspect, which has an origin of its own; 0 picks a free one", "P"
+        ),
+    ] = 8182
     inspect_bytes: Annotated[
         int,
         Meta(ge=2**16),

@@ -43,7 +43,7 @@ _PAGE_HEADERS = frozenset(
 )
 """Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
 _SANDBOX = ((b"content-security-policy", b"sandbox"), (b"x-content-type-options", b"nosniff"))
-"""A page of an upstream runs no script, and has an origin of its own: the inspector's page is at ours."""
+"""A page of an upstream runs no script, and has no origin: under another ASGI server, the inspector is at ours."""
 _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0

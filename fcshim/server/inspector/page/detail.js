@@ -132,7 +132,8 @@ function quoted(text) {
 
 function asCurl({ request }) {
   const query = request.query ? `?${request.query}` : "";
-  const url = location.origin + encodeURI(request.path) + query;
+  const host = request.headers.find(([name]) => name === "host")?.[1] ?? location.host;
+  const url = `${location.protocol}//${host}${encodeURI(request.path)}${query}`;
   // A header's name may have any character that a shell reads.
   const masked = request.headers.filter(([name, value]) => /^[a-z0-9-]+$/i.test(name) && /^([a-z]+ )?[*]{3}$/i.test(value) && name !== "cookie");
   const keys = masked.map(([name, value]) => ` -H "${name}: ${value.replace("***", "$KEY")}"`).join("");
