@@ -406,7 +406,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         _setting_meta(
             "running", "port of the page of --inspect, which has an origin of its own; 0 picks a free one", "P"
         ),
-    ] = 8182
+    ] = 8183
     inspect_bytes: Annotated[
         int,
         Meta(ge=2**16),

@@ -21,7 +21,7 @@ from tests.server.test_run import answers
 from tests.server.test_status_page import listing
 
 URL = "http://127.0.0.1:8181"
-INSPECTOR_URL = "http://127.0.0.1:8182"
+INSPECTOR_URL = "http://127.0.0.1:8183"
 
 
 @pytest.fixture
