@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.scripted import text_chunk
+from tests.server.mcp_proxy import proxy_with_servers, stdio_server
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_inspector, running_proxy
 from tests.server.raw_upstream import fixed_reply, hang, raw_upstream, stream_chunks, stream_texts, stream_then
 
@@ -396,3 +397,17 @@ async def test_a_relayed_reply_that_repeats_a_credential_is_masked():
     assert "It is *" in shown["attempts"][0]["segments"][0][2]
     assert CANARY not in json.dumps(shown)
     assert CANARY[:5] not in json.dumps(shown)
+
+
+async def test_the_categories_of_offered_tools_are_shown(tmp_path):
+    servers = {"f": {**stdio_server("friendly"), "category": "sums"}, "g": stdio_server("friendly")}
+    async with (
+        proxy_with_servers(tmp_path, servers, "Hello.", inspect=True) as (url, upstream),
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body())
+        shown = await detail(client)
+    found = {tool["name"]: tool["category"] for tool in shown["tools"]}
+
+    assert ("", "sums", "mcp") == tuple(found[name] for name in ("add", "mcp__f__add", "mcp__g__add"))
+    assert "sums" not in json.dumps(upstream.requests[-1].body)

@@ -233,6 +233,7 @@ async def test_a_request_is_coloured_and_its_slider_goes_through_time():
             await page.click("tbody tr[data-id]")
             await page.wait_for_selector(".attempt")
             attempts = await page.locator(".attempt").count()
+            offered = await page.locator("table.categories").inner_text()
             last = page.locator(".attempt").nth(1)
             names = await last.locator(".raw .name").all_inner_texts()
             await screenshot(page, "request")
@@ -247,6 +248,7 @@ async def test_a_request_is_coloured_and_its_slider_goes_through_time():
             given = await page.locator('textarea[aria-label="The model\'s text"]').input_value()
 
     assert 2 == attempts
+    assert ["the client's", "add"] == offered.split("\t")
     assert "add" == "".join(names)
     assert hidden > 5
     assert 0 == shown
