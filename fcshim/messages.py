@@ -116,6 +116,8 @@ class Tool(msgspec.Struct, frozen=True):
     """A tool result may have loaded it (`ToolMessage.loads`). It is described there, so that what the prompt says
     before stays as it was."""
     returns: JSON = None
+    category: str = ""
+    """What it is for, a word; empty if nobody said. The model does not see it: it helps to choose what to describe."""
 
 
 WebAction: TypeAlias = Literal["search", "fetch"]

@@ -216,6 +216,13 @@ class Config(ModelSettings, frozen=True, kw_only=True):
     inspect: Annotated[
         bool, About("running", "show requests and replies, without credentials, in a browser at /fcshim/")
     ] = False
+    inspect_port: Annotated[
+        int,
+        Meta(ge=0, le=65_535),
+        _setting_meta(
+            "running", "port of the page of --inspect, which has an origin of its own; 0 picks a free one", "P"
+        ),
+    ] = 8183
     inspect_bytes: Annotated[
         int,
         Meta(ge=2**16),

@@ -4,7 +4,8 @@ Theory of operation. Level 0 is the configured style. Level 1 lists the same too
 and types of a schema at about half its length. Each further level describes half as many tools as the level before and
 lists the others by name. Levels are rendered on demand.
 
-Where not all tools are described, the system prompt describes those that are most relevant to the user's first message.
+Where not all tools are described, the system prompt describes those that are most relevant to the user's first message;
+among equally relevant ones, those of a relevant tool's category.
 Another tool is described after a step in which the model called it, or in which a user message is more relevant to it
 than to every tool described so far. The selection depends only on the conversation up to that step, so the next request
 repeats it and its prompt starts with the same text. The model may also call a tool that is listed by name; if its
@@ -55,13 +56,22 @@ def select_tools(
     relevance = Relevance(tools)
     first = next((step for step in steps if step.has_user_message), None)
     scores = relevance.scores(_user_words(first, _MAX_FIRST_REQUEST) if first else ())
-    ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at]))
+    families = _category_scores(tools, scores)
+    ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at], -families[at]))
     count = max(maximum, sum(tool.name in demanded for tool in tools))
     described = set(ranked[:count])
     described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
     name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
     later = _described_later(tools, steps, escape, relevance, described, first)
     return ToolSelection(described_tools, name_only, later)
+
+
+def _category_scores(tools: Sequence[Tool], scores: Sequence[float]) -> list[float]:
+    """Return for each tool the best score in its category: who needs one of them may need the others too."""
+    best: dict[str, float] = {}
+    for tool, score in zip(tools, scores, strict=True):
+        best[tool.category] = max(score, best.get(tool.category, 0.0))
+    return [best[tool.category] if tool.category else 0.0 for tool in tools]
 
 
 def split_loaded(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fcshim.config import ModelConfig
 from fcshim.errors import release_frames
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd
-from fcshim.messages import Request, text_of
+from fcshim.messages import Request, Tool, text_of
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.exchange import Exchange
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
@@ -84,6 +84,9 @@ class RequestObserver:
     def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Receive the decoded request; a large one outside of the event loop."""
 
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Receive the offered tools where some run in this proxy; outside of the event loop."""
+
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Handle an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
@@ -143,6 +146,10 @@ class RequestObservers:
     def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Pass the decoded request on."""
         self._notify(lambda each: each.on_request(request, body, model))
+
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Pass the offered tools on, with those that run in this proxy."""
+        self._notify(lambda each: each.on_tools(tools))
 
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Report an attempt before it is sent."""

@@ -227,6 +227,8 @@ class ReplyEndpoints:
         upstream_request, tool_loop = request, None
         if not request.suffix:
             upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection, memory)
+        if tool_loop is not None and connection.observers is not None:
+            await run_off_loop(MIN_SIZE, functools.partial(connection.observers.on_tools, upstream_request.tools))
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
             # Later requests refer to a stored reply, so only the upstream's own will do.

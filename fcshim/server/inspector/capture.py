@@ -108,6 +108,11 @@ class Capture(RequestObserver):
         elif self.room.charge(2 * len(masked)):
             self.body, self.tools = masked, self._masked_tools(request.tools)
 
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Keep the tools that the model is offered, without credentials."""
+        if not self.withheld:
+            self.tools = self._masked_tools(tools)
+
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Keep the request that is sent upstream."""
         sent, log = exchange.attempt.upstream_request, ChunkLog(self.room.charge)
