@@ -12,27 +12,18 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
+from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
-from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.values import check_address
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
-from fcshim.messages import (
-    AUTO,
-    Message,
-    Request,
-    TextPart,
-    Tool,
-    ToolChoice,
-    UserMessage,
-    as_function,
-    as_tools,
-)
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.openai import Messages
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.exchange import AnyExchange, Batch
 from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
@@ -47,8 +38,6 @@ from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
 
-Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
-"""The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
 Definitions: TypeAlias = Functions | Iterable[Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]]
@@ -444,28 +433,11 @@ def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON])
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:
-    """Make a request from messages, tools and fields of the Chat API; its codec validates them.
-
-    Raises `RequestError`, and `TypeError` for an option that `Sampling` does not have.
-    """
-    sampling = request_fields(sampling)
-    given: list[Message | dict[str, JSON]]
-    given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
-    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
-    body["tools"] = [{"type": "function", "function": as_function(tool)} for tool in tools] or None
-    try:
-        request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
-    except TypeError as error:
-        raise RequestError(f"the request cannot be written as JSON: {error}") from error
+    """Make a request from messages, tools and options. Raises `RequestError`, and `TypeError` for an unknown option."""
+    request = openai.read_request(messages, tools, request_fields(sampling))
     if request.n > 1:
         raise RequestError("n: the client reads one choice; ask again for more", param="n")
-    read = zip(given, request.messages, strict=True)
-    conversation = tuple(message if isinstance(item, dict) else item for item, message in read)
-    return msgspec.structs.replace(request, messages=conversation, tools=tuple(tools))
-
-
-_PLACEHOLDER = {"role": "user"}
-"""Stands in for a message that is an object already, so that the codec's messages keep their positions."""
+    return request
 
 
 def _with_required_call(sampling: Sampling) -> Sampling:

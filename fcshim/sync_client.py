@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack, overload
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.client import Client, Definitions, EventStream, Functions, Messages, Output, RunResult
+from fcshim.client import Client, Definitions, EventStream, Functions, Output, RunResult
 from fcshim.events import JSON, Event
+from fcshim.openai import Messages
 from fcshim.reply import Reply
 from fcshim.sampling import Sampling
 

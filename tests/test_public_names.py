@@ -31,8 +31,10 @@ NAMES = [
     "MissingExtraError",
     "ModelOutputError",
     "NotStrictError",
+    "Prepared",
     "Reasoning",
     "Reply",
+    "ReplyStream",
     "RequestError",
     "RunResult",
     "Stop",
@@ -61,6 +63,7 @@ NAMES = [
     "get_dialect",
     "load_dialect",
     "parse",
+    "prepare",
 ]
 
 

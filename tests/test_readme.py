@@ -97,6 +97,14 @@ def test_the_synchronous_client_does_the_same(addresses: Addresses) -> None:
     assert ["add_numbers 23", "add_numbers returned 42"] == lines
 
 
+def test_a_model_in_this_process_calls_a_tool(addresses: Addresses) -> None:
+    """The example prints the call, and the events of the answer."""
+    call, *events = _python(_blocks("python", "fcshim.prepare("), addresses).splitlines()
+
+    assert "{'name': 'get_weather', 'arguments': '{\"city\": \"Paris\"}'}" == call
+    assert "{'type': 'stop', 'stop_reason': 'complete'}" == events[-1]
+
+
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:
     """The example of an agent prints the call's result and the answer."""
     lines = _python(_blocks("python", "Agent("), addresses).splitlines()
