@@ -37,6 +37,7 @@ from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.text_generator import Generate, TextGenerator
 
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
@@ -63,6 +64,10 @@ _DEFAULT_TIMEOUTS = Timeouts()
 class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
+    `generate` takes the place of `url` for a model in this process: `generate(messages, *, stop, grammar, max_tokens,
+    temperature, seed)` returns text, or an iterable or async iterable of it (`upstream.text_generator`). `api`, `api_key`, `timeouts` and `measured` are of endpoints only, and `constrain` then names the kind
+    of grammar that the function takes (`gbnf`, `regex`, ...; none by default).
+
     `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
     the endpoint's `native` tools are used, or `auto`: what was measured or seen of the model decides, else what the
     endpoint claims; the prompt, if a setting is given that only a prompt has (`dialect`, `prompt_style`, `tools_style`,
@@ -83,8 +88,9 @@ class Client:
 
     def __init__(  # noqa: PLR0913 - settings by name, all with defaults
         self,
-        url: str,
+        url: str | None = None,
         *,
+        generate: Generate | None = None,
         api: UpstreamApi = "openai",
         tools: ToolsPolicy = "auto",
         model: str | None = None,
@@ -106,12 +112,24 @@ class Client:
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
     ) -> None:
-        if api not in UPSTREAMS:
-            raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
-        check_address(url, "url")
-        key = Secret(api_key) if api_key else None
-        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
-        self._capabilities = Capabilities(self._upstream, constrain)
+        if generate is not None:
+            if url is not None:
+                raise ConfigError("generate: expected a url or a function that generates text, got both")
+            if tools == "native" or dialect is None:
+                raise ConfigError("tools: a function that generates text has no native tools, expected 'prompt'")
+            tools, measured, model = "prompt", False, model or ""
+            generator = TextGenerator(
+                generate, model=model, constrain="off" if constrain == AUTO_SETTING else constrain
+            )
+            self._upstream: Upstream = generator
+            self._capabilities = Capabilities(generator, generator.backend)
+        else:
+            if api not in UPSTREAMS:
+                raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
+            check_address(url or "", "url")
+            key = Secret(api_key) if api_key else None
+            self._upstream = Upstream(url or "", key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+            self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._measured = measured
         self._model_lock = asyncio.Lock()

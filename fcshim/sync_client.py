@@ -32,7 +32,7 @@ class SyncClient:
     own thread, which would wait for itself.
     """
 
-    def __init__(self, url: str, **settings: JSON) -> None:
+    def __init__(self, url: str | None = None, **settings: JSON) -> None:
         self._client = Client(url, **settings)
         self._thread = _LoopThread()
 
