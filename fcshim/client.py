@@ -65,8 +65,9 @@ class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
     `generate` takes the place of `url` for a model in this process: `generate(messages, *, stop, grammar, max_tokens,
-    temperature, seed)` returns text, or an iterable or async iterable of it (`upstream.text_generator`). `api`, `api_key`, `timeouts` and `measured` are of endpoints only, and `constrain` then names the kind
-    of grammar that the function takes (`gbnf`, `regex`, ...; none by default).
+    temperature, seed)` returns text, or an iterable or async iterable of it. `api`, `api_key`, `timeouts` and
+    `measured` are of endpoints only, and `constrain` then names the kind of grammar that the function takes (`gbnf`,
+    `regex`, ...; none by default).
 
     `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
     the endpoint's `native` tools are used, or `auto`: what was measured or seen of the model decides, else what the
