@@ -18,7 +18,7 @@ from fcshim.events import JSON, Event
 from fcshim.messages import Message, Request, TextPart, Tool, UserMessage, as_function
 from fcshim.reply import fold
 
-__all__ = ["Messages", "choices", "deltas", "message"]
+__all__ = ["ChoiceEncoder", "Messages", "choices", "deltas", "message"]
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
@@ -65,6 +65,21 @@ def _check_json(name: str, value: JSON) -> None:
         raise RequestError(f"{name}: the value cannot be written as JSON: {error}", param=name) from error
 
 
+class ChoiceEncoder:
+    """Encodes the events of one reply as they come; `choices` does the same for an iterable."""
+
+    def __init__(self) -> None:
+        self._encoder = ChatEncoder(_REQUEST, _IDENTITY)
+
+    def encode(self, events: Sequence[Event]) -> list[dict[str, JSON]]:
+        """Return the choices for these events. Raises as `choices` does."""
+        return _read_chunks(self._encoder.encode(0, events))
+
+    def close(self) -> list[dict[str, JSON]]:
+        """Handle the end of the reply. Raises `UpstreamError` if no `Stop` came."""
+        return _read_chunks(self._encoder.close())
+
+
 def choices(events: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     """Yield the `choices[0]` of each chunk that the Chat API streams: `{index, delta, logprobs, finish_reason}`.
 
@@ -72,10 +87,10 @@ def choices(events: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     Raises `ModelOutputError` (kind `invalid_call`) at the end of a reply whose calls all failed, and `UpstreamError`
     for an `Error` and for events that end without `Stop`.
     """
-    encoder = ChatEncoder(_REQUEST, _IDENTITY)
+    encoder = ChoiceEncoder()
     for event in events:
-        yield from _read_chunks(encoder.encode(0, (event,)))
-    yield from _read_chunks(encoder.close())
+        yield from encoder.encode((event,))
+    yield from encoder.close()
 
 
 def deltas(events: Iterable[Event]) -> Iterator[dict[str, JSON]]:
@@ -99,16 +114,14 @@ def message(events: Iterable[Event]) -> dict[str, JSON]:
     return found
 
 
-def _read_chunks(written: bytes) -> Iterator[dict[str, JSON]]:
-    """Yield the choices of what the encoder wrote."""
-    for line in written.split(b"\n\n"):
-        data = line.removeprefix(_DATA)
-        if not data or data == _DONE:
-            continue
-        chunk = msgspec.json.decode(data)
+def _read_chunks(written: bytes) -> list[dict[str, JSON]]:
+    """Return the choices of what the encoder wrote. Raises the error among them."""
+    lines = (line.removeprefix(_DATA) for line in written.split(b"\n\n"))
+    chunks = [msgspec.json.decode(data) for data in lines if data and data != _DONE]
+    for chunk in chunks:
         if "error" in chunk:
             raise _read_error(chunk["error"])
-        yield chunk["choices"][0]
+    return [chunk["choices"][0] for chunk in chunks]
 
 
 def _read_error(error: dict[str, JSON]) -> ModelOutputError | UpstreamError:

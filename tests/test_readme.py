@@ -110,6 +110,15 @@ def test_a_function_takes_the_place_of_an_endpoint(addresses: Addresses) -> None
     assert "add_numbers returned 42" == _python(_blocks("python", "SyncClient(generate="), addresses).strip()
 
 
+def test_the_data_for_other_parsers_is_there(addresses: Addresses) -> None:
+    """The example prints a case, its splits and a mutant."""
+    case, number, *mutant = _python(_blocks("python", "from fcshim.testing import MUTATIONS"), addresses).splitlines()
+
+    assert "closing tag inside a string" in case
+    assert "6 splits" == number
+    assert " means [(" in mutant[-1]
+
+
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:
     """The example of an agent prints the call's result and the answer."""
     lines = _python(_blocks("python", "Agent("), addresses).splitlines()
