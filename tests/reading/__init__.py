@@ -1,0 +1,1 @@
+"""Replies as models that make mistakes write them, for the law that a delivered call is never wrong."""
