@@ -39,7 +39,9 @@ from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
+    from fcshim import openai as openai
     from fcshim.client import Client, RunResult
+    from fcshim.pipeline.in_process import Prepared, ReplyStream, prepare
     from fcshim.prompt.dialect_folder import load_dialect
     from fcshim.sync_client import SyncClient
     from fcshim.tools import FunctionTool, ToolResult
@@ -55,8 +57,10 @@ __all__ = [
     "FunctionTool",
     "MediaPart",
     "Message",
+    "Prepared",
     "Reasoning",
     "Reply",
+    "ReplyStream",
     "RunResult",
     "Stop",
     "StopReason",
@@ -79,16 +83,21 @@ __all__ = [
     "fold",
     "load_dialect",
     "parse",
+    "prepare",
 ]
 
 _LAZY_IMPORTS = {
     "Client": "fcshim.client",
     "FunctionTool": "fcshim.tools",
+    "Prepared": "fcshim.pipeline.in_process",
+    "ReplyStream": "fcshim.pipeline.in_process",
     "RunResult": "fcshim.client",
     "SyncClient": "fcshim.sync_client",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
     "load_dialect": "fcshim.prompt.dialect_folder",
+    "openai": "fcshim.openai",
+    "prepare": "fcshim.pipeline.in_process",
 }
 
 
@@ -99,7 +108,8 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'fcshim' has no attribute {name!r}")
     with naming_extra():
-        value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
+        module = import_module(_LAZY_IMPORTS[name])
+        value: object = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

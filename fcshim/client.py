@@ -12,27 +12,18 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
+from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
-from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret
 from fcshim.config.values import check_address
 from fcshim.dispatch import AttemptPlanner, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
-from fcshim.messages import (
-    AUTO,
-    Message,
-    Request,
-    TextPart,
-    Tool,
-    ToolChoice,
-    UserMessage,
-    as_function,
-    as_tools,
-)
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.openai import Messages
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.attempt import Batch
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
@@ -42,9 +33,8 @@ from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.text_generator import Generate, TextGenerator
 
-Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
-"""The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
 Definitions: TypeAlias = Functions | Iterable[Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]]
@@ -70,6 +60,7 @@ _DEFAULT_TIMEOUTS = Timeouts()
 class ClientSettings(ModelOptions, total=False):
     """The arguments of `Client` after its URL, for what passes them on."""
 
+    generate: Generate | None
     api: UpstreamApi
     model: str | None
     dialect: str | Dialect | None
@@ -83,6 +74,11 @@ class ClientSettings(ModelOptions, total=False):
 class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
+    `generate` takes the place of `url` for a model in this process: `generate(messages, *, stop, grammar, max_tokens,
+    temperature, seed)` returns text, or an iterable or async iterable of it. `api`, `api_key`, `timeouts` and
+    `measured` are of endpoints only, and `constrain` then names the kind of grammar that the function takes (`gbnf`,
+    `regex`, ...; none by default).
+
     `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `model`: by default the first one that the
     endpoint lists. `dialect`: the format in which the model writes calls, by default chosen by the model (`None` is
     short for native tools). `constrain`: `auto` lets the endpoint constrain required calls to their schemas if it can,
@@ -90,7 +86,7 @@ class Client:
     doctor`) and its chat template decide what is left to the defaults; without it only the model's name does. `new_id`:
     as for `StreamParser`.
 
-    `settings` are those that a model may have for itself, with the same defaults; `fcshim serve --help` explains each.
+    `settings` are those that a model may have for itself, with the same defaults (`fcshim serve --help-all`).
     If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
     prompt, unless `tools` says otherwise.
 
@@ -100,8 +96,9 @@ class Client:
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
+        generate: Generate | None = None,
         api: UpstreamApi = "openai",
         model: str | None = None,
         dialect: str | Dialect | None = AUTO_SETTING,
@@ -112,12 +109,24 @@ class Client:
         new_id: Callable[[], str] | None = None,
         **settings: Unpack[ModelOptions],
     ) -> None:
-        if api not in UPSTREAMS:
-            raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
-        check_address(url, "url")
-        key = Secret(api_key) if api_key else None
-        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
-        self._capabilities = Capabilities(self._upstream, constrain)
+        if generate is not None:
+            if url is not None:
+                raise ConfigError("generate: expected a url or a function that generates text, got both")
+            if settings.get("tools") == "native" or dialect is None:
+                raise ConfigError("tools: a function that generates text has no native tools, expected 'prompt'")
+            settings["tools"], measured, model = "prompt", False, model or ""
+            generator = TextGenerator(
+                generate, model=model, constrain="off" if constrain == AUTO_SETTING else constrain
+            )
+            self._upstream: Upstream = generator
+            self._capabilities = Capabilities(generator, generator.backend)
+        else:
+            if api not in UPSTREAMS:
+                raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
+            check_address(url or "", "url")
+            key = Secret(api_key) if api_key else None
+            self._upstream = Upstream(url or "", key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+            self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._measured = measured
         self._model_lock = asyncio.Lock()
@@ -415,28 +424,11 @@ def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON])
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:
-    """Make a request from messages, tools and fields of the Chat API; its codec validates them.
-
-    Raises `RequestError`, and `TypeError` for an option that `Sampling` does not have.
-    """
-    sampling = request_fields(sampling)
-    given: list[Message | dict[str, JSON]]
-    given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
-    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
-    body["tools"] = [{"type": "function", "function": as_function(tool)} for tool in tools] or None
-    try:
-        request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
-    except TypeError as error:
-        raise RequestError(f"the request cannot be written as JSON: {error}") from error
+    """Make a request from messages, tools and options. Raises `RequestError`, and `TypeError` for an unknown option."""
+    request = openai.read_request(messages, tools, request_fields(sampling))
     if request.n > 1:
         raise RequestError("n: the client reads one choice; ask again for more", param="n")
-    read = zip(given, request.messages, strict=True)
-    conversation = tuple(message if isinstance(item, dict) else item for item, message in read)
-    return msgspec.structs.replace(request, messages=conversation, tools=tuple(tools))
-
-
-_PLACEHOLDER = {"role": "user"}
-"""Stands in for a message that is an object already, so that the codec's messages keep their positions."""
+    return request
 
 
 def _with_required_call(sampling: Sampling) -> Sampling:

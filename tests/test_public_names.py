@@ -24,8 +24,10 @@ PUBLIC = {
         "FunctionTool",
         "MediaPart",
         "Message",
+        "Prepared",
         "Reasoning",
         "Reply",
+        "ReplyStream",
         "RunResult",
         "Stop",
         "StopReason",
@@ -48,6 +50,7 @@ PUBLIC = {
         "fold",
         "load_dialect",
         "parse",
+        "prepare",
     ],
     "fcshim.agent": [
         "DEFAULT_MAX_ROUNDS",

@@ -4,7 +4,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fcshim.agent import Agent, Sessions, SubAgents
-from fcshim.agent.run import AskModel, ReplyStream
+from fcshim.agent.run import AskModel
 from fcshim.agent.subagents import AskNamedModel, OpenServers, OwnTools, SubAgentProfile, describe_kinds, load_profiles
 from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.prompter import Prompter
@@ -21,6 +21,7 @@ from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
 from fcshim.config import Config
 from fcshim.errors import ConfigError
+from fcshim.events import Event
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, server_prefix
@@ -192,7 +193,7 @@ def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
     """Return the function by which a session's agent requests replies: with its profile's system message and model."""
     system = (SystemMessage((TextPart(profile.system),)),) if profile.system else ()
 
-    def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> ReplyStream:
+    def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> AsyncIterable[Event]:
         return ask((*system, *messages), tools, profile.model)
 
     return asking

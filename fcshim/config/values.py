@@ -219,9 +219,7 @@ class Config(ModelSettings, frozen=True, kw_only=True):
     inspect_port: Annotated[
         int,
         Meta(ge=0, le=65_535),
-        _setting_meta(
-            "running", "port of the page of --inspect, which has an origin of its own; 0 picks a free one", "P"
-        ),
+        About("running", "port of the page of --inspect, which has an origin of its own; 0 picks a free one", "P"),
     ] = 8183
     inspect_bytes: Annotated[
         int,

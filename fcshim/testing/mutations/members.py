@@ -8,15 +8,14 @@ import json
 import random
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.render import render_calls
-from tests.reading.seeds import Call, Seed
+from fcshim.testing.mutations.seeds import Call, Seed
 
-JSON = Any
 _NUMBER_TOKEN = 7_000_999
-_KEY_TOKEN = "zq_key"
+_KEY_MARK = "zq_key"
 _UNITS = (" days", "px", " %", "k", " km/h", "°", " EUR")
 _EXCHANGED = str.maketrans(",.", ".,")
 _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n")
@@ -39,11 +38,11 @@ def _double_key(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     if not arguments:
         return None
     key = rng.choice(list(arguments))
-    other = (_KEY_TOKEN, rng.choice(("other", 17, ["x"], None)))
+    other = (_KEY_MARK, rng.choice(("other", 17, ["x"], None)))
     members = list(arguments.items())
     at = rng.randint(0, len(members))
     text = _render(dialect, _with_last_arguments(seed, dict([*members[:at], other, *members[at:]])))
-    return text.replace(_KEY_TOKEN, key) if _KEY_TOKEN in text else None
+    return text.replace(_KEY_MARK, key) if _KEY_MARK in text else None
 
 
 def _with_value(spell: Callable[[str, JSON, random.Random], str | None]) -> MemberChange:

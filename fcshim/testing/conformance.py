@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from fcshim.events import JSON, StopReason
 
 Verdict = Literal["right", "lost", "wrong"]
-Call = dict[str, Any]
-SYMBOLS: dict[Verdict, str] = {"right": "✓", "lost": "–", "wrong": "**!**"}
+Call = dict[str, JSON]
 PROPERTIES = {"text": {"type": "string"}, "n": {"type": "integer"}, "flag": {"type": "boolean"}}
-TOOLS: list[dict[str, Any]] = [
+TOOLS: list[dict[str, JSON]] = [
     {"type": "function", "function": {"name": "write", "parameters": {"type": "object", "properties": PROPERTIES}}}
 ]
 
@@ -30,8 +31,8 @@ class ConformanceCase:
     input: str
     calls: list[Call]
     text: str | None = None
-    stop_reason: str = "complete"
-    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
+    stop_reason: StopReason = "complete"
+    tools: list[dict[str, JSON]] = field(default_factory=lambda: TOOLS)
 
     def pieces(self) -> list[str]:
         """Return the chunks of the stream: four characters each, or one chunk in the cases about large deltas."""
@@ -52,9 +53,13 @@ Reader = Callable[[Sequence[ConformanceCase]], list[ReaderResult]]
 """A function that reads all cases and returns a result for each."""
 
 
-def load() -> list[ConformanceCase]:
-    """Return the cases of `cases.json` in the order of the table."""
-    path = Path(__file__).with_name("cases.json")
+def load(name: Literal["hermes", "repair_shapes"] = "hermes") -> list[ConformanceCase]:
+    """Return the cases of one file.
+
+    `hermes`: replies in the dialect hermes on which the parsers of engines and shims fail. `repair_shapes`: the shapes
+    of broken calls of toolcall-repair-bench, mostly in JSON without tags.
+    """
+    path = Path(__file__).parent / "cases" / f"{name}.json"
     return [ConformanceCase(**case) for case in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -67,12 +72,3 @@ def judge(case: ConformanceCase, result: ReaderResult) -> Verdict:
     if case.text is not None and case.text.strip() != result.text.strip():
         return "lost" if len(result.text.strip()) < len(case.text.strip()) else "wrong"
     return "right"
-
-
-def table(columns: dict[str, list[Verdict]], cases: Sequence[ConformanceCase]) -> str:
-    """Return the verdicts as a Markdown table with a column for each reader."""
-    lines = [f"| input | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
-    for at, case in enumerate(cases):
-        lines.append(f"| {case.name} | {' | '.join(SYMBOLS[verdicts[at]] for verdicts in columns.values())} |")
-    sums = [f"{verdicts.count('right')} of {len(cases)}" for verdicts in columns.values()]
-    return "\n".join([*lines, f"| **right** | {' | '.join(sums)} |"])

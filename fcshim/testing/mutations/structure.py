@@ -9,13 +9,12 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
+from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.render import render_calls
-from tests.reading.seeds import Call, Seed
+from fcshim.testing.mutations.seeds import Call, Seed
 
-JSON = Any
 _TOKEN = re.compile(r"Zq\d{4}qZ|70\d{5}")
 _TAG = re.compile(r"<[^<>\n\"=]{1,40}>?")
 _FULL_WIDTH = ord("！") - ord("!")

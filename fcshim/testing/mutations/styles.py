@@ -3,9 +3,8 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-JSON = Any
+from fcshim.events import JSON
 
 
 def json_string(text: str) -> str:

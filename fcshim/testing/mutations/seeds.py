@@ -6,11 +6,10 @@ Rule: the same random generator gives the same seed; names and values are of the
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from fcshim.events import JSON
 from fcshim.messages import Tool
 
-JSON = Any
 Call = tuple[str, dict[str, JSON]]
 """A tool's name and its arguments."""
 
@@ -134,5 +133,5 @@ _KINDS: tuple[_Kind, ...] = (
     (lambda _: {"type": "array", "items": {"type": "string"}}, _array),
     (lambda _: {"type": "object"}, _object),
     (_nested, _object),
-    (lambda _: {"enum": ["celsius", "fahrenheit", "open"]}, lambda rng: "open"),
+    (lambda _: {"enum": ["celsius", "fahrenheit", "open"]}, lambda _: "open"),
 )

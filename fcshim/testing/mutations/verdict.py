@@ -11,10 +11,10 @@ from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
-from tests.parse.cases import random_split
-from tests.reading.mutations import Mutant
-from tests.reading.seeds import Call
-from tests.reading.structure import stands_as_written
+from fcshim.testing.mutations.seeds import Call
+from fcshim.testing.mutations.structure import stands_as_written
+from fcshim.testing.mutations.table import Mutant
+from fcshim.testing.splits import random_split
 
 Verdict = Literal["exact", "two readings", "error", "lost", "wrong"]
 """`exact`: the calls that were meant. `error`: some of them, and at least one call with an error; `two readings` where

@@ -7,9 +7,9 @@ may be cut into other items that keep this rule.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-JSON = Any
+from fcshim.events import JSON
+
 _SEPARATOR = re.compile(r"\"\s*,\s*\"")
 _OPENING = re.compile(r"(?:\A|[\s(\[{<>=:,;!&|+*/%\"'-])\"(?!\s|\Z)|\"\"")
 _CLOSING = re.compile(r"\"(?:\Z|[\s)\]}>=:,;.!?&|+*/%\"'-])")

@@ -11,9 +11,8 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from fcshim.events import StopReason
+from fcshim.events import JSON, StopReason
 from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
@@ -22,13 +21,12 @@ from fcshim.parse.tagged.syntax import SuffixedCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
-from tests.reading.members import MEMBER_CHANGES, MemberChange
-from tests.reading.readings import have_two_readings
-from tests.reading.seeds import Call, Seed
-from tests.reading.structure import STRUCTURAL_CHANGES, Change, structure_of
-from tests.reading.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES
+from fcshim.testing.mutations.members import MEMBER_CHANGES, MemberChange
+from fcshim.testing.mutations.readings import have_two_readings
+from fcshim.testing.mutations.seeds import Call, Seed
+from fcshim.testing.mutations.structure import STRUCTURAL_CHANGES, Change, structure_of
+from fcshim.testing.mutations.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES
 
-JSON = Any
 _SHORTEST_TAG = 3
 _LONE_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\(?!\\)")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fcshim.messages import Tool
-from tests.reading.seeds import Seed
+from fcshim.testing.mutations.seeds import Seed
 
 _MAX_LINES = 40
 _MAX_CHARACTERS = 6_000
