@@ -90,7 +90,7 @@ class Client:
     doctor`) and its chat template decide what is left to the defaults; without it only the model's name does. `new_id`:
     as for `StreamParser`.
 
-    `settings` are those that a model may have for itself, with the same defaults; `fcshim serve --help` explains each.
+    `settings` are those that a model may have for itself, with the same defaults (`fcshim serve --help-all`).
     If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
     prompt, unless `tools` says otherwise.
 
