@@ -41,6 +41,7 @@ class About(msgspec.Struct, frozen=True):
     """The group and help of a setting; `default` is shown in place of the field's own default.
 
     `for_prompt`: native tools cannot have the setting, so a value other than its default asks for the prompt.
+    `common`: the short help of a command shows it.
     """
 
     group: Group
@@ -48,6 +49,7 @@ class About(msgspec.Struct, frozen=True):
     metavar: str = ""
     default: str = ""
     for_prompt: bool = False
+    common: bool = False
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         About(
             "tool calls",
             "tool calling: through the prompt, the endpoint's own (native), or auto, by evidence about each model",
+            common=True,
         ),
     ] = "auto"
     dialect: Annotated[
@@ -68,6 +71,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             "the model name",
             "NAME",
             for_prompt=True,
+            common=True,
         ),
     ] = "auto"
     profile: Annotated[
@@ -121,6 +125,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             "number of tools that the prompt describes, the most relevant ones; others are only named; 0 for all",
             "COUNT",
             for_prompt=True,
+            common=True,
         ),
     ] = 0
     prompt_budget: Annotated[
@@ -131,6 +136,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             "maximum size of the prompt; beyond it, old results and then tools are shortened; 0 for no limit",
             "TOKENS",
             for_prompt=True,
+            common=True,
         ),
     ] = 0
     max_result: Annotated[

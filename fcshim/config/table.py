@@ -34,6 +34,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     secret: bool
     type: JSON
+    common: bool
 
 
 @functools.cache
@@ -69,6 +70,7 @@ def _setting(field: msgspec.structs.FieldInfo) -> Setting:
         expected=_expected(bare, metas),
         secret=Secret in (bare, *get_args(bare)),
         type=Annotated[bare, *others],
+        common=described.common,
     )
 
 

@@ -39,21 +39,24 @@ class Config(ModelSettings, frozen=True, kw_only=True):
             "the endpoint behind fcshim, with or without /v1",
             "URL",
             default="the model server found on this machine",
+            common=True,
         ),
     ] = "http://127.0.0.1:8080"
-    upstream_api: Annotated[UpstreamApi, About("upstream", "the API that the endpoint speaks")] = "openai"
-    upstream_key: Annotated[Secret | None, About("upstream", "API key for the upstream", "KEY")] = None
+    upstream_api: Annotated[UpstreamApi, About("upstream", "the API that the endpoint speaks", common=True)] = "openai"
+    upstream_key: Annotated[Secret | None, About("upstream", "API key for the upstream", "KEY", common=True)] = None
     forward_client_key: Annotated[bool, About("upstream", "send the client's own API key to the upstream")] = False
 
     host: Annotated[
-        str, About("listening", "address to listen on; one that other machines reach needs --api-key", "H")
+        str, About("listening", "address to listen on; one that other machines reach needs --api-key", "H", common=True)
     ] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65_535), About("listening", "port to listen on; 0 picks a free one", "P")] = 8181
+    port: Annotated[
+        int, Meta(ge=0, le=65_535), About("listening", "port to listen on; 0 picks a free one", "P", common=True)
+    ] = 8181
 
     workers: Annotated[
         int,
         Meta(ge=1, le=64),
-        About("listening", "processes that serve the port, each with one core", "COUNT"),
+        About("listening", "processes that serve the port, each with one core", "COUNT", common=True),
     ] = 1
 
     constrain: Annotated[
@@ -75,7 +78,8 @@ class Config(ModelSettings, frozen=True, kw_only=True):
         ),
     ] = 128
     api_keys: Annotated[
-        tuple[Secret, ...], About("security", "key that a client must send; may be given several times", "KEY")
+        tuple[Secret, ...],
+        About("security", "key that a client must send; may be given several times", "KEY", common=True),
     ] = ()
     allowed_hosts: Annotated[
         tuple[str, ...], About("security", "additional host name that requests may address", "HOST")
@@ -137,11 +141,16 @@ class Config(ModelSettings, frozen=True, kw_only=True):
 
     mcp: Annotated[
         str | None,
-        About("tools that run here", "JSON file of MCP servers whose tools every request gets", "FILE"),
+        About("tools that run here", "JSON file of MCP servers whose tools every request gets", "FILE", common=True),
     ] = None
     allow: Annotated[
         tuple[str, ...],
-        About("tools that run here", "tools that may run, besides read-only ones: server:tool, or *", "PATTERN"),
+        About(
+            "tools that run here",
+            "tools that may run, besides read-only ones: server:tool, or *",
+            "PATTERN",
+            common=True,
+        ),
     ] = ()
     strict_packages: Annotated[
         bool,
@@ -210,11 +219,11 @@ class Config(ModelSettings, frozen=True, kw_only=True):
         None
     )
 
-    log_level: Annotated[LogLevel, About("running", "minimum level of the messages on stderr")] = "info"
+    log_level: Annotated[LogLevel, About("running", "minimum level of the messages on stderr", common=True)] = "info"
     log_format: Annotated[LogFormat, About("running", "format of the messages on stderr: text, or JSON lines")] = "text"
 
     inspect: Annotated[
-        bool, About("running", "show requests and replies, without credentials, in a browser at /fcshim/")
+        bool, About("running", "show requests and replies, without credentials, in a browser at /fcshim/", common=True)
     ] = False
     inspect_port: Annotated[
         int,
