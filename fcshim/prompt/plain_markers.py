@@ -25,11 +25,13 @@ class PendingTail(NamedTuple):
     underscores: int
 
 
-_SPACE = r"(?>(?:[\s\ufeff]|\\[nrt]){0,64})"
+_BOM = "\ufeff"
+"""As a character, not as an escape: a text is cut at characters that the patterns do not have."""
+_SPACE = rf"(?>(?:[\s{_BOM}]|\\[nrt]){{0,64}})"
 """White space, also escaped as in JSON; bounded, so that a stream holds back a bounded tail."""
-_BEFORE_JSON = rf"{_SPACE}(?:[\[{{`｛［\s\ufeff]|\\[nrt])"
+_BEFORE_JSON = rf"{_SPACE}(?:[\[{{`｛［\s{_BOM}]|\\[nrt])"
 """What may be a call: JSON, a fence, or more white space than the bound, behind which either may stand."""
-_PARTIAL_SPACE = r"(?:[\s\ufeff]|\\[nrt]){0,64}\\?"
+_PARTIAL_SPACE = rf"(?:[\s{_BOM}]|\\[nrt]){{0,64}}\\?"
 _OR_SPACE = r"|\s|\\[nrt]"
 _WORDS = re.compile(r"[\w\s*:=]+")
 _COMMON_LANGUAGES = frozenset({"", "json", "python"})

@@ -18,6 +18,8 @@ PARTS = (
         "Action:\n[",
         ">>>",
         "functools [",
+        "functools\ufeff\ufeff[",
+        "functools｛",
         "✿ARGS✿:",
         "Action args:",
         "[e~[",
