@@ -177,7 +177,8 @@ class Attempt:
                 choice = self._choices.get(index)
                 if choice is None:
                     choice = self._choices[index] = Choice(self._new_stream())
-                events += [(index, result) for result in choice.feed(event)]
+                for result in choice.feed(event):
+                    events.append((index, result))
         self._update_finished()
         return events
 
@@ -278,9 +279,15 @@ class Choice:
         """Take the upstream's next event; return the client's events."""
         if self.stopped:
             return []
-        if type(event) is Stop:
-            self.stopped = True
-        return self.without_stop([event] if self._stream is None else self._stream.feed(event))
+        stream = self._stream
+        if stream is None:
+            made = [event]
+        elif type(event) is Text and not stream.finished:
+            made = stream.feed_text(event.text)
+        else:
+            made = stream.feed(event)
+        self.stopped = type(event) is Stop
+        return self.without_stop(made)
 
     def close(self) -> list[Event]:
         """Return the events that the stream held back."""
