@@ -34,7 +34,7 @@ from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.attempt import Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
-from fcshim.pipeline.exchange import READING, Exchange, State
+from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
@@ -274,7 +274,7 @@ class RequestAttempts:
             else:
                 self._confirm()
                 reason = exchange.attempt.defect
-                goes_on = exchange.state is not State.DECIDING or await self._ask_again(sink)
+                goes_on = exchange.state is not ExchangeState.DECIDING or await self._ask_again(sink)
             if not goes_on:
                 self._end(exchange.give_up(), sink)
                 yield
@@ -308,7 +308,7 @@ class RequestAttempts:
         """Pass the last events of an attempt on, which end the reply unless another attempt may follow."""
         if self._observer is not None:
             self._observer.end_attempt(batch)
-        if self._exchange.state is State.DECIDING:
+        if self._exchange.state is ExchangeState.DECIDING:
             sink.feed(batch)
         else:
             sink.close(batch)

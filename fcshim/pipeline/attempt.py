@@ -114,8 +114,8 @@ class Attempt:
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
         self._choice_count = max(self.request.n, 1)
-        self._choices: dict[int, Choice] = {}
-        self.open_choices: dict[int, Choice] = {}
+        self._choices: dict[int, ReplyChoice] = {}
+        self.open_choices: dict[int, ReplyChoice] = {}
         """Those that have not ended."""
         self._ended = False
         self.upstream_request: UpstreamRequest = self.codec.encode_request(self.request)
@@ -176,12 +176,13 @@ class Attempt:
                     self.output_size += len(event.tool_call_arguments_chunk)
                 choice = self._choices.get(index)
                 if choice is None:
-                    choice = self._choices[index] = Choice(self._new_stream())
-                events += [(index, result) for result in choice.feed(event)]
+                    choice = self._choices[index] = ReplyChoice(self._new_stream())
+                for result in choice.feed(event):
+                    events.append((index, result))
         self._update_finished()
         return events
 
-    def take_text(self, index: int, choice: "Choice", events: list[Event]) -> Batch:
+    def take_text(self, index: int, choice: "ReplyChoice", events: list[Event]) -> Batch:
         """Take what an open choice has made of a text; return the events of the reply."""
         batch: Batch = [(index, event) for event in choice.without_stop(events)]
         self._update_finished()
@@ -221,7 +222,7 @@ class Attempt:
 
     def _update_finished(self) -> None:
         """Update `finished` and the open choices."""
-        open_choices: dict[int, Choice] = {}
+        open_choices: dict[int, ReplyChoice] = {}
         is_complete = len(self._choices) == self._choice_count
         for index, choice in self._choices.items():
             stopped_early = choice.stopped_early
@@ -235,7 +236,7 @@ class Attempt:
         self._ended = self.finished = True
         self.open_choices = {}
         if not self._choices:
-            self._choices[0] = Choice(self._new_stream())
+            self._choices[0] = ReplyChoice(self._new_stream())
         self.usage = self.usage or estimate_usage(self.request, self.output_size)
         closing: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.close()]
         return self._withheld() + closing
@@ -256,7 +257,7 @@ class Attempt:
         return [(0, event) for event in self.plan.withheld] if isinstance(self.plan, Native) else []
 
 
-class Choice:
+class ReplyChoice:
     """One choice and the stream of its events. Its `Stop` is kept until the usage is known, which comes before it."""
 
     __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
@@ -278,9 +279,15 @@ class Choice:
         """Take the upstream's next event; return the client's events."""
         if self.stopped:
             return []
-        if type(event) is Stop:
-            self.stopped = True
-        return self.without_stop([event] if self._stream is None else self._stream.feed(event))
+        stream = self._stream
+        if stream is None:
+            made = [event]
+        elif type(event) is Text and not stream.finished:
+            made = stream.feed_text(event.text)
+        else:
+            made = stream.feed(event)
+        self.stopped = type(event) is Stop
+        return self.without_stop(made)
 
     def close(self) -> list[Event]:
         """Return the events that the stream held back."""

@@ -60,7 +60,7 @@ _RETRYABLE_STOPS = frozenset({"complete", "tool_use"})
 """Stop reasons after which an attempt may be repeated: a client's stop sequence or token limit is not a defect."""
 
 
-class State(enum.Enum):
+class ExchangeState(enum.Enum):
     """Where an exchange stands."""
 
     NEW = "new"
@@ -73,7 +73,7 @@ class State(enum.Enum):
     __hash__ = object.__hash__  # members are single objects; the hash of an Enum is computed in Python
 
 
-class Input(enum.Enum):
+class ExchangeInput(enum.Enum):
     """What happens to an exchange."""
 
     BEGIN = "begin"
@@ -94,28 +94,28 @@ class Input(enum.Enum):
     __hash__ = object.__hash__
 
 
-TRANSITIONS: dict[tuple[State, Input], tuple[State, str]] = {
-    (State.NEW, Input.BEGIN): (State.FIRST, "start"),
-    (State.FIRST, Input.BEGIN): (State.FIRST, "start"),
-    (State.FIRST, Input.READ): (State.FIRST, "pass"),
-    (State.FIRST, Input.END): (State.ENDED, "finish"),
-    (State.FIRST, Input.DEFECT): (State.DECIDING, "hold"),
-    (State.FIRST, Input.FAILURE): (State.FAILED, "report"),
-    (State.FIRST, Input.GIVE_UP): (State.ENDED, "settle"),
-    (State.DECIDING, Input.BEGIN): (State.FIRST, "start"),
-    (State.DECIDING, Input.RETRY): (State.RETRY, "ask"),
-    (State.DECIDING, Input.GIVE_UP): (State.ENDED, "settle"),
-    (State.RETRY, Input.RETRY): (State.RETRY, "ask"),
-    (State.RETRY, Input.READ): (State.RETRY, "pass"),
-    (State.RETRY, Input.END): (State.ENDED, "finish"),
-    (State.RETRY, Input.DEFECT): (State.DECIDING, "hold"),
-    (State.RETRY, Input.FAILURE): (State.ENDED, "finish"),
-    (State.FAILED, Input.BEGIN): (State.FIRST, "start"),
-    (State.FAILED, Input.GIVE_UP): (State.ENDED, "settle"),
+TRANSITIONS: dict[tuple[ExchangeState, ExchangeInput], tuple[ExchangeState, str]] = {
+    (ExchangeState.NEW, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, ExchangeInput.READ): (ExchangeState.FIRST, "pass"),
+    (ExchangeState.FIRST, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FIRST, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.FIRST, ExchangeInput.FAILURE): (ExchangeState.FAILED, "report"),
+    (ExchangeState.FIRST, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.DECIDING, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.DECIDING, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.DECIDING, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.RETRY, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.RETRY, ExchangeInput.READ): (ExchangeState.RETRY, "pass"),
+    (ExchangeState.RETRY, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.RETRY, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.RETRY, ExchangeInput.FAILURE): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FAILED, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FAILED, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
 }
 """The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
-READING = frozenset({State.FIRST, State.RETRY})
+READING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
 """The states of an exchange with a request to send, or a reply to read."""
 
 
@@ -138,7 +138,7 @@ class Exchange:
     """The current attempt."""
 
     def __init__(self, *, max_retries: int = 0, buffered: bool = False) -> None:
-        self.state = State.NEW
+        self.state = ExchangeState.NEW
         self.finished = False
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
         self.remaining_defects = ""
@@ -166,7 +166,7 @@ class Exchange:
             self.attempt = first_attempt(plan, upstream, attempt_filter, buffered=self._buffered)
         else:
             self.attempt = Attempt(plan, upstream)
-        self._step(Input.BEGIN)
+        self._step(ExchangeInput.BEGIN)
 
     def retry(self, backend: Backend = OFF) -> bool:
         """Make the next attempt, with a constraint if `backend` accepts one and it helps.
@@ -174,7 +174,7 @@ class Exchange:
         May be called again with another backend as long as the client has nothing of the retry. Returns false, and
         changes nothing, if only the continuation of a call would help and it is not possible with that backend or call.
         """
-        earlier = self._attempts if self.state is State.DECIDING else self._attempts[:-1]
+        earlier = self._attempts if self.state is ExchangeState.DECIDING else self._attempts[:-1]
         if not earlier:  # the call that was interrupted has ended
             return False
         failed = earlier[-1]
@@ -186,7 +186,7 @@ class Exchange:
         else:
             return False
         self._attempts = earlier
-        self._step(Input.RETRY)
+        self._step(ExchangeInput.RETRY)
         return True
 
     def feed(self, data: bytes) -> Batch:
@@ -224,15 +224,15 @@ class Exchange:
     def fail(self, error: FcshimError) -> Batch:
         """Handle a failure of the upstream; a reply that was already complete stays complete."""
         self.finished = True
-        if self.state is State.DECIDING:
+        if self.state is ExchangeState.DECIDING:
             return self.give_up()
         return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in READING else []
 
     def give_up(self) -> Batch:
         """End the reply, since no other attempt can be made: the best one so far stands."""
-        return self._step(Input.GIVE_UP)
+        return self._step(ExchangeInput.GIVE_UP)
 
-    def _step(self, happened: Input, batch: Batch | None = None) -> Batch:
+    def _step(self, happened: ExchangeInput, batch: Batch | None = None) -> Batch:
         """Go to the next state, and return what its action makes of the events."""
         found = TRANSITIONS.get((self.state, happened))
         if found is None:
@@ -250,16 +250,16 @@ class Exchange:
         passed = self._filtered(batch)
         if attempt.error is not None:
             self.finished = True
-            return self._step(Input.FAILURE, passed)
+            return self._step(ExchangeInput.FAILURE, passed)
         ends = attempt_filter is not None and (attempt_filter.overflowed or attempt_filter.has_surplus)
         self.finished = attempt.finished or ends or (self._resumption is not None and self._resumption.failed)
-        return self._step(Input.READ, passed)
+        return self._step(ExchangeInput.READ, passed)
 
     def _end_attempt(self, batch: Batch, *, may_retry: bool) -> Batch:
         """Take the last events of an attempt."""
         attempt, passed = self.attempt, self._filtered(batch)
         if attempt.error is not None:
-            return self._step(Input.FAILURE, passed)
+            return self._step(ExchangeInput.FAILURE, passed)
         self._usages.append(attempt.usage)
         stop = attempt.stops[0][1]
         if attempt.filter is None:
@@ -268,7 +268,7 @@ class Exchange:
             passed = [*passed, (0, usage), *attempt.stops]
         elif not (attempt.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
             attempt.filter.close(stop)
-        return self._step(Input.DEFECT if may_retry and self._has_defect() else Input.END, passed)
+        return self._step(ExchangeInput.DEFECT if may_retry and self._has_defect() else ExchangeInput.END, passed)
 
     def _filtered(self, batch: Batch) -> Batch:
         """Return the events that the client gets now; without a filter, all of them."""

@@ -18,7 +18,7 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON, Event, Reasoning, Stop, Text, ToolCallEnd
 from fcshim.messages import Request
 from fcshim.pipeline.backends import BACKENDS, OFF, Backend
-from fcshim.pipeline.exchange import Exchange, State
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 
 MAX_RECORD = 64 * 2**20
@@ -117,11 +117,11 @@ def replayed_events(record: Record, dialect: str = "") -> list[Event]:
     exchange = _exchange(record.request, first, dialect)
     events = _feed(exchange, first)
     for attempt in retries:
-        if exchange.state is not State.DECIDING:
+        if exchange.state is not ExchangeState.DECIDING:
             break
         if exchange.retry(_backend(attempt)):
             events += _feed(exchange, attempt)
-    if exchange.state is State.DECIDING:
+    if exchange.state is ExchangeState.DECIDING:
         events += [event for _, event in exchange.give_up()]
     return events
 

@@ -14,7 +14,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.backends import GENERIC, Backend
-from fcshim.pipeline.exchange import Exchange, State
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from tests.scripted import end_chunks, text_chunk
 
@@ -79,7 +79,7 @@ def drive(exchange: Exchange, *replies: ScriptedReply, backend: Backend = GENERI
     while True:
         result.sent.append(msgspec.json.decode(exchange.attempt.upstream_request.body))
         _feed_reply(exchange, next(waiting), result)
-        if exchange.state is not State.DECIDING:
+        if exchange.state is not ExchangeState.DECIDING:
             break
         if not exchange.retry(backend):
             result.reads.append([event for _, event in exchange.give_up()])

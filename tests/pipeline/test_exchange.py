@@ -14,7 +14,7 @@ from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
 from fcshim.pipeline.attempt import estimate_usage
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.exchange import READING, TRANSITIONS, Exchange, Input, State
+from fcshim.pipeline.exchange import READING, TRANSITIONS, Exchange, ExchangeInput, ExchangeState
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.examples import examples
@@ -223,12 +223,12 @@ def test_every_action_of_the_table_is_explained():
 
 
 def test_every_state_but_the_end_goes_on():
-    assert {State.ENDED} == set(State) - {state for state, _ in TRANSITIONS}
-    assert set(Input) == {happened for _, happened in TRANSITIONS}
+    assert {ExchangeState.ENDED} == set(ExchangeState) - {state for state, _ in TRANSITIONS}
+    assert set(ExchangeInput) == {happened for _, happened in TRANSITIONS}
 
 
 @pytest.mark.parametrize(
-    ("state", "happened"), [pair for pair in itertools.product(State, Input) if pair not in TRANSITIONS]
+    ("state", "happened"), [pair for pair in itertools.product(ExchangeState, ExchangeInput) if pair not in TRANSITIONS]
 )
 def test_what_the_table_does_not_have_may_not_happen(state, happened):
     exchange = Exchange()
@@ -262,7 +262,7 @@ def take(exchange, way, text, shim, server):
                 return exchange.close()
             case "fail":
                 return exchange.fail(UpstreamError("lost"))
-    elif exchange.state is State.DECIDING:
+    elif exchange.state is ExchangeState.DECIDING:
         match way:
             case "retry":
                 exchange.retry(server)
@@ -286,15 +286,15 @@ def test_whatever_happens_the_client_gets_one_well_formed_reply(data):
         if way == "begin" and not batch and exchange.state in READING:
             exchange.begin(shim, OPENAI_CHAT)
         batch += take(exchange, way, text, shim, server)
-        assert way != "fail" or exchange.state in {State.ENDED, State.FAILED}
+        assert way != "fail" or exchange.state in {ExchangeState.ENDED, ExchangeState.FAILED}
     if exchange.state in READING:
         batch += exchange.close()
-    if exchange.state is State.DECIDING:
+    if exchange.state is ExchangeState.DECIDING:
         batch += exchange.give_up()
     events = [event for _, event in batch]
     ends = [event for event in events if isinstance(event, Stop | Error)]
 
-    assert exchange.state in {State.ENDED, State.FAILED}
+    assert exchange.state in {ExchangeState.ENDED, ExchangeState.FAILED}
     assert events[-1:] == ends
-    assert isinstance(ends[0], Error) == (exchange.state is State.FAILED)
+    assert isinstance(ends[0], Error) == (exchange.state is ExchangeState.FAILED)
     normalise(event for event in events if not isinstance(event, Usage | Error))

@@ -19,7 +19,7 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
-from fcshim.pipeline.exchange import Exchange, State
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 from tests.scripted import end_chunks, text_chunk
 
@@ -211,12 +211,12 @@ def test_a_reply_without_its_call_asks_for_another_and_stands_if_there_is_none(t
     exchange, events, _ = exchange_of(text, **settings)
 
     assert [] == events + exchange.close()
-    assert (State.DECIDING, expected) == (exchange.state, exchange.attempt.defect)
+    assert (ExchangeState.DECIDING, expected) == (exchange.state, exchange.attempt.defect)
     assert 15 == exchange.attempt.usage.input_tokens + exchange.attempt.usage.output_tokens
 
     events = [event for _, event in exchange.give_up()]
 
-    assert exchange.state is not State.DECIDING
+    assert exchange.state is not ExchangeState.DECIDING
     assert isinstance(events[-1], Stop)
     assert [Usage] == [type(event) for event in events[-2:-1]]
     assert text.startswith("<") or Text(text) == events[0]
@@ -242,7 +242,7 @@ def test_other_replies_stand(text, settings):
     exchange, events, _ = exchange_of(text, **settings)
 
     assert events + exchange.close()
-    assert exchange.state is not State.DECIDING
+    assert exchange.state is not ExchangeState.DECIDING
 
 
 def test_a_demanded_call_that_was_cut_off_is_not_asked_for_again():
@@ -250,7 +250,7 @@ def test_a_demanded_call_that_was_cut_off_is_not_asked_for_again():
     events += [event for _, event in exchange.close()]
 
     assert (Text("No"), Stop("max_tokens"), []) == (events[0], events[-1], reasons)
-    assert State.ENDED == exchange.state
+    assert ExchangeState.ENDED == exchange.state
 
 
 def test_a_missing_demanded_call_is_reported():

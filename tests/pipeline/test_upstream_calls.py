@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fcshim.events import Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.exchange import Exchange, State
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.reply import Reply, fold
 from tests.parse.laws import executable, normalise
 from tests.pipeline.driver import REQUIRED, new_exchange
@@ -95,7 +95,7 @@ def events_of(exchange: Exchange, *scripts: Script) -> list[Event]:
         for data in script.pieces:
             events += [made for _, made in exchange.feed(data)]
         events += [made for _, made in exchange.close()]
-        if exchange.state is not State.DECIDING:
+        if exchange.state is not ExchangeState.DECIDING:
             return events
         if not exchange.retry(get_backend("generic")):
             return events + [made for _, made in exchange.give_up()]
