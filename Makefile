@@ -36,7 +36,7 @@ help:
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a website, in site/'
 	@echo 'make bench   the benchmarks'
-	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, every property with other examples,'
+	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, those of the proxy, every property with other examples,'
 	@echo '             then guided by coverage (Linux)'
 	@echo 'make wheel   sdist and wheel, in dist/'
 	@echo 'make clean   remove what these made'
@@ -119,6 +119,7 @@ bench: $(VENV)/bench.stamp
 
 fuzz: $(VENV)/fuzz.stamp
 	$(BIN)/python -m tests.fuzz.run --executions $(EXECUTIONS) $(ARGS)
+	$(BIN)/python -m tests.fuzz.proxy.run
 	$(PYTEST) -m 'not engine' --hypothesis-profile explore `grep -rl 'from hypothesis' tests --include='test_*.py'`
 	@if $(BIN)/python -c 'import atheris' 2>/dev/null; \
 	then $(BIN)/python -m tests.fuzz.coverage -max_total_time=$(SECONDS_GUIDED) -verbosity=0; \

@@ -162,7 +162,8 @@ class Config(ModelSettings, frozen=True, kw_only=True):
         str | None,
         About(
             "tools that run here",
-            "service for web search (WebSearch, and tools of providers): tavily, brave, jina, or the URL of a SearXNG",
+            "service for web search (WebSearch, and tools of providers): tavily, brave, jina, the URL of a SearXNG, or "
+            "provider, in a chat: the search of the upstream's own API",
             "SERVICE",
         ),
     ] = None

@@ -346,6 +346,22 @@ async def test_an_error_whose_body_stops_is_told_like_any_other(fault, status, s
     assert b'"error"' in answer
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "reason", [b"", b" ", b" -\x80", b" \xff\xfe", b" \xe9t\xe9", b" \xc3\xa9", b" \t", b" " + b"x" * 3_000]
+)
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_a_reason_phrase_may_have_any_bytes(reason, tools):
+    """Found by tests/fuzz/proxy; RFC 9112 (4) allows bytes that are no ASCII."""
+    body = text_chunk("Hello") + end_chunks()
+    head = b"HTTP/1.1 200%b\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % (reason, len(body))
+    async with raw_upstream(raw_reply(head + body)) as upstream, running_proxy(upstream.url) as url:
+        answer = await send_raw(url, post_request(url, chat_body(tools=tools), CHAT, "Connection: close"))
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"Hello" in answer
+
+
 SHORT = [
     (b"text/event-stream", text_chunk("Hi") + end_chunks(), True),
     (b"application/json", b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}', False),
