@@ -25,6 +25,7 @@ EXTRAS = {
     "otel": ("opentelemetry",),
     "ray": (*_SERVE, "ray"),
     "redis": ("redis",),
+    "testing": ("pytest",),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""
 

@@ -8,6 +8,7 @@ from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import tool
+from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
@@ -52,6 +53,25 @@ class TestStandard(ChatModelUnitTests):
     @property
     def chat_model_params(self):
         return {"model": FakeListChatModel(responses=["Hello."])}
+
+    @property
+    def standard_chat_model_params(self):
+        return {}
+
+
+class TestReplies(ChatModelIntegrationTests):
+    """LangChain's suite with the embedded model; the questions of its tests of tools are too hard for that."""
+
+    has_tool_calling = False
+    has_structured_output = False
+
+    @property
+    def chat_model_class(self):
+        return ChatFcshim
+
+    @property
+    def chat_model_params(self):
+        return {"model": TinyChat(), "model_name": "fcshim-tiny"}
 
     @property
     def standard_chat_model_params(self):
