@@ -72,6 +72,8 @@ class LiteralBody(BodyReader):
         self._state: Callable[[str, int], int] | None = self._before_first_call
         """None in the arguments of a call, whose reader has states of its own."""
         self._in_call = False
+        self._is_complete = False
+        """True if the body is complete by its own syntax, without an end marker."""
         self._was_truncated = False
         """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
         self._limits = limits
@@ -89,34 +91,6 @@ class LiteralBody(BodyReader):
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         progress = self._progress
-        if self._state is not None or self._escaped_text:
-            return self._read_around(text, pos)
-        # Fast path: in the arguments only their reader's states follow each other.
-        progress.status = READING
-        progress.wait = False
-        values, size = self._values, len(text)
-        try:
-            while pos < size:
-                pos = values.read_next(text, pos)
-                if progress.wait or progress.status is not READING:
-                    break
-        except _ERRORS as error:
-            pos = self._recover(error, pos)
-            if not (progress.wait or progress.status is not READING):
-                return self._read(text, pos)
-        return self._end_piece(pos)
-
-    def is_unfinished(self, _unread: str) -> bool:
-        """Return whether a call is unfinished."""
-        return self._in_call
-
-    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Return whether a call begins with this start marker, which ends at `pos`."""
-        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
-
-    def _read_around(self, text: str, pos: int) -> int:
-        """Read what is not plain arguments: text around a call, and text that was escaped."""
-        progress = self._progress
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
@@ -127,6 +101,14 @@ class LiteralBody(BodyReader):
             if progress.status is not READING or self._escaped_text:
                 return pos
         return self._read(text, pos)
+
+    def is_unfinished(self, _unread: str) -> bool:
+        """Return whether a call is unfinished."""
+        return self._in_call
+
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Return whether a call begins with this start marker, which ends at `pos`."""
+        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
         progress, values = self._progress, self._values
@@ -348,14 +330,6 @@ class LiteralBody(BodyReader):
         elif self._sink.is_complete and _EXPRESSION.match(text):
             self._sink.fail("malformed", "the call is a part of an expression")
 
-    def _has_trailing_text(self) -> bool:
-        """Return whether unexpected text follows the last call."""
-        return self._state == self._in_trailing_text
-
-    def _is_complete(self) -> bool:
-        """Return whether the body is complete by its own syntax, without an end marker."""
-        return False
-
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
@@ -365,9 +339,12 @@ class LiteralBody(BodyReader):
         self._was_truncated = not natural
         unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
         if unread and natural:
-            self._end_at_restart(unread)
+            self._call.abandon("malformed", BEGUN_AGAIN)
+            self._progress.end_body()
+            self.unread, self.status = unread, BodyStatus.ENDED
             return
-        if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
+        in_text = self._in_call or self._state == self._in_trailing_text
+        if not in_text and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
             tail = ""
         pos = self._read_tail(tail)
         if self.status is BodyStatus.ENDED or self.status is BodyStatus.NO_BODY:
@@ -375,15 +352,10 @@ class LiteralBody(BodyReader):
             return
         self._progress.status = READING
         if self._in_call:
-            self._close_incomplete()
+            self._close_call()
         else:
-            self._close_complete(tail[pos:], natural=natural)
+            self._close_body(tail[pos:], natural=natural)
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
-
-    def _end_at_restart(self, unread: str) -> None:
-        self._call.abandon("malformed", BEGUN_AGAIN)
-        self._progress.end_body()
-        self.unread, self.status = unread, BodyStatus.ENDED
 
     def _read_tail(self, tail: str) -> int:
         """Read the tail, after which no more text follows; return where reading stopped."""
@@ -408,13 +380,13 @@ class LiteralBody(BodyReader):
         while self._escaped_text != waiting and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             waiting = self._escaped_text  # half an end marker stays
             self.feed("", 0)
-        if self._has_trailing_text():
+        if self._state == self._in_trailing_text:
             self._trailing.add(self._escaped_text)
         else:
             self.unread += self._escaped_text
         self._escaped_text = ""
 
-    def _close_incomplete(self) -> None:
+    def _close_call(self) -> None:
         """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""
         after_marker = self._values.text_after_marker()
         if after_marker is not None:
@@ -423,12 +395,14 @@ class LiteralBody(BodyReader):
         else:
             self._call.abandon("truncated", "the reply ended inside the call")
 
-    def _close_complete(self, tail: str, *, natural: bool) -> None:
-        has_trailing = self._has_trailing_text()
+    def _close_body(self, tail: str, *, natural: bool) -> None:
+        """The reply ended after a call: accept it, unless the rest of the body may be missing."""
+        has_trailing = self._state == self._in_trailing_text
         if has_trailing:
             self._check_trailing_text()
-        self.unread = (self._trailing.text() if has_trailing else "") + tail
-        if natural or has_trailing or self._is_complete():
+            tail = self._trailing.text() + tail
+        self.unread = tail
+        if natural or has_trailing or self._is_complete:
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")

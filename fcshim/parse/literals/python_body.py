@@ -132,6 +132,7 @@ class PythonBody(LiteralBody):
         if char == "]" and self._list_depth:
             self._list_depth -= 1
             if not self._list_depth:
+                self._is_complete = self._bare
                 self._state = self._after_list if self._bare else self._after_calls
             return self._skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
@@ -165,6 +166,3 @@ class PythonBody(LiteralBody):
         """Reject a call without its closing bracket if that bracket, or another argument, follows the list."""
         if char in "),;" and self._call.lacks_brackets and self._sink.is_complete:
             self._sink.fail("malformed", "a bracket at the wrong place")
-
-    def _is_complete(self) -> bool:
-        return self._state == self._after_list
