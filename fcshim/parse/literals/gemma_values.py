@@ -96,7 +96,7 @@ class GemmaValues(LiteralValues):
         if found is None:
             return pos
         end = found.end()
-        if end == pos:
+        if end == pos or text[pos] in ":<":
             raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)
         if end < len(text):
             self._end_word(found[0].strip(), end, lacks_bracket=bool(self._end_markers.marker_at(text, end)))

@@ -181,6 +181,8 @@ class PythonValues(LiteralValues):
             self._scanned = offset, depth, is_empty
         if len(text) - pos > self._limits.search:
             raise LiteralError(f"more than {self._limits.search} characters in parentheses", pos, "limit")
+        if self._progress.final and self._end_markers.search(text, pos):
+            raise LiteralError("parentheses are not closed", pos)
         self._progress.wait = not self._progress.final
         return pos if self._progress.wait else len(text)
 
