@@ -69,10 +69,11 @@ _WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]]|
 """A string that has no quotes; a call is none, and at the end of the text it may be a part."""
 _CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
 _SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
+_EMPTY_STRING = r"(?=\"\"\s*[,}\]])"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"
-_SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}")
+_SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\s{{0,64}}{_EMPTY_STRING}")
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
-_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|(?=\"\"\s*[,}}\]])")
+_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|{_EMPTY_STRING}")
 _BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
 _REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
 _QUOTE = re.compile(r"[\"']")
