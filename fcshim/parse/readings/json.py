@@ -73,7 +73,7 @@ _EMPTY_STRING = r"(?=\"\"\s*[,}\]])"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"
 _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\s{{0,64}}{_EMPTY_STRING}")
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
-_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|{_EMPTY_STRING}")
+_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|\s{{0,64}}{_EMPTY_STRING}")
 _BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
 _REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
 _QUOTE = re.compile(r"[\"']")
