@@ -75,7 +75,7 @@ _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
 _SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|\s{{0,64}}{_EMPTY_STRING}")
 _BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
-_REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
+_REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}(?:{_SECOND_START}|{_EMPTY_STRING})")
 _QUOTE = re.compile(r"[\"']")
 _FULL_STOP = re.compile(r"\.(?=\s+[\"'])")
 _VALUE_START = re.compile(r"[\"'“”{\[｛［\d+-]|(?:true|false|null|True|False|None)\b")
