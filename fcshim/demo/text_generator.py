@@ -11,6 +11,8 @@ from fcshim.demo.gguf_file import load_model
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
+__all__ = ["EmbeddedGenerator"]
+
 
 class EmbeddedGenerator:
     """Call it with text messages of the Chat API; it yields the text of the reply, a string per token.

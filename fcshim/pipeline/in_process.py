@@ -132,26 +132,17 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
     Raises `RequestError` for an invalid request, with the argument in `param`, and `ConfigError` for an invalid
     setting.
     """
-    for name, value, expected in (
+    _check_settings(
         ("model", model, str),
         ("dialect", dialect, str | Dialect | None),
         ("profile", profile, str | Profile),
         ("prompt_style", prompt_style, str),
         ("rescue", rescue, bool),
         ("open_reasoning_tag", open_reasoning_tag, str),
-    ):
-        if not isinstance(value, expected):
-            raise ConfigError(f"{name}: expected {getattr(expected, '__name__', expected)}, got {value!r:.80}")
-    for name, value, known in (
-        ("reasoning", reasoning, get_args(ReasoningPolicy)),
-        ("arguments", arguments, ("stream", "validated")),
-    ):
-        if value not in known:
-            raise ConfigError(f"{name}: expected one of {', '.join(known)}, got {value!r:.80}")
-    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable | None):
-        raise RequestError(f"tools: expected a list of tools, got {type(tools).__name__}", param="tools")
-    if not isinstance(response_format, Mapping | None):
-        raise RequestError(f"response_format: expected a dict, got {response_format!r:.80}", param="response_format")
+    )
+    _check_choice("reasoning", reasoning, get_args(ReasoningPolicy))
+    _check_choice("arguments", arguments, ("stream", "validated"))
+    _check_fields(tools, response_format)
     fields = {
         "model": model,
         "tool_choice": tool_choice,
@@ -181,3 +172,23 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
     )
     body = build_body(shim.prepared)
     return Prepared(body["messages"], list(shim.prepared.stop), shim)
+
+
+def _check_settings(*settings: tuple[str, JSON, JSON]) -> None:
+    """Raise `ConfigError` for a setting (name, value, type) whose value is of another type."""
+    for name, value, expected in settings:
+        if not isinstance(value, expected):
+            raise ConfigError(f"{name}: expected {getattr(expected, '__name__', expected)}, got {value!r:.80}")
+
+
+def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name}: expected one of {', '.join(known)}, got {value!r:.80}")
+
+
+def _check_fields(tools: JSON, response_format: JSON) -> None:
+    """Raise `RequestError` for fields of another type."""
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable | None):
+        raise RequestError(f"tools: expected a list of tools, got {type(tools).__name__}", param="tools")
+    if not isinstance(response_format, Mapping | None):
+        raise RequestError(f"response_format: expected a dict, got {response_format!r:.80}", param="response_format")

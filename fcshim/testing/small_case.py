@@ -17,6 +17,8 @@ from fcshim.parse.stream import StreamParser
 from fcshim.server.replay import read_record, request_of
 from fcshim.testing.shrinking import shrink
 
+__all__ = ["SmallCase", "small_case"]
+
 Reading: TypeAlias = tuple[tuple[str, ...], ...]
 """How a text was read: its parts in order. A call has its name, the kind of its error, and what was coerced."""
 

@@ -47,7 +47,7 @@ class LiteralError(Exception):
         self.after_body = after_body
 
 
-class StringSyntax:
+class LiteralStringSyntax:
     """Compiled patterns for the strings between `quote`s; a string between tokens has no escapes.
 
     `fullmatch_json_content` matches content that needs no JSON escape, `fullmatch_content` any content. Neither
@@ -97,9 +97,9 @@ class StringSyntax:
 
 
 @functools.lru_cache(maxsize=256)
-def string_syntax(prefix: str, quote: str, markers: EndMarkers) -> StringSyntax:
+def string_syntax(prefix: str, quote: str, markers: EndMarkers) -> LiteralStringSyntax:
     """Return the syntax for this prefix (in lower case) and these quotes (cached)."""
-    return StringSyntax(prefix, quote, markers)
+    return LiteralStringSyntax(prefix, quote, markers)
 
 
 class StringReader:
@@ -110,7 +110,7 @@ class StringReader:
     """
 
     def __init__(self, call: LiteralCall, end_markers: EndMarkers, limits: Limits) -> None:
-        self.syntax: StringSyntax
+        self.syntax: LiteralStringSyntax
         """The syntax of the open string, or of the last one."""
         self.key: str | None = None
         """The key that is read, as far as it came; None outside a key."""
@@ -122,7 +122,7 @@ class StringReader:
         self._end_markers = end_markers
         self._limits = limits
 
-    def begin(self, syntax: StringSyntax) -> None:
+    def begin(self, syntax: LiteralStringSyntax) -> None:
         """Begin a string after its opening quote, or its next part."""
         self.syntax = syntax
         self.has_escape, self.line_breaks = False, 0

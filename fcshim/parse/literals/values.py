@@ -38,7 +38,7 @@ from fcshim.parse.literals.context import (
     OpenBrackets,
     ends_key,
 )
-from fcshim.parse.literals.strings import LiteralError, Matcher, StringReader, StringSyntax
+from fcshim.parse.literals.strings import LiteralError, LiteralStringSyntax, Matcher, StringReader
 
 
 class _PositionError(Exception):
@@ -303,7 +303,7 @@ class LiteralValues(ABC):
 
     # Strings.
 
-    def _begin_string(self, syntax: StringSyntax) -> None:
+    def _begin_string(self, syntax: LiteralStringSyntax) -> None:
         """Begin a string, or a quoted key, after its quote."""
         if self.string.key is None:
             self._call.writer.begin_string()

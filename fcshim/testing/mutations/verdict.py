@@ -5,8 +5,9 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
+from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.stream import StreamParser
@@ -71,5 +72,5 @@ def can_be_seen(tools: Sequence[Tool], dialect: Dialect, mutant: Mutant) -> bool
     return judge_mutant(read(tools, dialect, first, [first.text]), first, dialect) is not None
 
 
-def _key(call: tuple[str, Any]) -> str:
+def _key(call: tuple[str, JSON]) -> str:
     return json.dumps(call, sort_keys=True)
