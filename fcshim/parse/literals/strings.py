@@ -164,7 +164,7 @@ class StringReader:
         """Add an escape, a brace, or characters that need an escape in JSON."""
         if source[0] != "\\":
             self.line_breaks += content.count("\n")
-        elif not self.syntax.is_raw:
+        elif not (self.syntax.is_raw or self.syntax.is_token):
             self.has_escape = self.has_escape or source not in JSON_ESCAPES
             self._call.escapes_doubtful = self._call.escapes_doubtful or source == "\\"
         self._add(source, json_escape(content))
