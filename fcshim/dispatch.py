@@ -23,10 +23,12 @@ from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.fill_in_middle import CODECS
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.events import Error, Stop
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
@@ -41,6 +43,7 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+from fcshim.upstream.prompt_loss import PromptLoss, read_prompt
 
 Result = TypeVar("Result")
 
@@ -110,6 +113,10 @@ class AttemptObserver(Protocol):
         """Handle the failure of the attempt."""
         ...
 
+    def lose_prompt(self, message: str) -> None:
+        """Handle that the upstream has read only a part of the attempt's prompt."""
+        ...
+
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
         ...
@@ -153,7 +160,8 @@ class ExchangeFactory:
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
             return Exchange(request, upstream=upstream)
-        shim = make_shim(request, self.model, self.new_id, backend)
+        model = self.capabilities.fit_prompt(self.model, request.model)
+        shim = make_shim(request, model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
         if shim.codec is not None:
@@ -302,8 +310,21 @@ class RequestAttempts:
                 yield
                 if exchange.finished:
                     break
-            self._close(exchange, sink)
+            self._close(exchange, sink, await self._find_loss(exchange))
             yield
+
+    async def _find_loss(self, exchange: AnyExchange) -> PromptLoss | None:
+        """Return what the upstream has lost of the prompt, and report it."""
+        prompt, usage = exchange.counted_prompt
+        if usage is None or not usage.input_tokens or prompt.suffix or self._factory.model.cut_prompt == "off":
+            return None
+        sent = await run_off_loop(self._factory.size, functools.partial(read_prompt, prompt))
+        loss = await self._capabilities.find_prompt_loss(prompt, sent, usage.input_tokens)
+        if loss is not None:
+            logger.warning("%s: %s", self._request.model, loss)
+            if self._observer is not None:
+                self._observer.lose_prompt(str(loss))
+        return loss
 
     @property
     def remaining_defects(self) -> str:
@@ -317,9 +338,11 @@ class RequestAttempts:
             self._observer.end_attempt(batch)
         return batch
 
-    def _close(self, exchange: AnyExchange, sink: ReplySink) -> None:
-        """End an attempt."""
+    def _close(self, exchange: AnyExchange, sink: ReplySink, loss: PromptLoss | None = None) -> None:
+        """End an attempt; with an error, if the upstream has lost a part of the prompt and the settings say so."""
         batch = exchange.close()
+        if loss is not None and self._factory.model.cut_prompt == "error" and not exchange.wants_retry:
+            batch = [*(each for each in batch if not isinstance(each[1], Stop)), (0, Error(CONTEXT_LENGTH, str(loss)))]
         if self._observer is not None:
             self._observer.end_attempt(batch)
         if exchange.wants_retry:

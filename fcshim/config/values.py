@@ -24,6 +24,7 @@ from fcshim.prompt.styles import PROMPT_STYLES, ToolsListing
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
+CutPromptPolicy = Literal["fit", "error", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 
@@ -45,6 +46,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_tools: Annotated[int, Meta(ge=0)] | None = None
     prompt_budget: Annotated[int, Meta(ge=0)] | None = None
     max_result: Annotated[int, Meta(ge=0)] | None = None
+    cut_prompt: CutPromptPolicy | None = None
     tools: ToolsPolicy | None = None
     max_retries: Retries | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
@@ -71,6 +73,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_tools: int = 0
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
+    cut_prompt: CutPromptPolicy = "fit"
     max_retries: int = 1
     upstream_model: str | None = None
     real_name: str | None = None
@@ -229,6 +232,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "CHARACTERS",
         ),
     ] = DEFAULT_MAX_RESULT
+
+    cut_prompt: Annotated[
+        CutPromptPolicy,
+        _setting_meta(
+            "prompt",
+            "when the upstream has read only a part of a prompt: fit the next ones to what it reads, also end the "
+            "reply with an error, or do not look for it (off)",
+        ),
+    ] = "fit"
 
     constrain: Annotated[
         str,

@@ -51,6 +51,11 @@ class AnyExchange(Protocol):
         ...
 
     @property
+    def counted_prompt(self) -> tuple[Request, Usage | None]:
+        """The prompt of the current attempt, and the tokens that the upstream has reported for it so far."""
+        ...
+
+    @property
     def constraint_key(self) -> str:
         """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         ...
@@ -150,6 +155,11 @@ class Exchange:
         """The dialect of the calls; the text is not kept."""
         backend = getattr(self._transform, "backend", None)
         return ReplyReading(getattr(self._transform, "dialect", None), backend="" if backend is None else backend.name)
+
+    @property
+    def counted_prompt(self) -> tuple[Request, Usage | None]:
+        """The prompt that was sent, and the tokens that the upstream has reported for it so far."""
+        return self._request, self._usage
 
     def prepare(self) -> None:
         """Encode the request."""

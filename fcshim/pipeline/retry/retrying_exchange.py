@@ -18,7 +18,7 @@ from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage, total_usage
-from fcshim.messages import Message
+from fcshim.messages import Message, Request
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.call_outcome import ReplyReading
@@ -124,6 +124,11 @@ class RetryingExchange:
         return ReplyReading(
             self._attempt.dialect, transcript.text, transcript.is_complete, defects, self._shim.backend.name
         )
+
+    @property
+    def counted_prompt(self) -> tuple[Request, Usage | None]:
+        """The prompt of the current attempt, and the tokens that the upstream has reported for it so far."""
+        return self._exchange.counted_prompt
 
     @property
     def constraint_key(self) -> str:
