@@ -40,6 +40,7 @@ from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
+from fcshim.prompt.repetition import find_repetition
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
@@ -171,6 +172,10 @@ class ExchangeFactory:
     def _native_exchange(self, upstream: UpstreamCodec, searched_stops: tuple[str, ...]) -> Exchange:
         request, rules = self.request, self.capabilities.upstream.kind.name_rules
         media = chosen_profile(self.model.profile, self.model.real_name or request.model).media
+        repetition = find_repetition(request.messages, self.model.repeatable_tools)
+        if repetition.notes:
+            logger.info("%s: %s", request.model, "; ".join(repetition.notes))
+            request = msgspec.structs.replace(request, messages=repetition.messages)
         native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
         if self.model.tools != "auto" or not request.tools or self.capabilities.upstream.kind.native_tools:
             return Exchange(request, upstream=upstream, transform=native)
@@ -205,8 +210,9 @@ def make_shim(
         request = msgspec.structs.replace(request, real_model=model.real_name)
     name = request.real_model or request.model
     dialect = chosen_dialect(model.dialect, name)
-    return prepare_shim(
-        request,
+    repetition = find_repetition(request.messages, model.repeatable_tools)
+    shim = prepare_shim(
+        msgspec.structs.replace(request, messages=repetition.messages),
         dialect=dialect,
         profile=chosen_profile(model.profile, name),
         style=chosen_style(model.prompt_style, name, dialect.name),
@@ -221,6 +227,8 @@ def make_shim(
             new_id=new_id,
         ),
     )
+    refused = repetition.refused if request.tool_choice.mode == "auto" else {}
+    return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
 
 
 class RequestAttempts:

@@ -47,6 +47,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     prompt_budget: Annotated[int, Meta(ge=0)] | None = None
     max_result: Annotated[int, Meta(ge=0)] | None = None
     cut_prompt: CutPromptPolicy | None = None
+    repeatable_tools: tuple[str, ...] | None = None
     tools: ToolsPolicy | None = None
     max_retries: Retries | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
@@ -74,6 +75,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
     cut_prompt: CutPromptPolicy = "fit"
+    repeatable_tools: tuple[str, ...] = ()
     max_retries: int = 1
     upstream_model: str | None = None
     real_name: str | None = None
@@ -241,6 +243,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "reply with an error, or do not look for it (off)",
         ),
     ] = "fit"
+    repeatable_tools: Annotated[
+        tuple[str, ...],
+        _setting_meta(
+            "prompt",
+            "tool that may be called again and again with the same result, such as one that polls; * for all",
+            "PATTERN",
+        ),
+    ] = ()
 
     constrain: Annotated[
         str,

@@ -89,7 +89,6 @@ class Capabilities:
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
         self._options_left_out: set[str] = set()  # options that were logged
         self._prompt_counts: dict[str, ModelCounts] = {}
-        self._counts_tokens = True  # until the upstream has failed to count them
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
@@ -231,13 +230,14 @@ class Capabilities:
             self._prompt_counts.clear()
         counts = self._prompt_counts.setdefault(prompt.model, ModelCounts())
         verdict = counts.judge(sent, tokens)
-        if verdict.loss is not None or verdict.doubt is None or not self._counts_tokens:
+        evidence = self.models.known(prompt.model)
+        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
+        if verdict.loss is not None or verdict.doubt is None or server is not _LLAMA_SERVER:
             return verdict.loss
         exact: int | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PAGE_TIMEOUT):
                 exact = await count_exactly(prompt, self.upstream)
-        self._counts_tokens = exact is not None
         return None if exact is None else counts.settle(sent, tokens, exact)
 
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:

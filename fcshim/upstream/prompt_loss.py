@@ -75,18 +75,22 @@ _PIECE = 4_096
 """Characters of a piece: a prefix cache may hold the front of a message whose end differs."""
 _MAX_REQUESTS = 8
 """Requests of a model that are compared: the conversations that a server works on at the same time."""
-_CONFIRMATIONS = 3
+_CONFIRMATIONS = 2
 """Times in a row that a server counts what it must have in its cache, until it is known to count everything."""
 _MIN_CACHED = 1_024
 """Tokens that prefix caches hold: some leave out shorter prompts."""
 _MIN_CONTEXT = 2_048
 """Tokens of the shortest context with which models are run."""
+_MIN_READ = 512
+"""Tokens that a server reads at least of a prompt that it cuts; some report a constant instead."""
 _PLATEAU = 3
 """Counts in a row that stay about the same while the prompt grows: they are the size of the server's context."""
 _SPREAD = 0.1
 """How far they may differ: some servers cut whole messages."""
 _DOUBT = 0.9
 """The part of the expected tokens below which a count is in doubt."""
+_ABOVE = 1.02
+"""How far above a known limit a prompt is expected of which the limit was read."""
 _ROOM = 0.9
 """The part of a limit that prompts are fitted to, since their size is only estimated."""
 
@@ -241,8 +245,16 @@ class ModelCounts:
         least, expected = self._expect(prompt)
         loss = PromptLoss(tokens, expected)
         front = max((prompt.shared_front(each.prompt) for each in self._counted), default=0)
-        verdict = self._judge_whole(prompt, loss) if tokens >= least else self._judge_short(prompt, loss, least, front)
-        self._counted.append(_Counted(prompt, tokens, whole=tokens >= least))
+        # What a cache may hold ends within the first piece that differs.
+        fewest = _dot(_LOWER, _total(prompt.pieces[front + 1 :])) * (1 - _NOISE)
+        most = _dot(_UPPER, _total(prompt.pieces[front:])) * (1 + _NOISE) + _UPPER[_PROMPT]
+        if self.limit and self.limit * 0.99 <= tokens <= self.limit and expected > self.limit * _ABOVE:
+            verdict = Verdict(self._keep(prompt, loss))  # as much as of the prompts that were cut before
+        elif tokens >= least:
+            verdict = self._judge_whole(loss, counts_front=tokens > most and expected - most >= _MIN_CACHED)
+        else:
+            verdict = self._judge_short(prompt, loss, may_be_new=fewest <= tokens <= most)
+        self._counted.append(_Counted(prompt, tokens, whole=verdict.loss is None and tokens >= least))
         return verdict
 
     def settle(self, prompt: SentPrompt, tokens: int, exact: int) -> PromptLoss | None:
@@ -251,40 +263,32 @@ class ModelCounts:
             return None
         return self._keep(prompt, PromptLoss(tokens, exact, exact=True))
 
-    def _judge_whole(self, prompt: SentPrompt, loss: PromptLoss) -> Verdict:
-        """Handle a count that may be that of the whole prompt."""
+    def _judge_whole(self, loss: PromptLoss, *, counts_front: bool) -> Verdict:
+        """Handle a count that may be that of the whole prompt.
+
+        `counts_front`: it is more than the text can take that no earlier prompt begins with.
+        """
         self._plateau = []
+        self._confirmations += counts_front
         if loss.tokens > self.limit:  # some servers cut whole messages, and so more than they must
             self.limit = self.limit and (loss.tokens if _is_close(self.limit, loss.tokens) else 0)
-        if self._counted:
-            latest = self._counted[-1].prompt
-            shared = _total(prompt.pieces[: prompt.shared_front(latest)])
-            if _dot(_MIDDLE, shared) >= _MIN_CACHED and 2 * _dot(_MIDDLE, shared) >= _dot(_MIDDLE, prompt.total):
-                self._confirmations += 1
         in_doubt = loss.tokens < loss.expected * _DOUBT and not self._leaves_out_cached
         return Verdict(doubt=loss if in_doubt else None)
 
-    def _judge_short(self, prompt: SentPrompt, loss: PromptLoss, least: float, front: int) -> Verdict:
-        """Handle a count that is too small for the whole prompt."""
+    def _judge_short(self, prompt: SentPrompt, loss: PromptLoss, *, may_be_new: bool) -> Verdict:
+        """Handle a count that is too small for the whole prompt; `may_be_new`: not for what a cache cannot hold."""
         if loss.tokens < self.limit * (1 - 2 * _SPREAD) and loss.expected <= self.limit:
             self._forget()  # it fits: the server has another model now
+        if loss.expected < _MIN_CONTEXT or self._leaves_out_cached:
             return Verdict()
-        if loss.expected < _MIN_CONTEXT:
-            return Verdict()
-        if self._confirmations >= _CONFIRMATIONS:
-            return Verdict(self._keep(prompt, loss))
-        # What a cache may hold ends within the first piece that differs.
-        fewest = _dot(_LOWER, _total(prompt.pieces[front + 1 :])) * (1 - _NOISE)
-        most = _dot(_UPPER, _total(prompt.pieces[front:])) * (1 + _NOISE) + _UPPER[_PROMPT]
-        if fewest <= loss.tokens <= most:
-            self._confirmations = 0
-            self._leaves_out_cached = self._leaves_out_cached or most < least / 2
-            self._plateau = []
-            return Verdict()
-        if self._leaves_out_cached:
+        is_new = may_be_new and (self._confirmations < _CONFIRMATIONS or loss.tokens < _MIN_CACHED)
+        if is_new:
+            self._leaves_out_cached = loss.tokens < _MIN_CACHED
+            self._confirmations, self._plateau = 0, []
+        if is_new or loss.tokens < _MIN_READ:
             return Verdict()
         self._plateau = [*(each for each in self._plateau if _is_close(each, loss.tokens)), loss.tokens]
-        if len(self._plateau) < _PLATEAU:
+        if self._confirmations < _CONFIRMATIONS and len(self._plateau) < _PLATEAU:
             return Verdict(doubt=loss)
         return Verdict(self._keep(prompt, loss))
 

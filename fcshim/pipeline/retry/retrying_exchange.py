@@ -92,7 +92,7 @@ class RetryingExchange:
         self._shim = shim
         self._retries_left = max_retries
         self._buffered = buffered
-        self._calls = ReplyCalls()
+        self._calls = ReplyCalls(shim.refused_calls)
         self._usages: list[Usage | None] = []
         self.earlier_usage: Usage | None = None
         self._messages: tuple[Message, ...] = shim.unconstrained.messages
@@ -222,7 +222,7 @@ class RetryingExchange:
         """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
         if self._shim.options.arguments != "stream":
             return self._shim.options.arguments
-        if self._buffered:
+        if self._buffered or self._shim.refused_calls:  # no part of a call that is refused may be sent
             return "checked"
         return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
 
@@ -399,7 +399,7 @@ def shim_exchange(
     shim: Shim, *, upstream: UpstreamCodec, max_retries: int = DEFAULT_MAX_RETRIES, buffered: bool = False
 ) -> AnyExchange:
     """Return the exchange of a request with a shim: with retries if it offers tools and asks for only one choice."""
-    if max_retries and shim.tools and shim.request.n <= 1:
+    if (max_retries or shim.refused_calls) and shim.tools and shim.request.n <= 1:
         return RetryingExchange(shim, upstream=upstream, max_retries=max_retries, buffered=buffered)
     return Exchange(shim.request, upstream=upstream, transform=shim)
 
