@@ -17,7 +17,7 @@ from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
+from fcshim.config import ArgumentsPolicy, CutPromptPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.values import check_address
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
@@ -87,8 +87,10 @@ class Client:
     how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
     the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
     old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
-    for each of these three. `measured`: what was measured for the model (`fcshim doctor`) and its chat template decide
-    what is left to the defaults; without it only the model's name does.
+    for each of these three. `cut_prompt`: when the endpoint has read only a part of a prompt, `fit` the next ones to
+    what it reads, also end the reply with an `error`, or do not look for it (`off`). `repeatable_tools`: tools, by name
+    or pattern, whose calls may repeat with the same result. `measured`: what was measured for the model (`fcshim
+    doctor`) and its chat template decide what is left to the defaults; without it only the model's name does.
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
     """
 
@@ -111,6 +113,8 @@ class Client:
         max_tools: int = 0,
         prompt_budget: int = 0,
         max_result: int = DEFAULT_MAX_RESULT,
+        cut_prompt: CutPromptPolicy = "fit",
+        repeatable_tools: Sequence[str] = (),
         constrain: str = AUTO_SETTING,
         max_retries: int = DEFAULT_MAX_RETRIES,
         measured: bool = True,
@@ -140,6 +144,8 @@ class Client:
             max_tools=max_tools,
             prompt_budget=prompt_budget,
             max_result=max_result,
+            cut_prompt=cut_prompt,
+            repeatable_tools=tuple(repeatable_tools),
             max_retries=max_retries,
         ).with_tools_settled()
         # Raises for unknown names now instead of at the first request.

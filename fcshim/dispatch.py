@@ -21,6 +21,7 @@ from anyio.lowlevel import RunVar
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.fill_in_middle import CODECS
+from fcshim.codecs.ollama import OLLAMA, OllamaWithContext
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
@@ -152,7 +153,10 @@ class ExchangeFactory:
         return exchange
 
     def _make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> AnyExchange:
-        request, upstream = self.request, _reduced(self.capabilities.upstream.kind.codec, omissions)
+        codec: UpstreamCodec = self.capabilities.upstream.kind.codec
+        if codec is OLLAMA and self.model.num_ctx:
+            codec = OllamaWithContext(self.model.num_ctx)
+        request, upstream = self.request, _reduced(codec, omissions)
         if request.suffix:
             return Exchange(request, upstream=_fill_in_codec(self.capabilities.upstream.kind, backend))
         searches_stops = STOP in omissions and bool(request.stop)

@@ -11,6 +11,7 @@ from fcshim.config.upstreams import UpstreamConfig, check_name
 from fcshim.config.values import (
     ArgumentsPolicy,
     Config,
+    CutPromptPolicy,
     ModelConfig,
     ModelOverrides,
     ReasoningPolicy,
@@ -22,6 +23,7 @@ __all__ = [
     "NOT_NAMED",
     "ArgumentsPolicy",
     "Config",
+    "CutPromptPolicy",
     "ModelConfig",
     "ModelOverrides",
     "ReasoningPolicy",

@@ -48,6 +48,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_result: Annotated[int, Meta(ge=0)] | None = None
     cut_prompt: CutPromptPolicy | None = None
     repeatable_tools: tuple[str, ...] | None = None
+    num_ctx: Annotated[int, Meta(ge=0)] | None = None
     tools: ToolsPolicy | None = None
     max_retries: Retries | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
@@ -76,6 +77,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_result: int = DEFAULT_MAX_RESULT
     cut_prompt: CutPromptPolicy = "fit"
     repeatable_tools: tuple[str, ...] = ()
+    num_ctx: int = 0
     max_retries: int = 1
     upstream_model: str | None = None
     real_name: str | None = None
@@ -243,6 +245,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "reply with an error, or do not look for it (off)",
         ),
     ] = "fit"
+    num_ctx: Annotated[
+        int,
+        Meta(ge=0),
+        _setting_meta(
+            "prompt",
+            "context length that Ollama is asked for, with --upstream-api ollama, unless the client asks for one; 0 "
+            "leaves it to Ollama",
+            "TOKENS",
+        ),
+    ] = 0
     repeatable_tools: Annotated[
         tuple[str, ...],
         _setting_meta(

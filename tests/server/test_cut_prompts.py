@@ -79,3 +79,14 @@ async def test_nothing_is_looked_for_where_the_settings_say_so(caplog):
 
     assert len(text_of(upstream.requests[-1].body)) // 4 > CONTEXT
     assert not [record for record in caplog.records if "read only" in record.getMessage()]
+
+
+async def test_ollama_is_asked_for_the_context_length_of_the_settings():
+    line = b'{"model":"m","message":{"role":"assistant","content":"Fine."},"done":true,"prompt_eval_count":9}'
+    async with (
+        scripted_upstream(Script((line + b"\n",)), pages={}) as upstream,
+        running_proxy(upstream.url, upstream_api="ollama", tools="prompt", num_ctx=16_384) as url,
+    ):
+        await converse(url, range(1))
+
+    assert 16_384 == upstream.requests[0].body["options"]["num_ctx"]

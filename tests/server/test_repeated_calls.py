@@ -1,8 +1,12 @@
 """Through the proxy: a model that repeats a call for ever ends, in every API, with retries and without."""
 
+import contextlib
+
 import pytest
 
+from fcshim.client import Client
 from fcshim.codecs.routes import CODECS
+from fcshim.errors import ModelOutputError
 from fcshim.messages import AssistantMessage, Request, TextPart, ToolCall, ToolMessage, UserMessage
 from tests.pipeline.retry.driver import call
 from tests.scripted import ReceivedRequest, model_list, scripted_upstream, text_reply
@@ -20,6 +24,26 @@ def conversation(count: int) -> tuple:
         turns.append(AssistantMessage((), (ToolCall(f"c{number}", "add", '{"a": 1}'),)))
         turns.append(ToolMessage(f"c{number}", (TextPart("1"),), "add"))
     return tuple(turns)
+
+
+@pytest.mark.parametrize(("excepted", "runs"), [((), 4), (("add",), 9)])
+async def test_a_run_of_the_client_ends_by_the_same_code(excepted, runs):
+    made: list[int] = []
+
+    def add(a: int) -> int:
+        """Add."""
+        made.append(a)
+        return 1
+
+    async with (
+        scripted_upstream(respond=lambda _: text_reply(REPEATED), listing=model_list("m")) as upstream,
+        Client(upstream.url, model="m", tools="prompt", repeatable_tools=excepted) as client,
+    ):
+        with contextlib.suppress(ModelOutputError):
+            result = await client.run("Add it.", [add], max_rounds=10)
+            assert "[A call of add was left out: it was made 4 times" in result.text
+
+    assert [1] * runs == made
 
 
 def prompt_of(asked: ReceivedRequest) -> str:
