@@ -2,7 +2,7 @@
 
 Each script is an agent with one or two tools whose results never help: a job that stays queued, a file that is not
 there, a search that finds nothing, a command without output, a list that the model reads again and again. The model is
-asked until it answers, or 12 times.
+asked until it answers, or 8 times.
 
     llama-server --model qwen2.5-coder-0.5b.gguf --port 8080 --ctx-size 8192
     python -m benchmarks.repeated_calls http://127.0.0.1:8080
@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fcshim import Client
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS
-from fcshim.errors import FcshimError, ModelOutputError
+from fcshim.errors import ModelOutputError
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.prompt.repetition import CallKey, call_key
 
-MAX_ROUNDS = min(12, DEFAULT_MAX_ROUNDS)
+MAX_ROUNDS = 8
 RULES = "You are an agent. Work with the functions until the task is done. Always make the next call."
 
 
@@ -72,7 +71,7 @@ async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[
     replies, answered = 0, False
     messages = (SystemMessage((TextPart(RULES),)), UserMessage((TextPart(script.user),)))
     async with Client(url, tools="prompt", repeatable_tools=repeatable) as client:
-        rounds = client.rounds(messages, script.tools, max_rounds=MAX_ROUNDS, temperature=0, max_tokens=120)
+        rounds = client.rounds(messages, script.tools, max_rounds=MAX_ROUNDS, temperature=0, max_tokens=80)
         try:
             async for each in rounds:
                 replies += 1
@@ -86,17 +85,12 @@ async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[
 
 
 async def compare(url: str) -> None:
-    """Print a row for each script."""
-    print("equal calls, replies, answered: without the rule | with it")
-    for script in SCRIPTS:
-        row = []
-        for repeatable in (("*",), ()):
-            try:
-                equal, replies, answered = await run(url, script, repeatable)
-                row.append(f"{equal:2} {replies:2} {'yes' if answered else 'no':3}")
-            except FcshimError as error:
-                row.append(error.message)
-        print(f"{' | '.join(row)} | {script.user}", flush=True)
+    """Print a row for each script, with the rule and without it."""
+    print("rule, equal calls, replies, answered, script")
+    for rule, repeatable in (("on ", ()), ("off", ("*",))):
+        for script in SCRIPTS:
+            equal, replies, answered = await run(url, script, repeatable)
+            print(f"{rule} {equal:2} {replies:2} {'yes' if answered else 'no ':3} {script.user}", flush=True)
 
 
 def main() -> None:

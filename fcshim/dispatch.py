@@ -322,12 +322,21 @@ class RequestAttempts:
                 yield
                 if exchange.finished:
                     break
-            self._close(exchange, sink, await self._find_loss(exchange))
+            self._close(exchange, sink, await self._report_prompt(exchange))
             yield
 
-    async def _find_loss(self, exchange: AnyExchange) -> PromptLoss | None:
-        """Return what the upstream has lost of the prompt, and report it."""
+    async def _report_prompt(self, exchange: AnyExchange) -> PromptLoss | None:
+        """Log how the upstream has read the prompt: from its cache, again, or only in part; return what was lost."""
         prompt, usage = exchange.counted_prompt
+        if usage is not None and usage.cached_tokens:
+            logger.info(
+                "%s: %s of %s tokens of the prompt were in the server's cache",
+                self._request.model,
+                f"{usage.cached_tokens:,}",
+                f"{usage.input_tokens:,}",
+            )
+        if not exchange.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
+            logger.info("%s: %s", self._request.model, front)
         if usage is None or not usage.input_tokens or prompt.suffix or self._factory.model.cut_prompt == "off":
             return None
         sent = await run_off_loop(self._factory.size, functools.partial(read_prompt, prompt))

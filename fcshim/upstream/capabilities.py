@@ -30,6 +30,7 @@ from fcshim.upstream import Upstream
 from fcshim.upstream.detection import PAGE_TIMEOUT, detect, loads_on_demand, matches
 from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
 from fcshim.upstream.pages import props_path
+from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
 from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
 from fcshim.upstream.token_count import count_exactly
 
@@ -89,6 +90,7 @@ class Capabilities:
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
         self._options_left_out: set[str] = set()  # options that were logged
         self._prompt_counts: dict[str, ModelCounts] = {}
+        self._fronts: dict[str, PromptFronts] = {}
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
@@ -103,6 +105,7 @@ class Capabilities:
         self._native_suspects.clear()
         self._omissions.clear()
         self._prompt_counts.clear()
+        self._fronts.clear()
         self._servers.clear()
 
     def uses_native_tools(self, request: Request, model: ModelConfig) -> bool:
@@ -217,6 +220,12 @@ class Capabilities:
             if shown not in self._options_left_out and len(self._options_left_out) < _MAX_OPTIONS:
                 self._options_left_out.add(shown)
                 logger.warning("%s: left out, since the upstream's API (%s) has no such option", shown, api)
+
+    def find_varying_front(self, prompt: Request) -> VaryingFront | None:
+        """Return the line of the system text that differs from the requests before, so that much is read again."""
+        if len(self._fronts) >= _MAX_MODELS and prompt.model not in self._fronts:
+            self._fronts.clear()
+        return self._fronts.setdefault(prompt.model, PromptFronts()).compare(prompt)
 
     def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
         """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
