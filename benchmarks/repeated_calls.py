@@ -2,7 +2,7 @@
 
 Each script is an agent with one or two tools whose results never help: a job that stays queued, a file that is not
 there, a search that finds nothing, a command without output, a list that the model reads again and again. The model is
-asked until it answers, or 8 times.
+asked until it answers, or 8 times; in the words of the dialect, without the line that asks for an answer.
 
     llama-server --model qwen2.5-coder-0.5b.gguf --port 8080 --ctx-size 8192
     python -m benchmarks.repeated_calls http://127.0.0.1:8080
@@ -18,6 +18,7 @@ from fcshim import Client
 from fcshim.errors import ModelOutputError
 from fcshim.messages import SystemMessage, TextPart, UserMessage
 from fcshim.prompt.repetition import CallKey, call_key
+from fcshim.prompt.styles import OWN
 
 MAX_ROUNDS = 8
 RULES = "You are an agent. Work with the functions until the task is done. Always make the next call."
@@ -56,10 +57,10 @@ class LoopScript(NamedTuple):
 
 
 SCRIPTS = (
-    LoopScript("Wait until job 17 is done, then tell me its result.", (job_status,)),
-    LoopScript("Read config.yaml and tell me the port in it.", (read_file,)),
+    LoopScript("Call job_status for job 17 until it is done.", (job_status,)),
+    LoopScript("Call read_file with path config.yaml and tell me the port in it.", (read_file,)),
+    LoopScript("Call run_command with ./start.sh until it prints its port.", (run_command,)),
     LoopScript("Find where the function load_settings is defined.", (search,)),
-    LoopScript("Start the server with ./start.sh and tell me its port.", (run_command,)),
     LoopScript("Find the bug in the project in the folder src and fix it.", (list_files, read_file)),
     LoopScript("Check with the status of job a1 whether the build is done. Do not stop before it is.", (job_status,)),
 )
@@ -70,7 +71,7 @@ async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[
     calls: Counter[CallKey] = Counter()
     replies, answered = 0, False
     messages = (SystemMessage((TextPart(RULES),)), UserMessage((TextPart(script.user),)))
-    async with Client(url, tools="prompt", repeatable_tools=repeatable) as client:
+    async with Client(url, tools="prompt", prompt_style=OWN, repeatable_tools=repeatable) as client:
         rounds = client.rounds(messages, script.tools, max_rounds=MAX_ROUNDS, temperature=0, max_tokens=80)
         try:
             async for each in rounds:
@@ -85,10 +86,10 @@ async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[
 
 
 async def compare(url: str) -> None:
-    """Print a row for each script, with the rule and without it."""
+    """Print two rows for each script, with the rule and without it."""
     print("rule, equal calls, replies, answered, script")
-    for rule, repeatable in (("on ", ()), ("off", ("*",))):
-        for script in SCRIPTS:
+    for script in SCRIPTS:
+        for rule, repeatable in (("on ", ()), ("off", ("*",))):
             equal, replies, answered = await run(url, script, repeatable)
             print(f"{rule} {equal:2} {replies:2} {'yes' if answered else 'no ':3} {script.user}", flush=True)
 

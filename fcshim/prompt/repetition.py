@@ -57,7 +57,8 @@ def canonical_arguments(arguments: str) -> str:
 
 def find_repetition(messages: Sequence[Message], repeatable: Sequence[str] = ()) -> Repetition:
     """Return the conversation without its stalls; calls of `repeatable` tools, names or patterns, are always new."""
-    if sum(isinstance(message, ToolMessage) for message in messages) < LEFT_OUT_AT:
+    results = Counter(text_of(message.content) for message in messages if isinstance(message, ToolMessage))
+    if max(results.values(), default=0) < LEFT_OUT_AT:  # nearly always, and cheaper than to compare arguments
         return Repetition(tuple(messages))
     system, steps = split_conversation(messages)
     kept: list[Step] = []

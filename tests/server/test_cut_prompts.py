@@ -90,3 +90,27 @@ async def test_ollama_is_asked_for_the_context_length_of_the_settings():
         await converse(url, range(1))
 
     assert 16_384 == upstream.requests[0].body["options"]["num_ctx"]
+
+
+async def test_cached_tokens_and_a_varying_front_are_named(caplog):
+    caplog.set_level("INFO")
+    rules = "\n".join(f"Rule {number}: count boat {number} before the tide turns." for number in range(200))
+    usage = b'"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1900}'
+    reply = Script((ROLE, text_chunk("Fine."), end_chunks().replace(b'"prompt_tokens": 10', usage)))
+    async with (
+        scripted_upstream(respond=lambda _: reply, pages={}) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        for session in (7, 8):
+            system = {"role": "system", "content": f"Session {session}\n{rules}"}
+            body = chat_body(messages=[system, {"role": "user", "content": "Hi"}])
+            await client.post(CHAT, json=body)
+        listed = (await client.get("/fcshim/api/requests")).json()["requests"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "fcshim.dispatch"]
+    again = [line for line in lines if "are read again" in line]
+
+    assert 2 == lines.count("m: 1,900 of 2,000 tokens of the prompt were in the server's cache")
+    assert 1 == len(again)
+    assert again[0].endswith("line 1 differs from the requests before: 'Session 8'")
+    assert [1_900, 1_900] == [each["cached_tokens"] for each in listed]

@@ -33,7 +33,7 @@ from fcshim.pipeline.retry.attempt import (
     retry_messages,
 )
 from fcshim.pipeline.retry.attempt_filter import (
-    COPIES,
+    ANSWERED,
     NORMAL_STOPS,
     AttemptDefect,
     AttemptFilter,
@@ -354,6 +354,8 @@ class RetryingExchange:
             )
         if stop.stop_reason not in _RETRYABLE_STOPS:
             return False
+        if attempt_filter.accepted_count and all(each.kind == "repeated" for each in attempt_filter.defects):
+            return False  # the model makes another call beside it
         return not attempt_filter.overflowed and (self._shim.request.allows_parallel_calls or not self._calls.accepted)
 
     def _may_resume(self, end: ToolCallEnd, stop: Stop) -> bool:
@@ -436,7 +438,7 @@ def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> S
     """Return the defects of calls in the attempts that the client gets in the end."""
     first, last = filters[0], filters[-1]
     defects = last.defects or (first.defects if _has_failed(last, stop) else ())
-    return [defect for defect in defects if defect.kind not in COPIES]
+    return [defect for defect in defects if defect.kind not in ANSWERED]
 
 
 def _phrase(defects: Iterable[AttemptDefect]) -> str:
