@@ -1,8 +1,8 @@
 """How long a real model repeats a call: loops as users reported them, with and without the rule against repeats.
 
-Each script is an agent with one or two tools whose results never help: a job that stays queued, a file that is not
-there, a search that finds nothing, a command without output, a list that the model reads again and again. The model is
-asked until it answers, or 8 times; in the words of the dialect, without the line that asks for an answer.
+Each script is an agent with a tool whose results never help: a job that stays queued, a file that is not there, a
+search that finds nothing, a command without output. The model has made the same call twice, and is asked until it
+answers, or 6 times; in the words of the dialect, without the line after the results that asks for an answer.
 
     llama-server --model qwen2.5-coder-0.5b.gguf --port 8080 --ctx-size 8192
     python -m benchmarks.repeated_calls http://127.0.0.1:8080
@@ -10,17 +10,19 @@ asked until it answers, or 8 times; in the words of the dialect, without the lin
 
 import argparse
 import asyncio
+import inspect
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fcshim import Client
 from fcshim.errors import ModelOutputError
-from fcshim.messages import SystemMessage, TextPart, UserMessage
+from fcshim.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from fcshim.prompt.repetition import CallKey, call_key
 from fcshim.prompt.styles import OWN
 
-MAX_ROUNDS = 8
+BEGUN, MAX_ROUNDS = 2, 6
 RULES = "You are an agent. Work with the functions until the task is done. Always make the next call."
 
 
@@ -44,35 +46,40 @@ def run_command(command: str) -> str:  # noqa: ARG001 - it prints nothing
     return ""
 
 
-def list_files(folder: str) -> str:  # noqa: ARG001 - there is one folder
-    """List the files of a folder."""
-    return "main.py\nREADME.md"
-
-
 class LoopScript(NamedTuple):
-    """What the user says, and the tools."""
+    """What the user says, the tool, and the argument with which the model has called it twice."""
 
     user: str
-    tools: tuple[Callable[[str], str], ...]
+    tool: Callable[[str], str]
+    argument: str
+
+    def begin(self) -> tuple[Message, ...]:
+        """Return the conversation after the second call."""
+        messages: list[Message] = [SystemMessage((TextPart(RULES),)), UserMessage((TextPart(self.user),))]
+        (name,) = inspect.signature(self.tool).parameters
+        for number in range(BEGUN):
+            call = ToolCall(f"call_{number}", self.tool.__name__, json.dumps({name: self.argument}))
+            messages.append(AssistantMessage((), (call,)))
+            messages.append(ToolMessage(call.id, (TextPart(self.tool(self.argument)),), call.name))
+        return tuple(messages)
 
 
 SCRIPTS = (
-    LoopScript("Call job_status for job 17 until it is done.", (job_status,)),
-    LoopScript("Call read_file with path config.yaml and tell me the port in it.", (read_file,)),
-    LoopScript("Call run_command with ./start.sh until it prints its port.", (run_command,)),
-    LoopScript("Find where the function load_settings is defined.", (search,)),
-    LoopScript("Find the bug in the project in the folder src and fix it.", (list_files, read_file)),
-    LoopScript("Check with the status of job a1 whether the build is done. Do not stop before it is.", (job_status,)),
+    LoopScript("Wait until job 17 is done, then tell me its result.", job_status, "17"),
+    LoopScript("Read config.yaml and tell me the port in it.", read_file, "config.yaml"),
+    LoopScript("Start the server with ./start.sh and tell me its port.", run_command, "./start.sh"),
+    LoopScript("Find where the function load_settings is defined.", search, "load_settings"),
 )
 
 
 async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[int, int, bool]:
-    """Return the most equal calls that ran, the replies of the model, and whether it answered."""
+    """Return the most equal calls that were made, the replies of the model, and whether it answered."""
     calls: Counter[CallKey] = Counter()
-    replies, answered = 0, False
-    messages = (SystemMessage((TextPart(RULES),)), UserMessage((TextPart(script.user),)))
+    replies, answered, messages = 0, False, script.begin()
+    for message in messages:
+        calls.update(call_key(call.name, call.arguments) for call in getattr(message, "tool_calls", ()))
     async with Client(url, tools="prompt", prompt_style=OWN, repeatable_tools=repeatable) as client:
-        rounds = client.rounds(messages, script.tools, max_rounds=MAX_ROUNDS, temperature=0, max_tokens=80)
+        rounds = client.rounds(messages, (script.tool,), max_rounds=MAX_ROUNDS, temperature=0, max_tokens=80)
         try:
             async for each in rounds:
                 replies += 1
@@ -82,7 +89,7 @@ async def run(url: str, script: LoopScript, repeatable: Sequence[str]) -> tuple[
                 answered = each.answer is not None
         except ModelOutputError:  # no answer within the rounds
             replies += 1
-    return max(calls.values(), default=0), replies, answered
+    return max(calls.values()), replies, answered
 
 
 async def compare(url: str) -> None:

@@ -89,8 +89,9 @@ class Client:
     old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
     for each of these three. `cut_prompt`: when the endpoint has read only a part of a prompt, `fit` the next ones to
     what it reads, also end the reply with an `error`, or do not look for it (`off`). `repeatable_tools`: tools, by name
-    or pattern, whose calls may repeat with the same result. `measured`: what was measured for the model (`fcshim
-    doctor`) and its chat template decide what is left to the defaults; without it only the model's name does.
+    or pattern, whose calls may repeat with the same result. `num_ctx`: tokens of context that Ollama is asked for, with
+    `api="ollama"`; 0 leaves it to Ollama. `measured`: what was measured for the model (`fcshim doctor`) and its chat
+    template decide what is left to the defaults; without it only the model's name does.
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
     """
 
@@ -115,6 +116,7 @@ class Client:
         max_result: int = DEFAULT_MAX_RESULT,
         cut_prompt: CutPromptPolicy = "fit",
         repeatable_tools: Sequence[str] = (),
+        num_ctx: int = 0,
         constrain: str = AUTO_SETTING,
         max_retries: int = DEFAULT_MAX_RETRIES,
         measured: bool = True,
@@ -146,6 +148,7 @@ class Client:
             max_result=max_result,
             cut_prompt=cut_prompt,
             repeatable_tools=tuple(repeatable_tools),
+            num_ctx=num_ctx,
             max_retries=max_retries,
         ).with_tools_settled()
         # Raises for unknown names now instead of at the first request.
