@@ -14,7 +14,7 @@ EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
 .PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
-	test-conformance models record-response-templates chat-screens coverage check docs bench fuzz wheel clean
+	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
@@ -29,13 +29,14 @@ help:
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
 	@echo 'make test-conformance  the suites of others: CanIToolCall, shapes of broken calls, what engines fail on'
+	@echo 'make test-integrations  the plugins for LangChain and llm, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a website, in site/'
 	@echo 'make bench   the benchmarks'
-	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, every property with other examples,'
+	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, those of the proxy, every property with other examples,'
 	@echo '             then guided by coverage (Linux)'
 	@echo 'make wheel   sdist and wheel, in dist/'
 	@echo 'make clean   remove what these made'
@@ -94,6 +95,10 @@ test-conformance: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.conformance.environment
 	$(BIN)/python -m pytest tests/conformance $(ARGS)
 
+test-integrations: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.integrations.framework_environments
+	$(BIN)/python -m pytest tests/integrations/test_frameworks.py $(ARGS)
+
 test-xgrammar: $(VENV)-xgrammar/stamp
 	$(VENV)-xgrammar/bin/python -m pytest tests/constrain/test_xgrammar.py $(ARGS)
 
@@ -114,6 +119,7 @@ bench: $(VENV)/bench.stamp
 
 fuzz: $(VENV)/fuzz.stamp
 	$(BIN)/python -m tests.fuzz.run --executions $(EXECUTIONS) $(ARGS)
+	$(BIN)/python -m tests.fuzz.proxy.run
 	$(PYTEST) -m 'not engine' --hypothesis-profile explore `grep -rl 'from hypothesis' tests --include='test_*.py'`
 	@if $(BIN)/python -c 'import atheris' 2>/dev/null; \
 	then $(BIN)/python -m tests.fuzz.coverage -max_total_time=$(SECONDS_GUIDED) -verbosity=0; \

@@ -18,6 +18,7 @@ BENCHMARKS = (
     ("reading",),
     ("request_path",),
     ("hostile_requests",),
+    ("hostile_replies",),
     ("scale",),
     # These two need a llama-server, which they find in the same way as the tests.
     ("constrain", "--engine"),

@@ -19,9 +19,9 @@ from fcshim.events import Event, Text
 from fcshim.messages import Request, TextPart, Tool, UserMessage
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.text import TextStates
-from fcshim.pipeline.exchange import Batch, Exchange
+from fcshim.pipeline.attempt import Batch
+from fcshim.pipeline.exchange import DEFAULT_MAX_RETRIES, Exchange
 from fcshim.pipeline.response import response_for
-from fcshim.pipeline.retry import shim_exchange
 from fcshim.pipeline.shim import ShimStream, prepare_shim
 from fcshim.upstream import Upstream
 from fcshim.upstream.reply import UpstreamReply
@@ -51,8 +51,8 @@ def _read(stream: list[bytes]) -> None:
     """Pass the bytes of a stream through decoder, shim and encoder."""
     tool = Tool("write", "Write a text.", {"type": "object", "properties": {"text": {"type": "string"}}})
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(tool,), stream=True)
-    exchange = shim_exchange(prepare_shim(request), upstream=OPENAI_CHAT)
-    exchange.prepare()
+    exchange = Exchange(max_retries=DEFAULT_MAX_RETRIES)
+    exchange.begin(prepare_shim(request), OPENAI_CHAT)
     response = response_for(request, ReplyIdentity(id="r", created=1, model="m"), OPENAI_CHAT)
     for data in stream:
         response.feed(exchange.feed(data))
@@ -84,7 +84,7 @@ async def _plain_read_into(self: UpstreamReply, sink: Callable[[bytes], bool]) -
 
 
 def _feed_events(self: Exchange, data: bytes) -> Batch:
-    return self._process(self._decoder.feed(data))
+    return self._read(self.attempt.feed(self.attempt.decoder.feed(data)))
 
 
 def _feed_text(self: ShimStream, text: str) -> list[Event]:

@@ -377,12 +377,12 @@ async def _decode(body: bytes) -> str:
 
 
 def _measure_kind(
-    upstream: Process, folder: Path, name: str, request: bytes, seconds: float
+    upstream: Process, folder: Path, name: str, request: bytes, seconds: float, *options: str
 ) -> tuple[str, float, float, float, float, float]:
     """Measure one kind through one proxy, control and attack in turn."""
     times = 1 if name.startswith(LARGE) else int(seconds)
     runs: list[tuple[list[float], list[float]]] = []
-    with proxy("fcshim", upstream, folder, "--tools", "prompt") as server:
+    with proxy("fcshim", upstream, folder, "--tools", "prompt", *options) as server:
         for _ in range(_REPEATS):
             control = asyncio.run(_measure(server.port, None, seconds, 0)).ages
             runs.append((control, asyncio.run(_measure(server.port, request, seconds, times)).ages))

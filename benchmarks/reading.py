@@ -1,4 +1,4 @@
-"""How replies with mistakes are read: every mutation of `tests/reading`, in every dialect.
+"""How replies with mistakes are read: every mutation of `fcshim.testing`, in every dialect.
 
 Rule: a wrong call (delivered without an error, and not what was meant) misses the bar in every row. So does a row of
 snippets of the standard library with unescaped quotes, of which less than 97 % are exact.
@@ -19,13 +19,13 @@ from benchmarks.report import Report, arguments
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, HERMES
+from fcshim.testing.conformance import ConformanceCase, ReaderResult
+from fcshim.testing.mutations.seeds import Seed, make_seed
+from fcshim.testing.mutations.snippets import snippet_seed, snippets
+from fcshim.testing.mutations.styles import NOT_ESCAPED
+from fcshim.testing.mutations.table import MUTATIONS, Mutant
+from fcshim.testing.mutations.verdict import Delivered, Verdict, can_be_seen, cuts, judge_mutant, read
 from tests.conformance.readers import installed
-from tests.conformance.suite import ConformanceCase, ReaderResult
-from tests.reading.mutations import MUTATIONS, Mutant
-from tests.reading.seeds import Seed, make_seed
-from tests.reading.snippets import snippet_seed, snippets
-from tests.reading.styles import NOT_ESCAPED
-from tests.reading.verdict import Delivered, Verdict, can_be_seen, cuts, judge_mutant, read
 
 UNESCAPED_QUOTES = "unescaped quotes"
 SEEDS, QUICK_SEEDS = 200, 8

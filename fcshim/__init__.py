@@ -1,23 +1,16 @@
 """fcshim gives native-grade tool calling to language models that have none.
 
-Rule: `__all__` is the public API; modules that need a network library are imported at the first use of their names.
+Rule: `__all__` is the public API for use. More of it is in `fcshim.agent`, `tools`, `mcp`, `messages`, `events` and
+`errors`; `fcshim.ext` is the API for extension. Modules that need a network library are imported at the first use of
+their names.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fcshim.errors import (
-    ConfigError,
-    FcshimError,
-    MissingExtraError,
-    ModelOutputError,
-    RequestError,
-    ToolError,
-    UpstreamError,
-)
+from fcshim.errors import FcshimError
 from fcshim.events import (
     CallError,
-    Coercion,
     Error,
     Event,
     Reasoning,
@@ -39,53 +32,35 @@ from fcshim.messages import (
     TextPart,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolMessage,
     UserMessage,
 )
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader, BodyStatus
-from fcshim.parse.dialects import DIALECTS, Dialect, get_dialect
-from fcshim.parse.limits import Limits
-from fcshim.parse.sink import CallSink
 from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
+    from fcshim import openai as openai
     from fcshim.client import Client, RunResult
-    from fcshim.prompt.dialect_check import check_dialect
+    from fcshim.pipeline.in_process import Prepared, ReplyStream, prepare
     from fcshim.prompt.dialect_folder import load_dialect
     from fcshim.sync_client import SyncClient
     from fcshim.tools import FunctionTool, ToolResult
     from fcshim.upstream import Timeouts
 
 __all__ = [
-    "DIALECTS",
-    "ArgumentWriter",
     "AssistantMessage",
-    "BodyReader",
-    "BodyStatus",
     "CallError",
-    "CallSink",
     "Client",
-    "Coercion",
-    "ConfigError",
-    "Dialect",
     "Error",
     "Event",
     "FcshimError",
     "FunctionTool",
-    "LimitError",
-    "Limits",
     "MediaPart",
     "Message",
-    "MissingExtraError",
-    "ModelOutputError",
-    "NotStrictError",
+    "Prepared",
     "Reasoning",
     "Reply",
-    "RequestError",
+    "ReplyStream",
     "RunResult",
     "Stop",
     "StopReason",
@@ -100,30 +75,29 @@ __all__ = [
     "ToolCallChunk",
     "ToolCallEnd",
     "ToolCallStart",
-    "ToolChoice",
-    "ToolError",
     "ToolMessage",
     "ToolResult",
-    "UpstreamError",
     "Usage",
     "UserMessage",
-    "check_dialect",
     "event_to_dict",
     "fold",
-    "get_dialect",
     "load_dialect",
     "parse",
+    "prepare",
 ]
 
 _LAZY_IMPORTS = {
     "Client": "fcshim.client",
     "FunctionTool": "fcshim.tools",
+    "Prepared": "fcshim.pipeline.in_process",
+    "ReplyStream": "fcshim.pipeline.in_process",
     "RunResult": "fcshim.client",
     "SyncClient": "fcshim.sync_client",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
-    "check_dialect": "fcshim.prompt.dialect_check",
     "load_dialect": "fcshim.prompt.dialect_folder",
+    "openai": "fcshim.openai",
+    "prepare": "fcshim.pipeline.in_process",
 }
 
 
@@ -134,7 +108,8 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'fcshim' has no attribute {name!r}")
     with naming_extra():
-        value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
+        module = import_module(_LAZY_IMPORTS[name])
+        value: object = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -12,43 +12,29 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
+from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
-from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ArgumentsPolicy, CutPromptPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
+from fcshim.config import ModelOptions, ModelSettings, Secret
 from fcshim.config.values import check_address
-from fcshim.dispatch import ExchangeFactory, RequestAttempts
+from fcshim.dispatch import AttemptPlanner, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
-from fcshim.messages import (
-    AUTO,
-    Message,
-    Request,
-    TextPart,
-    Tool,
-    ToolChoice,
-    UserMessage,
-    as_function,
-    as_tools,
-)
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.openai import Messages
 from fcshim.parse.dialect import Dialect
-from fcshim.pipeline.exchange import AnyExchange, Batch
-from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
-from fcshim.prompt.content import DEFAULT_MAX_RESULT
-from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.pipeline.attempt import Batch
 from fcshim.prompt.profiles import AUTO as AUTO_SETTING
-from fcshim.prompt.profiles import Profile, chosen_profile
-from fcshim.prompt.styles import ToolsListing, chosen_style
+from fcshim.prompt.profiles import chosen_profile
 from fcshim.reply import Reply, fold
 from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.text_generator import Generate, TextGenerator
 
-Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
-"""The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
 """Tools that run in this process; an `Executor` sets limits other than the defaults."""
 Definitions: TypeAlias = Functions | Iterable[Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]]
@@ -71,90 +57,84 @@ _NAME_MODEL = "name the model: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
+class ClientSettings(ModelOptions, total=False):
+    """The arguments of `Client` after its URL, for what passes them on."""
+
+    generate: Generate | None
+    api: UpstreamApi
+    model: str | None
+    dialect: str | Dialect | None
+    api_key: str | None
+    constrain: str
+    measured: bool
+    timeouts: Timeouts
+    new_id: Callable[[], str] | None
+
+
 class Client:
     """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
-    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
-    the endpoint's `native` tools are used, or `auto`: what was measured or seen of the model decides, else what the
-    endpoint claims; the prompt, if a setting is given that only a prompt has (`dialect`, `prompt_style`, `tools_style`,
-    `arguments`, `max_tools`, `prompt_budget`).
-    `model`: by default the first one that the endpoint lists. `dialect`: the format in which the model writes calls
-    (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
-    name by default. `prompt_style`: the words that offer the tools. `tools_style`: whether the prompt lists tools by
-    schema or by signature. `rescue`, `reasoning`,
-    `open_reasoning_tag`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
-    required calls to their schemas if it can, `off` does not; the name of a backend replaces detection. `max_retries`:
-    how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
-    the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
-    old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
-    for each of these three. `cut_prompt`: when the endpoint has read only a part of a prompt, `fit` the next ones to
-    what it reads, also end the reply with an `error`, or do not look for it (`off`). `repeatable_tools`: tools, by name
-    or pattern, whose calls may repeat with the same result. `num_ctx`: tokens of context that Ollama is asked for, with
-    `api="ollama"`; 0 leaves it to Ollama. `measured`: what was measured for the model (`fcshim doctor`) and its chat
-    template decide what is left to the defaults; without it only the model's name does.
-    Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
+    `generate` takes the place of `url` for a model in this process: `generate(messages, *, stop, grammar, max_tokens,
+    temperature, seed)` returns text, or an iterable or async iterable of it. `api`, `api_key`, `timeouts` and
+    `measured` are of endpoints only, and `constrain` then names the kind of grammar that the function takes (`gbnf`,
+    `regex`, ...; none by default).
+
+    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `model`: by default the first one that the
+    endpoint lists. `dialect`: the format in which the model writes calls, by default chosen by the model (`None` is
+    short for native tools). `constrain`: `auto` lets the endpoint constrain required calls to their schemas if it can,
+    `off` does not; the name of a backend replaces detection. `measured`: what was measured for the model (`fcshim
+    doctor`) and its chat template decide what is left to the defaults; without it only the model's name does. `new_id`:
+    as for `StreamParser`.
+
+    `settings` are those that a model may have for itself, with the same defaults (`fcshim serve --help-all`).
+    If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
+    prompt, unless `tools` says otherwise.
+
+    Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile, prompt style, reasoning tag or
+    backend.
     """
 
-    def __init__(  # noqa: PLR0913 - settings by name, all with defaults
+    def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
+        generate: Generate | None = None,
         api: UpstreamApi = "openai",
-        tools: ToolsPolicy = "auto",
         model: str | None = None,
         dialect: str | Dialect | None = AUTO_SETTING,
-        profile: str | Profile = AUTO_SETTING,
-        prompt_style: str = AUTO_SETTING,
-        tools_style: ToolsListing = "auto",
         api_key: str | None = None,
-        rescue: bool = True,
-        reasoning: ReasoningPolicy = "ignore",
-        open_reasoning_tag: str = "",
-        arguments: ArgumentsPolicy = "stream",
-        max_tools: int = 0,
-        prompt_budget: int = 0,
-        max_result: int = DEFAULT_MAX_RESULT,
-        cut_prompt: CutPromptPolicy = "fit",
-        repeatable_tools: Sequence[str] = (),
-        num_ctx: int = 0,
         constrain: str = AUTO_SETTING,
-        max_retries: int = DEFAULT_MAX_RETRIES,
         measured: bool = True,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
+        **settings: Unpack[ModelOptions],
     ) -> None:
-        if api not in UPSTREAMS:
-            raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
-        check_address(url, "url")
-        key = Secret(api_key) if api_key else None
-        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
-        self._capabilities = Capabilities(self._upstream, constrain)
+        if generate is not None:
+            if url is not None:
+                raise ConfigError("generate: expected a url or a function that generates text, got both")
+            if settings.get("tools") == "native" or dialect is None:
+                raise ConfigError("tools: a function that generates text has no native tools, expected 'prompt'")
+            settings["tools"], measured, model = "prompt", False, model or ""
+            generator = TextGenerator(
+                generate, model=model, constrain="off" if constrain == AUTO_SETTING else constrain
+            )
+            self._upstream: Upstream = generator
+            self._capabilities = Capabilities(generator, generator.backend)
+        else:
+            if api not in UPSTREAMS:
+                raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
+            check_address(url or "", "url")
+            key = Secret(api_key) if api_key else None
+            self._upstream = Upstream(url or "", key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+            self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._measured = measured
         self._model_lock = asyncio.Lock()
         self._new_id = new_id
-        self._settings = ModelConfig(
-            tools="native" if dialect is None else tools,
-            dialect=AUTO_SETTING if dialect is None else dialect,
-            profile=profile,
-            prompt_style=prompt_style,
-            tools_style=tools_style,
-            rescue=rescue,
-            reasoning=reasoning,
-            open_reasoning_tag=open_reasoning_tag,
-            arguments=arguments,
-            max_tools=max_tools,
-            prompt_budget=prompt_budget,
-            max_result=max_result,
-            cut_prompt=cut_prompt,
-            repeatable_tools=tuple(repeatable_tools),
-            num_ctx=num_ctx,
-            max_retries=max_retries,
-        ).with_tools_settled()
-        # Raises for unknown names now instead of at the first request.
-        chosen_dialect(self._settings.dialect, "")
-        chosen_profile(profile, "")
-        chosen_style(prompt_style, "", "")
+        if dialect is None:
+            dialect, settings["tools"] = AUTO_SETTING, "native"
+        self._settings = ModelSettings(dialect=dialect, **settings).merged_with()
+        self._settings.check_names()  # now instead of at the first request
 
     async def __aenter__(self) -> Self:
         return self
@@ -311,7 +291,7 @@ class Client:
         if self._measured:
             settings = await self._capabilities.models.resolve(settings, request.model)
         attempts = RequestAttempts(
-            ExchangeFactory(request, settings, self._capabilities, self._new_id, buffered=buffered)
+            AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
@@ -380,15 +360,6 @@ class _EventQueue:
     def restart(self) -> None:
         """Do nothing: events are handed on at once, so none is left to discard when another attempt starts."""
 
-    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply. It runs once per chunk."""
-        decode, feed = exchange.feed, self.feed
-
-        def read(data: bytes) -> bool:
-            return feed(decode(data)) and not exchange.finished
-
-        return read
-
     def feed(self, batch: Batch) -> bool:
         """Take the events of one read. The next read waits until the caller has taken them."""
         self._events += [event for _, event in batch]
@@ -453,28 +424,11 @@ def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON])
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:
-    """Make a request from messages, tools and fields of the Chat API; its codec validates them.
-
-    Raises `RequestError`, and `TypeError` for an option that `Sampling` does not have.
-    """
-    sampling = request_fields(sampling)
-    given: list[Message | dict[str, JSON]]
-    given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
-    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
-    body["tools"] = [{"type": "function", "function": as_function(tool)} for tool in tools] or None
-    try:
-        request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
-    except TypeError as error:
-        raise RequestError(f"the request cannot be written as JSON: {error}") from error
+    """Make a request from messages, tools and options. Raises `RequestError`, and `TypeError` for an unknown option."""
+    request = openai.read_request(messages, tools, request_fields(sampling))
     if request.n > 1:
         raise RequestError("n: the client reads one choice; ask again for more", param="n")
-    read = zip(given, request.messages, strict=True)
-    conversation = tuple(message if isinstance(item, dict) else item for item, message in read)
-    return msgspec.structs.replace(request, messages=conversation, tools=tuple(tools))
-
-
-_PLACEHOLDER = {"role": "user"}
-"""Stands in for a message that is an object already, so that the codec's messages keep their positions."""
+    return request
 
 
 def _with_required_call(sampling: Sampling) -> Sampling:

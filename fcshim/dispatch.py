@@ -1,5 +1,9 @@
 """The driver of one request: it makes the attempts, sends them, and passes the events of the reply on.
 
+Theory of operation. One `Exchange` holds the attempts and what becomes of their replies; its state says what is to be
+done next. The driver does the rest: it knows what the upstream supports, sends what the exchange wants sent, and passes
+each read of the body to the exchange, and the events that come out of it to the client's sink (`_read_reply`).
+
 Rule: when an upstream refuses native tools, a constraint or another part of a request (`omissions`), the request is
 sent again without it, unless the client has already received events; the refusal is remembered once the upstream has
 taken the request without it. The same settings give the same attempts in the client and in the proxy. Long work runs
@@ -31,12 +35,11 @@ from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
 from fcshim.messages import Request, uses_tools
+from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
-from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
+from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedExchange, CheckedNative
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
-from fcshim.pipeline.retry import shim_exchange
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -74,7 +77,7 @@ _UNAVAILABLE = frozenset({503, 504, 529})
 
 
 class ReplySink(Protocol):
-    """Takes the events of one reply."""
+    """Takes the events of one reply. All but `started` raise `UpstreamError` if the reply is unusable."""
 
     @property
     def started(self) -> bool:
@@ -85,30 +88,30 @@ class ReplySink(Protocol):
         """Discard what was fed: another attempt restarts the reply."""
         ...
 
-    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply to an attempt, and returns whether more may come now.
+    def feed(self, batch: Batch) -> bool:
+        """Take the events of one read, often none; return whether more may come now.
 
-        The event loop calls it, so it must not block. It raises `UpstreamError` if the reply is unusable.
+        The event loop calls it, so it must not block.
         """
         ...
 
-    def feed(self, batch: Batch) -> bool:
-        """Take events that came without a read; return whether more may come now. Raises `UpstreamError`."""
-        ...
-
     def close(self, batch: Batch) -> None:
-        """Take the last events of the reply. Raises `UpstreamError` as `feed` does."""
+        """Take the last events of the reply."""
         ...
 
 
 class AttemptObserver(Protocol):
     """Observes every attempt of a request; it must not raise."""
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Handle an attempt before it is sent; `reason` says why it is made, empty for the first.
 
         `native`: the upstream's own tool calling is used.
         """
+        ...
+
+    def reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
+        """Return a function that does for each read what `RequestAttempts.read` does, and observes it."""
         ...
 
     def fail_attempt(self, message: str) -> None:
@@ -125,8 +128,8 @@ class AttemptObserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeFactory:
-    """Makes the exchanges of one request, with the transform that the model's settings ask for.
+class AttemptPlanner:
+    """Plans the first attempt of one request, with the transform that the model's settings ask for.
 
     `request` names the model as the upstream does. `translated`: the request came in another API than the upstream's,
     so the shim adapts it to the model even without tools. `buffered`: the client gets the reply in one piece at its
@@ -140,52 +143,51 @@ class ExchangeFactory:
     buffered: bool
     translated: bool = False
     size: int = 0
-    """Bytes of the client's request, if other requests must not wait while an exchange is made of a large one."""
+    """Bytes of the client's request, if other requests must not wait while an attempt is made of a large one."""
 
-    def make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission] = ()) -> AnyExchange:
-        """Make it for native tools (`native`), or for the prompt, with a constraint that `backend` accepts.
+    def begin(self, exchange: Exchange, *, native: bool, backend: Backend, omissions: Sequence[Omission] = ()) -> None:
+        """Begin an attempt with native tools (`native`), or the prompt and a constraint that `backend` accepts.
 
         `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
-        exchange = self._make(native=native, backend=backend, omissions=omissions)
+        plan, codec = self._plan(native=native, backend=backend, omissions=omissions)
         self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
-        exchange.prepare()
-        return exchange
+        exchange.begin(plan, codec)
 
-    def _make(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> AnyExchange:
+    def _plan(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> tuple[Plan, UpstreamCodec]:
         codec: UpstreamCodec = self.capabilities.upstream.kind.codec
         if codec is OLLAMA and self.model.num_ctx:
             codec = OllamaWithContext(self.model.num_ctx)
-        request, upstream = self.request, _reduced(codec, omissions)
+        request, codec = self.request, _reduced(codec, omissions)
         if request.suffix:
-            return Exchange(request, upstream=_fill_in_codec(self.capabilities.upstream.kind, backend))
+            return request, _fill_in_codec(self.capabilities.upstream.kind, backend)
         searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
-            return self._native_exchange(upstream, request.stop if searches_stops else ())
+            return self._native_plan(request.stop if searches_stops else ()), codec
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
-            return Exchange(request, upstream=upstream)
+            return request, codec
         model = self.capabilities.fit_prompt(self.model, request.model)
         shim = make_shim(request, model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
-        if shim.codec is not None:
-            shim = replace(shim, codec=_reduced(shim.codec, omissions))
-        return shim_exchange(shim, upstream=upstream, max_retries=self.model.max_retries, buffered=self.buffered)
+        return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
 
-    def _native_exchange(self, upstream: UpstreamCodec, searched_stops: tuple[str, ...]) -> Exchange:
-        request, rules = self.request, self.capabilities.upstream.kind.name_rules
-        media = chosen_profile(self.model.profile, self.model.real_name or request.model).media
+    def _native_plan(self, searched_stops: tuple[str, ...]) -> Plan:
+        request, kind = self.request, self.capabilities.upstream.kind
+        is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
         repetition = find_repetition(request.messages, self.model.repeatable_tools)
         if repetition.notes:
             logger.info("%s: %s", request.model, "; ".join(repetition.notes))
-            request = msgspec.structs.replace(request, messages=repetition.messages)
-        native = prepare_native(request, name_rules=rules, media=media, searched_stops=searched_stops)
-        if self.model.tools != "auto" or not request.tools or self.capabilities.upstream.kind.native_tools:
-            return Exchange(request, upstream=upstream, transform=native)
-        report = self.capabilities.native_tools_observer(request.model)
-        checked = CheckedNative(native, report, self.new_id, self.buffered)
-        return CheckedExchange(request, upstream=upstream, transform=checked)
+        return prepare_native(
+            msgspec.structs.replace(request, messages=repetition.messages),
+            name_rules=kind.name_rules,
+            media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
+            searched_stops=searched_stops,
+            report=self.capabilities.native_tools_observer(request.model) if is_checked else None,
+            new_id=self.new_id,
+            buffered=self.buffered,
+        )
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
@@ -244,7 +246,7 @@ class RequestAttempts:
 
     def __init__(
         self,
-        factory: ExchangeFactory,
+        planner: AttemptPlanner,
         headers: Sequence[tuple[bytes, bytes]] = (),
         refused: FcshimError | None = None,
         observer: AttemptObserver | None = None,
@@ -253,18 +255,17 @@ class RequestAttempts:
         self.refusal: UpstreamReply | None = None
         """The reply of the last attempt, if it had an error status."""
         self._refused = refused
-        self._omissions = list(factory.capabilities.omissions(factory.request.model))
+        self._omissions = list(planner.capabilities.omissions(planner.request.model))
         self._last_omission: tuple[Omission, str] | None = None  # and the message of the refusal
         self._tried_omissions = list(self._omissions)
-        self._replaced: AnyExchange | None = None  # the one with native tools whose reply was not good enough
-        self._native_error = ""  # the error after which the current exchange uses the prompt instead of native tools
-        self._factory = factory
-        self._request = factory.request
-        self._capabilities = factory.capabilities
+        self._native_error = ""  # the error after which the current attempt uses the prompt instead of native tools
+        self._planner = planner
+        self._request = planner.request
+        self._capabilities = planner.capabilities
         self._headers = headers
-        self._exchange: AnyExchange | None = None
+        self._exchange = Exchange(max_retries=planner.model.max_retries, buffered=planner.buffered)
         self._native = False
-        self._suspected_key = ""  # the constraint that may have caused an error, so that the current exchange omits it
+        self._suspected_key = ""  # the constraint that may have caused an error, so that the current attempt omits it
         self._refusal_stated = True  # whether the upstream answered with an error, rather than drop the connection
 
     async def run(self, sink: ReplySink) -> AsyncGenerator[None, None]:
@@ -273,61 +274,59 @@ class RequestAttempts:
         Yields when the sink wants no more for now, and at the end of each attempt before its connection is closed.
         Raises `RequestError`, and `UpstreamError` if no attempt succeeds; `fail` then has the last events.
         """
-        self._native = self._capabilities.uses_native_tools(self._request, self._factory.model)
-        exchange = await self._make_first()
-        if self._refused is not None:
-            exchange = await self._without_refused_part(self._refused) or exchange
-        next_exchange: AnyExchange | None = exchange
-        reason = ""
-        while next_exchange is not None:
-            exchange = next_exchange
-            self._begin_attempt(exchange, reason)
+        exchange, reason = self._exchange, ""
+        self._native = self._capabilities.uses_native_tools(self._request, self._planner.model)
+        await self._begin()
+        if self._refused is not None and not await self._leave_out_refused(self._refused):
+            await self._begin()
+        while exchange.state in READING:
+            self.refusal = None
+            if self._observer is not None:
+                self._observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
             try:
-                async with contextlib.aclosing(self._read_reply(exchange, sink)) as pauses:
+                async with contextlib.aclosing(self._read_reply(sink)) as pauses:
                     async for _ in pauses:
                         yield
             except UpstreamError as error:
                 reason = error.message
-                if self._observer is not None:
-                    self._observer.fail_attempt(reason)
-                try:
-                    next_exchange = await self._fall_back(exchange, error, sink)
-                except UpstreamError:
-                    if self._replaced is None or sink.started:
-                        raise
-                    # A failing retry is not reported: the reply with native tools stands.
-                    exchange, next_exchange = self._replaced, None
-                    sink.restart()
+                goes_on = await self._fall_back(error, sink)
             else:
-                self._confirm(exchange)
-                next_exchange = await self._prepare_retry(exchange, sink)
-                reason = exchange.retry_reason
-        if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
-            self._close(exchange, sink)
-            yield
+                self._confirm()
+                reason = exchange.attempt.defect
+                goes_on = exchange.state is not ExchangeState.DECIDING or await self._ask_again(sink)
+            if not goes_on:
+                self._end(exchange.give_up(), sink)
+                yield
 
-    def _begin_attempt(self, exchange: AnyExchange, reason: str) -> None:
-        self._exchange, self.refusal = exchange, None
-        if self._observer is not None:
-            self._observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
+    async def _read_reply(self, sink: ReplySink) -> AsyncGenerator[None, None]:
+        """Send the request of one attempt: bytes go into the exchange, events come out and go to the sink.
 
-    async def _read_reply(self, exchange: AnyExchange, sink: ReplySink) -> AsyncGenerator[None, None]:
-        """Send the request of one attempt and feed its events to `sink`; yields as `run` does."""
-        sending = self._capabilities.upstream.send_request(exchange.upstream_request, headers=self._headers)
+        Yields as `run` does.
+        """
+        exchange, feed = self._exchange, sink.feed
+
+        def read(data: bytes) -> bool:
+            return feed(exchange.feed(data)) and not exchange.finished
+
+        sending = self._capabilities.upstream.send_request(exchange.attempt.upstream_request, headers=self._headers)
         async with sending as reply:
-            await self._check_status(reply)
-            exchange.release_request()
-            read = sink.reader(exchange)
-            while not await reply.read_into(read):
+            if reply.status != 200:
+                self.refusal = reply
+                codec = self._capabilities.upstream.kind.codec
+                raise codec.decode_error(reply.status, {}, await reply.read_error())
+            exchange.attempt.release_request()
+            observed = read if self._observer is None else self._observer.reader(exchange, feed)
+            while not await reply.read_into(observed):
                 yield
                 if exchange.finished:
                     break
-            self._close(exchange, sink, await self._report_prompt(exchange))
+            loss = await self._report_prompt(exchange.attempt)  # before the end, which estimates missing tokens
+            self._end(exchange.close(), sink, loss)
             yield
 
-    async def _report_prompt(self, exchange: AnyExchange) -> PromptLoss | None:
+    async def _report_prompt(self, attempt: Attempt) -> PromptLoss | None:
         """Log how the upstream has read the prompt: from its cache, again, or only in part; return what was lost."""
-        prompt, usage = exchange.counted_prompt
+        prompt, usage, planner = attempt.request, attempt.usage, self._planner
         if usage is not None and usage.cached_tokens:
             logger.info(
                 "%s: %s of %s tokens of the prompt were in the server's cache",
@@ -335,11 +334,11 @@ class RequestAttempts:
                 f"{usage.cached_tokens:,}",
                 f"{usage.input_tokens:,}",
             )
-        if not exchange.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
+        if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
             logger.info("%s: %s", self._request.model, front)
-        if usage is None or not usage.input_tokens or prompt.suffix or self._factory.model.cut_prompt == "off":
+        if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
             return None
-        sent = await run_off_loop(self._factory.size, functools.partial(read_prompt, prompt))
+        sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
         loss = await self._capabilities.find_prompt_loss(prompt, sent, usage.input_tokens)
         if loss is not None:
             logger.warning("%s: %s", self._request.model, loss)
@@ -347,81 +346,101 @@ class RequestAttempts:
                 self._observer.lose_prompt(str(loss))
         return loss
 
-    @property
-    def remaining_defects(self) -> str:
-        """The defects that the reply still has after all retries, as a phrase; empty without any."""
-        return "" if self._exchange is None else self._exchange.remaining_defects
+    def _end(self, batch: Batch, sink: ReplySink, loss: PromptLoss | None = None) -> None:
+        """Pass the last events of an attempt on, which end the reply unless another attempt may follow.
 
-    def fail(self, error: FcshimError) -> Batch:
-        """Handle the failure `error` of the reply; return its last events."""
-        batch = [] if self._exchange is None else self._exchange.fail(error)
-        if self._observer is not None:
-            self._observer.end_attempt(batch)
-        return batch
-
-    def _close(self, exchange: AnyExchange, sink: ReplySink, loss: PromptLoss | None = None) -> None:
-        """End an attempt; with an error, if the upstream has lost a part of the prompt and the settings say so."""
-        batch = exchange.close()
-        if loss is not None and self._factory.model.cut_prompt == "error" and not exchange.wants_retry:
+        It ends with an error if the upstream has lost a part of the prompt, and the settings say so.
+        """
+        may_go_on = self._exchange.state is ExchangeState.DECIDING
+        if loss is not None and self._planner.model.cut_prompt == "error" and not may_go_on:
             batch = [*(each for each in batch if not isinstance(each[1], Stop)), (0, Error(CONTEXT_LENGTH, str(loss)))]
         if self._observer is not None:
             self._observer.end_attempt(batch)
-        if exchange.wants_retry:
+        if may_go_on:
             sink.feed(batch)
         else:
             sink.close(batch)
 
-    async def _make_first(self) -> AnyExchange:
-        """Make the first exchange to send, or the first without native tools."""
+    @property
+    def remaining_defects(self) -> str:
+        """The defects that the reply still has after all retries, as a phrase; empty without any."""
+        return self._exchange.remaining_defects
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Handle the failure `error` of the reply; return its last events."""
+        batch = self._exchange.fail(error)
+        if self._observer is not None:
+            self._observer.end_attempt(batch)
+        return batch
+
+    async def _begin(self) -> None:
+        """Begin the first attempt, or the first without native tools."""
         native = self._native and uses_tools(self._request)
         backend = OFF if native else await self._capabilities.backend(self._request)
-        exchange = await self._make(backend)
-        if self._capabilities.is_refused(exchange.constraint_key):
+        await self._begin_with(backend)
+        if self._is_constraint_refused():
             # Without a grammar, a prefill may start the required call instead; the upstream may have refused that, too.
-            exchange = await self._make(unconstrained(backend))
-        if self._capabilities.is_refused(exchange.constraint_key):
-            exchange = await self._make(OFF)
-        return exchange
+            await self._begin_with(unconstrained(backend))
+        if self._is_constraint_refused():
+            await self._begin_with(OFF)
 
-    async def _make(self, backend: Backend) -> AnyExchange:
-        make = functools.partial(
-            self._factory.make, native=self._native, backend=backend, omissions=tuple(self._omissions)
+    async def _begin_with(self, backend: Backend) -> None:
+        begin = functools.partial(
+            self._planner.begin,
+            self._exchange,
+            native=self._native,
+            backend=backend,
+            omissions=tuple(self._omissions),
         )
-        return await run_off_loop(self._factory.size, make)
+        await run_off_loop(self._planner.size, begin)
 
-    async def _make_retry(self, exchange: AnyExchange, backend: Backend) -> bool:
-        return await run_off_loop(self._factory.size, functools.partial(exchange.prepare_retry, backend))
+    async def _retry_with(self, backend: Backend) -> bool:
+        return await run_off_loop(self._planner.size, functools.partial(self._exchange.retry, backend))
 
-    async def _check_status(self, reply: UpstreamReply) -> None:
-        if reply.status != 200:
-            self.refusal = reply
-            codec = self._capabilities.upstream.kind.codec
-            raise codec.decode_error(reply.status, {}, await reply.read_error())
+    def _is_constraint_refused(self) -> bool:
+        return self._capabilities.is_refused(self._exchange.attempt.constraint_key)
 
-    async def _fall_back(self, exchange: AnyExchange, error: UpstreamError, sink: ReplySink) -> AnyExchange:
-        """Return the exchange to send after `exchange` failed with `error`; raise it if no other could do better.
+    async def _fall_back(self, error: UpstreamError, sink: ReplySink) -> bool:
+        """Make another attempt after `error`; return false if an earlier reply stands instead, or raise it."""
+        if self._observer is not None:
+            self._observer.fail_attempt(error.message)
+        try:
+            await self._make_fallback(error, sink)
+        except UpstreamError:
+            if sink.started or not self._exchange.earlier:
+                raise
+            sink.restart()
+            return False
+        return True
+
+    async def _make_fallback(self, error: UpstreamError, sink: ReplySink) -> None:
+        """Make another attempt after `error`; raise it if no other could do better.
 
         Once the client has events, only a retry can be sent again, since its own events are still held back.
         """
         if error.lost:
             self._capabilities.models.expire()
-        if exchange.is_retry:
-            await self._drop_retry_constraint(exchange, error)
-            return exchange
+        if self._exchange.attempt.is_retry:
+            if self._exchange.attempt.sent_call:
+                raise error
+            self._record_failed_constraint(error)
+            backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
+            if not await self._retry_with(backend):
+                raise error
+            return
         if sink.started:
             raise error
-        fallback = await self._without_refused_part(error)
-        if fallback is None and self._may_use_prompt(error):
-            self._native = False
-            fallback = await self._make_first()
-        elif fallback is None:
-            self._record_failed_constraint(exchange, error)
-            fallback = await self._make(OFF)
+        if not await self._leave_out_refused(error):
+            if self._may_use_prompt(error):
+                self._native = False
+                await self._begin()
+            else:
+                self._record_failed_constraint(error)
+                await self._begin_with(OFF)
         sink.restart()
-        return fallback
 
-    async def _without_refused_part(self, error: FcshimError) -> AnyExchange | None:
-        """Return the exchange without the part of the request that `error` refuses; None if there is no such part.
+    async def _leave_out_refused(self, error: FcshimError) -> bool:
+        """Begin an attempt without the part of the request that `error` refuses; return false if there is no such part.
 
         Each part is left out once. It is sent again if the upstream gives the same error without it.
         """
@@ -432,19 +451,20 @@ class RequestAttempts:
             if omission in self._tried_omissions or not omission.is_meant_by(error):
                 continue
             self._tried_omissions.append(omission)
-            complete = await self._make_first()
+            await self._begin()
+            complete = self._exchange.attempt.upstream_request.body
             self._omissions.append(omission)
-            fallback = await self._make_first()
-            if fallback.upstream_request.body != complete.upstream_request.body:
+            await self._begin()
+            if self._exchange.attempt.upstream_request.body != complete:
                 logger.warning("%s: sent again without %s: %s", self._request.model, omission.summary, error.message)
                 self._last_omission = omission, error.message
-                return fallback
+                return True
             self._omissions.remove(omission)
-        return None
+        return False
 
     def _may_use_prompt(self, error: UpstreamError) -> bool:
         """Return whether native tools may be the reason of `error`, so that the prompt could do better."""
-        if not (self._native and self._factory.model.tools == "auto" and uses_tools(self._request)):
+        if not (self._native and self._planner.model.tools == "auto" and uses_tools(self._request)):
             return False
         if refuses_tools(error):
             self._capabilities.record_native_failure(self._request.model, error.message)
@@ -456,25 +476,18 @@ class RequestAttempts:
         self._native_error = error.message
         return True
 
-    async def _drop_retry_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
-        if exchange.sent_call:
-            raise error
-        self._record_failed_constraint(exchange, error)
-        backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
-        if not await self._make_retry(exchange, backend):
-            raise error
-
-    def _record_failed_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
+    def _record_failed_constraint(self, error: UpstreamError) -> None:
         """Suspect that the constraint caused `error`; raise `error` if it cannot have."""
-        if not exchange.constraint_key or not may_refuse_constraint(error):
+        key = self._exchange.attempt.constraint_key
+        if not key or not may_refuse_constraint(error):
             raise error
-        self._suspected_key = exchange.constraint_key
+        self._suspected_key = key
         self._refusal_stated = not error.lost
         logger.warning("%s: the upstream may refuse the constraint: %s", self._request.model, error.message)
 
-    def _confirm(self, exchange: AnyExchange) -> None:
-        """Record that the upstream answered the exchange that was sent last, and so what it accepts and refuses."""
-        self._capabilities.record_success(exchange.constraint_key)
+    def _confirm(self) -> None:
+        """Record that the upstream answered the attempt that was sent last, and so what it accepts and refuses."""
+        self._capabilities.record_success(self._exchange.attempt.constraint_key)
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
@@ -487,27 +500,21 @@ class RequestAttempts:
             self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
 
-    async def _prepare_retry(self, exchange: AnyExchange, sink: ReplySink) -> AnyExchange | None:
-        """Return the exchange of the next attempt; None if none is wanted, or it cannot be made."""
-        if not exchange.wants_retry:
-            return None
-        if isinstance(exchange, CheckedExchange):
-            return await self._replace_native(exchange, sink)
+    async def _ask_again(self, sink: ReplySink) -> bool:
+        """Make the next attempt after one with defects; return false if it cannot be made."""
+        exchange, model, reason = self._exchange, self._request.model, self._exchange.attempt.defect
+        if self._native and uses_tools(self._request):
+            retry_logger.info("%s: sent again with tools in the prompt: %s", model, reason)
+            self._native = False
+            if not sink.started:
+                sink.restart()
+            await self._begin()
+            return True
         backend = await self._capabilities.backend(self._request, for_retry=True)
-        if not await self._make_retry(exchange, backend):
-            return None
-        if self._capabilities.is_refused(exchange.constraint_key):
-            await self._make_retry(exchange, unconstrained(backend))
-        constrained = ", with a constraint" if exchange.constraint_key else ""
-        retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
-        return exchange
-
-    async def _replace_native(self, exchange: CheckedExchange, sink: ReplySink) -> AnyExchange:
-        """Return the exchange with the tools in the prompt, in place of native tools that did not work."""
-        retry_logger.info("%s: sent again with tools in the prompt: %s", self._request.model, exchange.retry_reason)
-        self._native, self._replaced = False, exchange
-        if not sink.started:
-            sink.restart()
-        fallback = await self._make_first()
-        fallback.earlier_usage = exchange.usage
-        return fallback
+        if not await self._retry_with(backend):
+            return False
+        if self._is_constraint_refused():
+            await self._retry_with(unconstrained(backend))
+        constrained = ", with a constraint" if exchange.attempt.constraint_key else ""
+        retry_logger.info("%s: asked once more%s: %s", model, constrained, reason)
+        return True

@@ -12,6 +12,17 @@
 Rule: a message says what happened, what was expected, and shows a short excerpt, never a secret.
 """
 
+__all__ = [
+    "ConfigError",
+    "FcshimError",
+    "MissingExtraError",
+    "ModelOutputError",
+    "RequestError",
+    "StoreError",
+    "ToolError",
+    "UpstreamError",
+]
+
 
 class FcshimError(Exception):
     """Base of every documented error; `status` is the HTTP status to answer with, `kind` a stable identifier."""

@@ -15,6 +15,29 @@ import msgspec
 
 from fcshim.errors import ModelOutputError
 
+__all__ = [
+    "JSON",
+    "CallError",
+    "CallErrorKind",
+    "Coercion",
+    "Error",
+    "Event",
+    "Reasoning",
+    "Stop",
+    "StopReason",
+    "Text",
+    "ToolCallChunk",
+    "ToolCallEnd",
+    "ToolCallStart",
+    "Usage",
+    "WebErrorCode",
+    "WebResult",
+    "WebToolUse",
+    "event_to_dict",
+    "id_source",
+    "total_usage",
+]
+
 JSON: TypeAlias = Any
 """Any value that `json.loads` can return. The only place that uses `Any`."""
 

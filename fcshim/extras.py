@@ -19,10 +19,13 @@ EXTRAS = {
     "mcp": (*_CLIENT, *_PAGES, "httptools", "httpx2", "mcp", "pathspec", "pydantic", "uvicorn"),
     "chat": (*_CLIENT, *_PAGES, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
+    "langchain": (*_CLIENT, "langchain_core"),
+    "llm": (*_CLIENT, "llm"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),
     "ray": (*_SERVE, "ray"),
     "redis": ("redis",),
+    "testing": ("pytest",),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""
 

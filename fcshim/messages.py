@@ -13,6 +13,22 @@ from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema, exceeds_depth
 
+__all__ = [
+    "AssistantMessage",
+    "Content",
+    "MediaPart",
+    "Message",
+    "Part",
+    "SystemMessage",
+    "TextPart",
+    "Tool",
+    "ToolCall",
+    "ToolChoice",
+    "ToolMessage",
+    "UserMessage",
+    "text_of",
+]
+
 RESPONSE_FORMAT = "response_format"
 """The field of `Request.extra` with the requested format, in the form of the Chat API; every codec converts to it."""
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
@@ -100,6 +116,8 @@ class Tool(msgspec.Struct, frozen=True):
     """A tool result may have loaded it (`ToolMessage.loads`). It is described there, so that what the prompt says
     before stays as it was."""
     returns: JSON = None
+    category: str = ""
+    """What it is for, a word; empty if nobody said. The model does not see it: it helps to choose what to describe."""
 
 
 WebAction: TypeAlias = Literal["search", "fetch"]

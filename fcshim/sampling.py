@@ -37,6 +37,7 @@ class Sampling(TypedDict, total=False):
     service_tier: str | None
     safety_identifier: str | None
     prompt_cache_key: str | None
+    prompt_cache_retention: str | None
     prediction: Mapping[str, JSON] | None
     modalities: Sequence[str] | None
     audio: Mapping[str, JSON] | None
@@ -47,6 +48,7 @@ class Sampling(TypedDict, total=False):
     typical_p: float
     min_tokens: int
     repeat_penalty: float
+    repeat_last_n: int
     repetition_penalty: float
     mirostat: int
     mirostat_tau: float

@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack, overload
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.client import Client, Definitions, EventStream, Functions, Messages, Output, RunResult
+from fcshim.client import Client, ClientSettings, Definitions, EventStream, Functions, Output, RunResult
 from fcshim.events import JSON, Event
+from fcshim.openai import Messages
 from fcshim.reply import Reply
 from fcshim.sampling import Sampling
 
@@ -31,8 +32,8 @@ class SyncClient:
     own thread, which would wait for itself.
     """
 
-    def __init__(self, url: str, **settings: JSON) -> None:
-        self._client = Client(url, **settings)
+    def __init__(self, url: str | None = None, **options: Unpack[ClientSettings]) -> None:
+        self._client = Client(url, **options)
         self._thread = _LoopThread()
 
     def __enter__(self) -> Self:

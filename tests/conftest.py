@@ -48,6 +48,7 @@ ENGINE_TESTS = (
     "evaluate/test_answerable.py",
     "fuzz/test_expressions.py",
     "inspector/test_page.py",
+    "integrations/test_frameworks.py",
     "integrations/test_ray.py",
     "mcp/test_hostile.py",
     "mcp/test_http_hostile.py",

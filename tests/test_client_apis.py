@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from fcshim import Client, ConfigError, UpstreamError
+from fcshim import Client
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import Secret
+from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request
 from fcshim.upstream import api_url, key_header

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim import ConfigError, Dialect, load_dialect
+from fcshim import load_dialect
 from fcshim.constrain.constraint import dialect_note
+from fcshim.errors import ConfigError
+from fcshim.ext import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.resources import resource_dir
 from tests.examples import examples
@@ -38,16 +40,12 @@ def printed(folder: Path, program: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("page", [DOCS.parent / "README.md", DOCS / "dialects.md"], ids=lambda page: page.name)
-def test_the_table_of_dialects_is_complete(page: Path) -> None:
-    rows = re.findall(r"^\| [^|`]+ \| (`.*`[^|]*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+def test_the_table_of_dialects_is_complete() -> None:
+    page = (DOCS / "dialects.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|`]+ \| (`.*`[^|]*) \|$", page, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
 
     assert sorted(DIALECTS) == sorted(name for name in named if name in DIALECTS)
-
-
-def test_the_index_counts_the_dialects() -> None:
-    assert f"fcshim reads {len(DIALECTS)}," in (DOCS / "index.md").read_text(encoding="utf-8")
 
 
 def test_the_page_on_dialects_makes_a_dialect(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from fcshim import Client
 from fcshim.events import Stop, Text, ToolCallStart
 from fcshim.reply import fold
-from tests.pipeline.retry.test_retrying_exchange import GOOD, TWICE, UNKNOWN, UNREADABLE
-from tests.scripted import CUT, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
+from tests.pipeline.test_retries import GOOD, TWICE, UNKNOWN, UNREADABLE
+from tests.scripted import CUT, ROLE, Script, event, model_list, scripted_upstream, text_chunk, text_reply
 from tests.upstream.test_constraint_support import ADD, GRAMMAR_REFUSED, owned_model_list
 
 NOBODY = model_list("m")
@@ -88,6 +88,16 @@ async def test_a_failing_retry_is_never_reported(second):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
     assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
+
+
+async def test_a_reply_that_is_cut_after_its_end_stands_with_its_defect():
+    finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])
+    cut = Script((ROLE, text_chunk("So. "), text_chunk(UNKNOWN), finish, CUT))
+    async with mending(cut) as (client, upstream):
+        reply = fold([event async for event in client.stream("Hi", [ADD])])
+
+    assert ("So. " + UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
+    assert 1 == len(upstream.requests)
 
 
 async def test_a_prefill_replaces_a_refused_constraint_unless_it_is_refused_too():

@@ -31,7 +31,16 @@ sys.meta_path.insert(0, Refusing())
 MAIN = "import sys\nfrom fcshim.cli import main\nsys.exit(main(sys.argv[1:]))"
 LIBRARY = (
     *("agent", "codecs.routes", "codecs.upstreams", "config", "constrain.constraint", "messages", "parse.stream"),
-    *("pipeline.retry", "pipeline.shim", "prompt.compose", "prompt.dialect_folder", "schema.validate", "tools"),
+    *(
+        "openai",
+        "pipeline.in_process",
+        "pipeline.exchange",
+        "pipeline.shim",
+        "prompt.compose",
+        "prompt.dialect_folder",
+        "schema.validate",
+        "tools",
+    ),
 )
 HELP = """
 from fcshim.cli import main

@@ -92,9 +92,31 @@ def test_an_answer_has_a_type(addresses: Addresses) -> None:
 
 def test_the_synchronous_client_does_the_same(addresses: Addresses) -> None:
     """The example prints an argument of the streamed call, and the answer of the run."""
-    lines = _python(_blocks("python", "SyncClient("), addresses).splitlines()
+    lines = _python(_blocks("python", 'SyncClient("http'), addresses).splitlines()
 
     assert ["add_numbers 23", "add_numbers returned 42"] == lines
+
+
+def test_a_model_in_this_process_calls_a_tool(addresses: Addresses) -> None:
+    """The example prints the call, and the events of the answer."""
+    call, *events = _python(_blocks("python", "fcshim.prepare("), addresses).splitlines()
+
+    assert "{'name': 'get_weather', 'arguments': '{\"city\": \"Paris\"}'}" == call
+    assert "{'type': 'stop', 'stop_reason': 'complete'}" == events[-1]
+
+
+def test_a_function_takes_the_place_of_an_endpoint(addresses: Addresses) -> None:
+    """The example prints the answer of the run."""
+    assert "add_numbers returned 42" == _python(_blocks("python", "SyncClient(generate="), addresses).strip()
+
+
+def test_the_data_for_other_parsers_is_there(addresses: Addresses) -> None:
+    """The example prints a case, its splits and a mutant."""
+    case, number, *mutant = _python(_blocks("python", "from fcshim.testing import MUTATIONS"), addresses).splitlines()
+
+    assert "closing tag inside a string" in case
+    assert "6 splits" == number
+    assert " means [(" in mutant[-1]
 
 
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:

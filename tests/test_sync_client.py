@@ -6,10 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from typing import get_type_hints
 
 import pytest
 
-from fcshim import SyncClient
+from fcshim import Client, SyncClient
+from fcshim.client import ClientSettings
+from fcshim.config import ModelOptions
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text
 from tests.scripted import CUT, HANG, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
@@ -29,6 +32,22 @@ async def served(*scripts, **settings) -> AsyncIterator[tuple]:
 
 def alive() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name == "fcshim client"]
+
+
+def test_it_takes_the_arguments_of_the_client() -> None:
+    """For a new argument of `Client`, add a line to `ClientSettings`: its name and its type."""
+    expected = get_type_hints(Client.__init__)
+    for name in ("url", "settings", "return"):
+        del expected[name]
+
+    assert expected | get_type_hints(ModelOptions) == get_type_hints(ClientSettings)
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    """Also one that `ModelConfig` has and users cannot set."""
+    for name in ("modle", "real_name", "upstream_model"):
+        with pytest.raises(TypeError, match=name):
+            SyncClient("http://127.0.0.1:1", **{name: "x"})
 
 
 async def test_it_does_what_the_client_does():

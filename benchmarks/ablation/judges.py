@@ -16,15 +16,15 @@ rules.install()  # before what imports the parser
 
 from benchmarks.reading import Sample, _dialects_by_syntax, _in_style, _samples  # noqa: E402
 from fcshim.parse.dialects import DIALECTS  # noqa: E402
+from fcshim.testing.conformance import load as load_conformance  # noqa: E402
+from fcshim.testing.mutations.snippets import snippet_seed, snippets  # noqa: E402
+from fcshim.testing.mutations.styles import NOT_ESCAPED  # noqa: E402
+from fcshim.testing.mutations.table import MUTATIONS  # noqa: E402
+from fcshim.testing.mutations.verdict import Verdict, judge_mutant, read  # noqa: E402
 from tests.conformance import test_other_suites as suites  # noqa: E402
 from tests.conformance.readers import fcshim as read_conformance  # noqa: E402
-from tests.conformance.suite import load as load_conformance  # noqa: E402
 from tests.parse import cases  # noqa: E402
 from tests.parse.laws import check_reply, executable  # noqa: E402
-from tests.reading.mutations import MUTATIONS  # noqa: E402
-from tests.reading.snippets import snippet_seed, snippets  # noqa: E402
-from tests.reading.styles import NOT_ESCAPED  # noqa: E402
-from tests.reading.verdict import Verdict, judge_mutant, read  # noqa: E402
 
 LIMIT = 0.5
 """Seconds for one reply: what takes longer does not end."""

@@ -5,9 +5,9 @@ model; errors of the model's endpoint are raised. `loop` is the same without eve
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import aclosing
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,17 +30,11 @@ class RoundEnded(msgspec.Struct, frozen=True, tag="round_ended", tag_field="type
 AgentEvent: TypeAlias = Event | CallEvent | RoundEnded
 
 
-class ReplyStream(Protocol):
-    """The events of one reply, as they come; closing the stream stops the model."""
+AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], AsyncIterable[Event]]
+"""Requests the model's next reply to a conversation with these tools, and gives its events as they come.
 
-    def __aiter__(self) -> AsyncIterator[Event]: ...
-
-    async def aclose(self) -> None:
-        """Stop the model."""
-
-
-AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], ReplyStream]
-"""Requests the model's next reply to a conversation with these tools; `Client.stream` fits."""
+`Client.stream` fits. If what it returns has `aclose`, that is called at the end, and stops the model.
+"""
 
 
 class Agent:
@@ -74,7 +68,7 @@ class Agent:
         loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)
         while not loop.finished:
             reply_events: list[Event] = []
-            async with aclosing(self._ask((*self._instructions, *loop.messages), self._tools.definitions)) as replies:
+            async with _closing(self._ask((*self._instructions, *loop.messages), self._tools.definitions)) as replies:
                 async for event in replies:
                     reply_events.append(event)
                     yield event
@@ -93,6 +87,16 @@ class Agent:
                 ended = event if isinstance(event, RoundEnded) else ended
         assert ended is not None
         return ended
+
+
+@asynccontextmanager
+async def _closing(replies: AsyncIterable[Event]) -> AsyncIterator[AsyncIterable[Event]]:
+    """Close a stream at the end of the block, if it can be closed."""
+    try:
+        yield replies
+    finally:
+        if (close := getattr(replies, "aclose", None)) is not None:
+            await close()
 
 
 async def _run_tools(loop: AgentLoop, reply: Reply) -> AsyncGenerator[CallEvent, None]:

@@ -7,7 +7,7 @@ docstrings of the tools are their descriptions for models.
 import asyncio
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -15,8 +15,9 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from fcshim.agent.loop import DEFAULT_MAX_ROUNDS
-from fcshim.agent.run import Agent, ReplyStream
+from fcshim.agent.run import Agent
 from fcshim.errors import ConfigError, FcshimError, ToolError
+from fcshim.events import Event
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
@@ -25,7 +26,7 @@ from fcshim.tools.base import is_named
 from fcshim.tools.front_matter import read_front_matter
 from fcshim.tools.permission import ModeName, PermissionMode, parse_mode
 
-AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], ReplyStream]
+AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], AsyncIterable[Event]]
 """Requests the next reply to a conversation from the model of this name (None: the default model)."""
 MakePermissions: TypeAlias = Callable[[PermissionMode], Permissions]
 State: TypeAlias = Literal["running", "done", "failed", "stopped"]

@@ -61,9 +61,14 @@ class Prompter:
             raise ToolError(f"the user does not let the server {server} ask the model")
         return await self._client.complete(messages, max_tokens=max_tokens, model=self._session.model)
 
+    @property
+    def tool_model(self) -> str:
+        """The model for background work."""
+        return self._background_model or self._session.model
+
     async def ask_model(self, text: str) -> str:
         """Have the model for background work answer a text, in a separate conversation without tools."""
-        model = self._background_model or self._session.model
+        model = self.tool_model
         question = (UserMessage((TextPart(text),)),)
         return without_markup((await self._client.complete(question, model=model, max_tokens=ANSWER_TOKENS)).text)
 

@@ -44,6 +44,7 @@ from fcshim.chat.tools import (
 )
 from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
+from fcshim.config import Config, Secret
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import FcshimError
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
@@ -111,7 +112,7 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             permissions,
             wait=wait,
             journal=journal,
-            config=settings.config,
+            config=_with_endpoint(settings, session),
         )
         tools = await stack.enter_async_context(opening)
         if session.url is None and not len(tools.registry) and options.mcp is None:
@@ -305,6 +306,16 @@ def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
     return (
         *parse_rules("allow", full_rules(settings.allow)),
         *parse_rules("deny", full_rules(settings.deny)),
+    )
+
+
+def _with_endpoint(settings: ChatSettings, session: ChatSession) -> Config:
+    """Return the settings of all commands with the session's endpoint, which the provider's search asks too."""
+    return msgspec.structs.replace(
+        settings.config,
+        upstream=session.url or settings.config.upstream,
+        upstream_api=session.options.api or "openai",
+        upstream_key=Secret(settings.key) if settings.key else None,
     )
 
 

@@ -4,7 +4,7 @@ Rule: everything that is started here is ended here; the SDK is imported only if
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fcshim.agent import Agent, Sessions, SubAgents
-from fcshim.agent.run import AskModel, ReplyStream
+from fcshim.agent.run import AskModel
 from fcshim.agent.subagents import AskNamedModel, OpenServers, OwnTools, SubAgentProfile, describe_kinds, load_profiles
 from fcshim.chat.edits import EditJournal, recorded
 from fcshim.chat.prompter import Prompter
+from fcshim.chat.provider_search import PROVIDER, ProviderSearch
 from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.user_commands import UserCommands
 from fcshim.client import Client, EventStream
 from fcshim.config import Config
 from fcshim.errors import ConfigError
+from fcshim.events import Event
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
-from fcshim.tools.builtin.websearch import configured_search
+from fcshim.tools.builtin.websearch import SearchBackend, configured_search
 from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:
@@ -192,10 +194,17 @@ def _asking(ask: AskNamedModel, profile: SubAgentProfile) -> AskModel:
     """Return the function by which a session's agent requests replies: with its profile's system message and model."""
     system = (SystemMessage((TextPart(profile.system),)),) if profile.system else ()
 
-    def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> ReplyStream:
+    def asking(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> AsyncIterable[Event]:
         return ask((*system, *messages), tools, profile.model)
 
     return asking
+
+
+def _search(config: Config, prompter: Prompter) -> SearchBackend | None:
+    """Return what searches the web, None without a setting. Raises `ConfigError`."""
+    if config.web_search == PROVIDER:
+        return ProviderSearch(config, lambda: prompter.tool_model)
+    return configured_search(config)
 
 
 def _builtin_tools(
@@ -206,7 +215,7 @@ def _builtin_tools(
         workspace = Workspace(folders.root, restrict=config.restrict_to_workspace)
         tools += recorded(Files(workspace).tools(), workspace, journal)
         tools += [*Search(workspace).tools(), *Shell(workspace, seconds=config.exec_timeout).tools()]
-        tools += Web(model=lambda: prompter.ask_model, service=configured_search(config)).tools()
+        tools += Web(model=lambda: prompter.ask_model, service=_search(config, prompter)).tools()
     commands = _existing_folder(folders.commands)
     if folders.root is not None or commands is not None:
         tools += Control(commands=commands, restrict=permissions.restrict).tools()

@@ -1,6 +1,6 @@
 """`fcshim chat`: talk to a model with tools, in this terminal or from a script.
 
-Rule: this module only reads arguments; `chat.runner` does the work.
+It only reads arguments; `chat.runner` does the work.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """`fcshim demo`: a model calls a tool through fcshim; by default the tiny embedded one, without a server or a download.
 
-Rule: this module only reads arguments; `demo.run` does the work.
+It only reads arguments; `demo.run` does the work.
 """
 
 import argparse

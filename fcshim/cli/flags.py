@@ -5,8 +5,9 @@ Rule: every flag is made from the table of settings; this module names no settin
 
 import argparse
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -22,12 +23,15 @@ def add_settings(
     only: Container[str] | None = None,
     without: Container[str] = (),
     without_group: str = "",
+    short_help: bool = False,
     defaults: Mapping[str, JSON] | None = None,
 ) -> None:
     """Add a flag for each setting; `only` limits them to groups and names, the others leave some out.
 
-    `defaults` replace the usual ones in the help.
+    `defaults` replace the usual ones in the help. With `short_help` that shows the common ones, and `--help-all` the
+    others, too.
     """
+    hidden: dict[argparse.Action, str] = {}
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
@@ -39,7 +43,25 @@ def add_settings(
             groups[setting.group] = parser.add_argument_group(setting.group)
         default = (defaults or {}).get(setting.name)
         shown = setting if default is None else msgspec.structs.replace(setting, default=str(default))
-        _add_flag(groups[setting.group], shown)
+        action = _add_flag(groups[setting.group], shown)
+        if short_help and not setting.common:
+            hidden[action], action.help = action.help or "", argparse.SUPPRESS
+    if short_help:
+        parser.add_argument("--help-all", action=_HelpAll, hidden=hidden)
+
+
+class _HelpAll(argparse.Action):
+    """Shows the help with the flags that the short one hides, and exits."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, hidden: Mapping[argparse.Action, str]) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help="show all options and exit")
+        self._hidden = hidden
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        for action, text in self._hidden.items():
+            action.help = text
+        parser.print_help()
+        parser.exit()
 
 
 def read_settings(
@@ -73,18 +95,18 @@ def endpoint_url(text: str) -> str:
     return text if "://" in text else f"http://{text}"
 
 
-def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> None:
+def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> argparse.Action:
     """Add the flag of a setting. A flag that is not given sets no attribute, so that environment and file apply."""
     common: dict[str, JSON] = {"dest": setting.name, "default": argparse.SUPPRESS, "help": _help(setting)}
     match setting.kind:
         case "switch":
-            group.add_argument(setting.flag, action=argparse.BooleanOptionalAction, **common)
+            return group.add_argument(setting.flag, action=argparse.BooleanOptionalAction, **common)
         case "list":
-            group.add_argument(setting.flag, action="append", metavar=setting.metavar, **common)
+            return group.add_argument(setting.flag, action="append", metavar=setting.metavar, **common)
         case "value" if setting.choices:
-            group.add_argument(setting.flag, choices=setting.choices, **common)
+            return group.add_argument(setting.flag, choices=setting.choices, **common)
         case "value":
-            group.add_argument(setting.flag, metavar=setting.metavar, **common)
+            return group.add_argument(setting.flag, metavar=setting.metavar, **common)
 
 
 def _help(setting: Setting) -> str:

@@ -47,6 +47,7 @@ The keys of the TOML file are the names of the settings; a table sets them for s
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
+    parser.usage = f"{parser.prog} [options] [URL]"
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_url(parser)
     parser.add_argument(
@@ -60,7 +61,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="first find the settings that suit the upstream's model, if none are known (90 s; see doctor)",
     )
-    add_settings(parser, without_group=OWN_TOOLS)
+    add_settings(parser, without_group=OWN_TOOLS, short_help=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ Rule: files are UTF-8; a file that cannot be read is a `ConfigError` that names 
 
 import argparse
 import json
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -14,11 +15,16 @@ from fcshim.events import JSON
 from fcshim.sanitize import sanitize
 
 STDIN = "-"
+_HELP_WIDTH = 100
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter that keeps the line breaks of descriptions and does not break names at hyphens."""
-    return _HelpFormatter(prog, max_help_position=30, width=100)
+    """Return a formatter that keeps the line breaks of descriptions and does not break names at hyphens.
+
+    Its lines have the width of the terminal, but at most 100 characters.
+    """
+    width = min(shutil.get_terminal_size((_HELP_WIDTH, 24)).columns, _HELP_WIDTH)
+    return _HelpFormatter(prog, max_help_position=30, width=width)
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -1,8 +1,8 @@
 """Decides how calls and replies end for the client of any API: which calls count, and when a reply is an error.
 
 Rule: only calls that ended without error are calls for the client. A complete reply whose calls all failed is an error,
-or was cut off if they were truncated. A reply is never silently empty: without text and valid calls, the excerpts of
-its malformed calls are the text. A client never holds complete arguments of a call that must not run, since some run a
+or was cut off if they were truncated. A reply is never silently empty: without text and valid calls, a sentence for
+each failed call is the text. A client never holds complete arguments of a call that must not run, since some run a
 call as soon as its arguments parse (the AI SDK does): the last closing brace is buffered until the call has ended
 without error, and after an error the arguments are invalidated, or voided where a client's SDK fails on invalid JSON.
 """
@@ -203,7 +203,15 @@ def is_truncated(reply: Reply) -> bool:
 
 
 def visible_text(reply: Reply) -> str:
-    """Return the text of a whole reply, or the excerpts of its failed calls if it has nothing else."""
+    """Return the text of a whole reply; if it has nothing else, a sentence for each of its failed calls."""
     if reply.text or valid_calls(reply):
         return reply.text
-    return "".join(call.error.raw for call in reply.tool_calls if call.error)
+    sentences = (_describe_failure(call.tool_call_name, call.error) for call in reply.tool_calls if call.error)
+    return "\n".join(dict.fromkeys(sentences))
+
+
+def _describe_failure(name: str, error: CallError) -> str:
+    """Return a sentence for a person who reads the reply, without the markup that the model wrote."""
+    if error.kind == "truncated":
+        return f"[The reply was cut off inside a call of {name}, which was not made.]"
+    return f"[The model wrote a call of {name} that cannot be used: {error.message}.]"

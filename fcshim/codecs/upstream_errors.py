@@ -27,6 +27,17 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 
+_HINTS = tuple(
+    (re.compile(pattern, re.IGNORECASE), hint)
+    for pattern, hint in (
+        (r"--jinja\b", 'start llama-server with --jinja, or set tools = "prompt"'),
+        (r"not support tools|--enable-auto-tool-choice|--tool-call-parser", 'set tools = "prompt", which needs none'),
+        (r"(?:parse|parsing|invalid|compile) grammar", 'set constrain = "off"'),
+        (r"system role|roles must alternate", 'set profile = "no-system"'),
+    )
+)
+"""The setting that avoids an error, by the engine's own words for it."""
+
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract
     """Read an upstream's error response: JSON of some form, plain text, HTML or nothing."""
@@ -35,6 +46,7 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Upstream
     found = find_error_message(_parse_json(body)) or excerpt(body)
     too_long = status < 500 and _TOO_LONG.search(found)
     message = f"the upstream answered HTTP {status}: {found}" if found else f"the upstream answered HTTP {status}"
+    message += "".join(f"; {hint}" for pattern, hint in _HINTS if pattern.search(found))
     return UpstreamError(message, status=client_status(status), kind=CONTEXT_LENGTH if too_long else None)
 
 

@@ -2,21 +2,23 @@
 
 from fcshim.config.check import check_file, check_worker_settings
 from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, load_config
+from fcshim.config.model_settings import (
+    ArgumentsPolicy,
+    CutPromptPolicy,
+    ModelConfig,
+    ModelOptions,
+    ModelOverrides,
+    ModelSettings,
+    ReasoningPolicy,
+    ToolsPolicy,
+)
 from fcshim.config.schema import config_schema
 from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
 from fcshim.config.store_address import StoreAddress, parse_store_address
-from fcshim.config.table import Setting, settings
+from fcshim.config.table import Setting, model_settings, settings
 from fcshim.config.upstreams import UpstreamConfig, check_name
-from fcshim.config.values import (
-    ArgumentsPolicy,
-    Config,
-    CutPromptPolicy,
-    ModelConfig,
-    ModelOverrides,
-    ReasoningPolicy,
-    ToolsPolicy,
-)
+from fcshim.config.values import Config
 
 __all__ = [
     "FILE_VARIABLE",
@@ -25,7 +27,9 @@ __all__ = [
     "Config",
     "CutPromptPolicy",
     "ModelConfig",
+    "ModelOptions",
     "ModelOverrides",
+    "ModelSettings",
     "ReasoningPolicy",
     "ScopedConfig",
     "Secret",
@@ -38,6 +42,7 @@ __all__ = [
     "check_worker_settings",
     "config_schema",
     "load_config",
+    "model_settings",
     "parse_store_address",
     "scoped_config",
     "settings",

@@ -13,20 +13,16 @@ from typing import TypeAlias
 
 import msgspec
 
+from fcshim.config.model_settings import ModelOverrides
 from fcshim.config.secret import Secret
 from fcshim.config.store_address import parse_store_address
-from fcshim.config.table import TABLES, Setting, settings
+from fcshim.config.table import TABLES, Setting, model_settings, settings
 from fcshim.config.upstreams import load_upstreams
-from fcshim.config.values import Config, ModelOverrides, check_address
+from fcshim.config.values import Config, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.files import read_limited
-from fcshim.parse.dialects import AUTO
-from fcshim.parse.machine.known_markers import reasoning_end_tag
 from fcshim.pipeline.backends import get_backend
-from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.prompt.profiles import chosen_profile
-from fcshim.prompt.styles import chosen_style
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
@@ -165,13 +161,16 @@ def _models(tables: JSON, location: str) -> dict[str, ModelOverrides]:
 def _overrides(table: JSON, location: str) -> ModelOverrides:
     if not isinstance(table, dict):
         raise ConfigError(f"{location}: expected a table, got {table!r:.80}")
-    _refuse_unknown(table, ModelOverrides.__struct_fields__, location)
-    known = {setting.name: setting for setting in settings()}
-    for name, value in table.items():
-        if name in known and name != "upstream":  # in a row, names of sections
-            _convert(known[name], value, f"{location}: {name}", strict=True)
+    known = {setting.name: setting for setting in model_settings()}
+    _refuse_unknown(table, [*known, "upstream_model", "upstream"], location)
+    special = {name: value for name, value in table.items() if name not in known}
+    own = {
+        name: _convert(known[name], value, f"{location}: {name}", strict=True)
+        for name, value in table.items()
+        if name in known
+    }
     try:
-        return msgspec.convert(table, ModelOverrides)
+        return msgspec.convert({**special, "settings": own}, ModelOverrides)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{location}: {error}") from error
 
@@ -223,11 +222,11 @@ def _check(config: Config) -> None:
     """Validate what the types cannot express."""
     check_address(config.upstream, "upstream")
     parse_store_address(config.store)
-    _check_known_names(config)
+    config.check_names()
     _check_sections(config)
     for pattern, row in config.models.items():
         try:
-            _check_known_names(row)
+            config.merged_with(row).check_names()
         except ConfigError as error:
             raise ConfigError(f'[models."{pattern}"]: {error.message}') from error
     if config.constrain not in ("auto", "off"):
@@ -242,15 +241,6 @@ def _check_sections(config: Config) -> None:
             _convert(known["tools"], section.tools, f"[upstreams.{name}]: tools", strict=True)
         if section.constrain not in (None, "auto", "off"):
             get_backend(section.constrain)
-
-
-def _check_known_names(row: Config | ModelOverrides) -> None:
-    """Raise `ConfigError` for an unknown dialect, profile or reasoning tag."""
-    chosen_dialect(row.dialect or AUTO, "")
-    chosen_profile(row.profile or AUTO, "")
-    chosen_style(row.prompt_style or AUTO, "", "")
-    if row.open_reasoning_tag:
-        reasoning_end_tag(row.open_reasoning_tag)
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], location: str) -> None:

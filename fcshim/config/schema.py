@@ -1,16 +1,17 @@
 """The JSON Schema of the TOML file, for editors.
 
-Rule: it is made from the table of settings and from `ModelOverrides`; nothing about a setting is written here.
+Rule: it is made from the table of settings and from the tables of the file; nothing about a setting is written here.
 """
 
 import functools
 
 import msgspec
 
+from fcshim.config.model_settings import ModelOverrides
 from fcshim.config.secret import Secret
-from fcshim.config.table import Setting, settings
+from fcshim.config.table import Setting, model_settings, settings
 from fcshim.config.upstreams import UpstreamConfig
-from fcshim.config.values import Config, ModelOverrides
+from fcshim.config.values import Config
 from fcshim.events import JSON
 
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Config)}
@@ -21,10 +22,11 @@ _KEY = {"type": "string", "pattern": r"^[ -~]*[!-~][ -~]*$"}
 @functools.cache
 def config_schema() -> dict[str, JSON]:
     """Return the schema (draft 2020-12). The loader refuses some values that it admits, such as unknown dialects."""
-    overrides = msgspec.json.schema(ModelOverrides)["$defs"][ModelOverrides.__name__]["properties"]
+    overrides = dict(msgspec.json.schema(ModelOverrides)["$defs"][ModelOverrides.__name__]["properties"])
+    del overrides["settings"]  # in the file, the settings themselves
     section = msgspec.json.schema(UpstreamConfig, schema_hook=_key_schema)["$defs"][UpstreamConfig.__name__]
-    described = {setting.name: setting.help for setting in settings()}
-    rows = {name: _described(_without_null(row), described.get(name)) for name, row in overrides.items()}
+    rows = {setting.name: _type_of(setting) for setting in model_settings()}
+    rows |= {name: _without_null(row) for name, row in overrides.items()}
     properties = {setting.name: _property(setting) for setting in settings()}
     table = {"type": "object", "properties": rows, "additionalProperties": False}
     properties["upstreams"] = {
@@ -49,14 +51,12 @@ def config_schema() -> dict[str, JSON]:
 
 
 def _property(setting: Setting) -> dict[str, JSON]:
-    schema = _without_null(msgspec.json.schema(setting.type, schema_hook=_key_schema))
     default = _DEFAULTS[setting.name]
-    schema = schema if default in (None, ()) else {**schema, "default": default}
-    return _described(schema, setting.help)
+    return _type_of(setting) | ({} if default in (None, ()) else {"default": default})
 
 
-def _described(schema: dict[str, JSON], text: str | None) -> dict[str, JSON]:
-    return {**({"description": text} if text else {}), **schema}
+def _type_of(setting: Setting) -> dict[str, JSON]:
+    return {"description": setting.help} | _without_null(msgspec.json.schema(setting.type, schema_hook=_key_schema))
 
 
 def _key_schema(wanted: type) -> dict[str, JSON]:

@@ -6,7 +6,9 @@ a client names as `NAME/model` is `model` to the upstream NAME, unless a row of 
 
 import msgspec
 
-from fcshim.config.values import Config, ModelConfig
+from fcshim.config.model_settings import ModelConfig
+from fcshim.config.upstreams import UpstreamConfig
+from fcshim.config.values import Config
 
 
 class ScopedConfig(Config, frozen=True, kw_only=True):
@@ -24,7 +26,7 @@ class ScopedConfig(Config, frozen=True, kw_only=True):
         return msgspec.structs.replace(model, upstream_model=model.upstream_model or own_name)
 
 
-_OVERRIDES = ("connect_timeout", "first_chunk_timeout", "chunk_timeout", "tools", "constrain", "forward_client_key")
+_OVERRIDES = tuple(name for name in UpstreamConfig.__struct_fields__ if name in Config.__struct_fields__)
 """Settings that a section may have instead of the general ones."""
 
 

@@ -5,13 +5,16 @@ Rule: everything here is derived from the fields of `Config`.
 
 import functools
 from collections.abc import Sequence
-from typing import Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 import msgspec
 
+from fcshim.config.model_settings import Group, ModelSettings, about
 from fcshim.config.secret import Secret
 from fcshim.config.values import Config
 from fcshim.events import JSON
+from fcshim.parse.dialect import Dialect
+from fcshim.prompt.profiles import Profile
 
 TABLES = frozenset({"models", "upstreams"})
 
@@ -31,18 +34,27 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     secret: bool
     type: JSON
+    common: bool
 
 
 @functools.cache
 def settings() -> tuple[Setting, ...]:
-    """Return the settings in the order of `Config`, without `models` and `upstreams`: only the TOML file has tables."""
-    return tuple(_setting(field) for field in msgspec.structs.fields(Config) if field.name not in TABLES)
+    """Return the settings by group, without `models` and `upstreams`: only the TOML file has tables."""
+    table = [_setting(field) for field in msgspec.structs.fields(Config) if field.name not in TABLES]
+    return tuple(sorted(table, key=lambda setting: get_args(Group).index(setting.group)))
+
+
+def model_settings() -> tuple[Setting, ...]:
+    """Return the settings that each model may have for itself."""
+    return tuple(setting for setting in settings() if setting.name in ModelSettings.__struct_fields__)
 
 
 def _setting(field: msgspec.structs.FieldInfo) -> Setting:
-    bare, *metas = get_args(field.type)
+    declared, *others = get_args(field.type)
+    metas = [each for each in others if isinstance(each, msgspec.Meta)]
+    bare = _written(declared)
     origin: JSON = get_origin(bare)
-    about = next(meta for meta in metas if meta.description)
+    described = about(field)
     kind: Literal["value", "switch", "list"] = "switch" if bare is bool else "list" if origin is tuple else "value"
     singular = field.name.removesuffix("s") if kind == "list" else field.name
     return Setting(
@@ -50,15 +62,21 @@ def _setting(field: msgspec.structs.FieldInfo) -> Setting:
         kind=kind,
         flag="--" + singular.replace("_", "-"),
         env=f"FCSHIM_{field.name.upper()}",
-        group=about.extra["group"],
-        help=about.description,
-        metavar=about.extra["metavar"],
+        group=described.group,
+        help=described.help,
+        metavar=described.metavar,
         choices=get_args(bare) if origin is Literal else (),
-        default=about.extra["default"] or _default_text(field.default),
+        default=described.default or _default_text(field.default),
         expected=_expected(bare, metas),
         secret=Secret in (bare, *get_args(bare)),
-        type=field.type,
+        type=Annotated[bare, *others],
+        common=described.common,
     )
+
+
+def _written(declared: JSON) -> JSON:
+    """Return the type of a value in a file, variable or flag: dialects and profiles have names there."""
+    return str if {Dialect, Profile} & {*get_args(declared)} else declared
 
 
 def _default_text(default: JSON) -> str:

@@ -7,7 +7,7 @@ an error.
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,18 +22,18 @@ from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, series
 from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
 from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.triggers import lazy_fields, partial_marker_trigger
-from fcshim.constrain.writer import write_gbnf, write_lark
+from fcshim.constrain.writer import write_gbnf, write_lark, write_regex
 from fcshim.events import JSON
 from fcshim.messages import RESPONSE_FORMAT, Request, Tool, is_any_object, requested_schema, without_format
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 
-Form = Literal["gbnf", "llguidance", "guidance", "structural_tag", "json_schema"]
+Form = Literal["gbnf", "llguidance", "guidance", "structural_tag", "json_schema", "regex"]
 """`gbnf`: llama.cpp's grammar. `llguidance`: Lark in the same field, for a llama.cpp built with llguidance.
 `guidance`: Lark for vLLM's guidance backend. `structural_tag`: xgrammar's tags with a JSON Schema inside, or a grammar.
-`json_schema`: the whole reply is JSON, so calls are requested without tags."""
+`json_schema`: the whole reply is JSON, so calls are requested without tags. `regex`: one regular expression."""
 
-_GRAMMAR_FORMS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
+_GRAMMAR_FORMS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance", "regex"})
 """The forms that carry a grammar."""
 _CLIENT_CONSTRAINT_FIELDS = frozenset(
     [
@@ -213,6 +213,18 @@ def apply_constraint(request: Request, constraint: Constraint) -> Request:
     return msgspec.structs.replace(request, extra={**request.extra, **constraint.fields}, verbatim=verbatim)
 
 
+def grammar_in(fields: Mapping[str, JSON]) -> str | dict[str, JSON] | None:
+    """Return the grammar or schema that the fields of a request carry, without the field; None if they carry none."""
+    match fields:
+        case {"grammar": str(text)} | {"structured_outputs": {"grammar": str(text)}} | {"regex": str(text)}:
+            return text
+        case {"response_format": {"json_schema": {"schema": dict(found)}}}:
+            return found
+        case {"response_format": dict(found)} if found.get("type") == "structural_tag":
+            return found
+    return None
+
+
 def _encoded_tools(tools: Sequence[Tool]) -> bytes:
     """Encode what a grammar depends on. Descriptions change often and would only fill the cache."""
     return msgspec.json.encode([(tool.name, tool.parameters) for tool in tools])
@@ -279,10 +291,12 @@ def _grammar(spec: _ConstraintSpec) -> Grammar | None:
     return grammar_of_calls(spec.dialect, tools, max_calls=max_calls, text=spec.text, reasoning=reasoning)
 
 
-def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constraint:
+def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constraint | None:
     marker = call_marker(spec.dialect)
     covers_all_calls = not spec.text or is_unambiguous_marker(marker)
     fields = _grammar_fields(spec.form, grammar)
+    if not fields:
+        return None
     if spec.lazy:
         triggers = [partial_marker_trigger(marker)] if spec.reasoning is None else spec.reasoning.triggers(marker)
         fields |= lazy_fields(spec.dialect, triggers)
@@ -290,7 +304,7 @@ def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constrain
 
 
 def _grammar_fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
-    """Return the request fields that carry a grammar."""
+    """Return the request fields that carry a grammar; none if it is too large for the form."""
     match form:
         case "llguidance":
             return {"grammar": f"%llguidance {{}}\n{write_lark(grammar)}"}
@@ -299,6 +313,9 @@ def _grammar_fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
         case "structural_tag":
             form_of_grammar = {"type": "grammar", "grammar": write_gbnf(grammar)}
             return {RESPONSE_FORMAT: {"type": "structural_tag", "format": form_of_grammar}}
+        case "regex":
+            regex = write_regex(grammar)
+            return {} if regex is None else {"regex": regex}
         case _:
             return {"grammar": write_gbnf(grammar)}
 

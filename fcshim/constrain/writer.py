@@ -1,10 +1,11 @@
-"""Writes a grammar as text: as GBNF for llama.cpp, or as Lark in llguidance's variant.
+"""Writes a grammar as text: as GBNF for llama.cpp, as Lark in llguidance's variant, or as a regular expression.
 
 Rule: rules are written from a worklist, in the order of their first reference: chains of rules may be hundreds long, so
 recursion would be too deep.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from fcshim.constrain.grammar import (
     ROOT,
@@ -32,6 +33,95 @@ def write_lark(grammar: Grammar) -> str:
     """Write the grammar for llguidance (vLLM, SGLang, llama.cpp built with it), without unreachable rules."""
     rules = _LarkWriter(grammar).write_rules()
     return "start: ROOT\n" + "".join(f"{name}: {text}\n" for name, text in rules.items())
+
+
+def write_regex(grammar: Grammar) -> str | None:
+    """Write the grammar as one regular expression in the syntax that Python, Rust and JavaScript share.
+
+    Strings and lists that only `GrammarLimits` bounds are unbounded: engines unroll counts. None if it would be longer
+    than `_MAX_REGEX`.
+    """
+    written: dict[str, str | None] = {}
+    for name, rule in grammar.rules.items():  # each after those that it refers to
+        written[name] = _RegexWriter(written).write(rule)
+    return written[ROOT]
+
+
+_MAX_REGEX = 2**17
+"""Characters: twice what a hundred tools with six members each take. Every reference repeats its rule."""
+_REGEX_SPECIAL = frozenset(r"\.^$|?*+()[]{}")
+_REGEX_CLASS_SPECIAL = frozenset(r"\]^[-")
+"""Characters that are escaped outside and inside of a class. Other escapes are errors in some engines."""
+_REGEX_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class _TooLongError(Exception):
+    """The regular expression exceeds the limit, or contains a rule that does."""
+
+
+class _RegexWriter:
+    """Writes one rule, with the rules that it refers to in their places."""
+
+    def __init__(self, written: Mapping[str, str | None]) -> None:
+        self._written = written
+        self._left = _MAX_REGEX
+
+    def write(self, rule: Expression) -> str | None:
+        """Return the rule as a regular expression; None if it is too long."""
+        try:
+            return self._expression(rule)
+        except _TooLongError:
+            return None
+
+    def _expression(self, part: Expression) -> str:
+        match part:
+            case LiteralText():
+                return self._counted("".join(_regex_char(char, _REGEX_SPECIAL) for char in part.text))
+            case Chars():
+                ends = (tuple(_regex_char(chr(end), _REGEX_CLASS_SPECIAL) for end in pair) for pair in part.ranges)
+                return self._counted("[" + "".join(low if low == high else f"{low}-{high}" for low, high in ends) + "]")
+            case RuleRef():
+                rule = self._written[part.name]
+                if rule is None:
+                    raise _TooLongError
+                return self._counted(f"(?:{rule})")
+            case Series():
+                return "".join(map(self._expression, part.parts))
+            case Alternation():
+                return f"(?:{'|'.join(map(self._expression, part.options))})"
+            case Repeat():
+                return self._repetition(part)
+
+    def _repetition(self, part: Repeat) -> str:
+        inner = self._expression(part.part)
+        single = isinstance(part.part, Chars | RuleRef | Alternation)
+        inner = inner if single else f"(?:{inner})"
+        match part.minimum, part.maximum:
+            case 0, 0:
+                return ""
+            case 0, 1:
+                return f"{inner}?"
+            case 0, None:
+                return f"{inner}*"
+            case 1, None:
+                return f"{inner}+"
+            case minimum, maximum:
+                more = "" if maximum == minimum else f",{'' if maximum is None else maximum}"
+                return f"{inner}{{{minimum}{more}}}"
+
+    def _counted(self, text: str) -> str:
+        self._left -= len(text)
+        if self._left < 0:
+            raise _TooLongError
+        return text
+
+
+def _regex_char(char: str, special: frozenset[str]) -> str:
+    if char in _REGEX_ESCAPES:
+        return _REGEX_ESCAPES[char]
+    if char in special:
+        return f"\\{char}"
+    return char if char.isprintable() or ord(char) > 0xFF else f"\\x{ord(char):02x}"
 
 
 class _RuleWriter(ABC):

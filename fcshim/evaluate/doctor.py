@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.client import Client
-from fcshim.config import Config, ModelOverrides
+from fcshim.config import Config, ModelSettings
 from fcshim.constrain.constraint import dialect_note
 from fcshim.evaluate.candidates import Candidate, candidates_for
 from fcshim.evaluate.connect import EndpointInfo, connect
@@ -225,7 +225,7 @@ class Doctor:
         """Return the settings of one model that follow from its weights and its template, not from its server."""
         reasoning = next((each.value for each in self._findings if each.probe == "reasoning"), None)
         opened = reasoning if isinstance(reasoning, dict) else {}
-        names = ModelOverrides.__struct_fields__
+        names = ModelSettings.__struct_fields__
         return {name: value for name, value in {**opened, **winner.settings}.items() if name in names}
 
     def diagnosis(self) -> Diagnosis:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fcshim.client import Client
-from fcshim.config import Config, ModelConfig
+from fcshim.config import Config, ModelConfig, ModelSettings
 from fcshim.errors import ConfigError
 from fcshim.evaluate.bfcl import BFCL_CATEGORIES, bfcl_fingerprint, load_bfcl_cases
 from fcshim.evaluate.case import Case
@@ -71,9 +71,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
         config, row = self.config, self._model_config()
-        # The settings of a model have the names of the client's arguments, except these.
-        others = ("dialect", "upstream_model", "real_name", "dialect_reason")
-        settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
+        settings = {name: getattr(row, name) for name in ModelSettings.__struct_fields__ if name != "dialect"}
         if self.dialects and row.tools == AUTO:
             settings["tools"] = "prompt"  # dialects are compared, and native tools are one of them
         return Client(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fcshim.config import ModelOverrides
+from fcshim.config import ModelSettings
 from fcshim.constrain.constraint import Form
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.probes_calls import backend_name_for
@@ -71,7 +71,7 @@ def recommend_candidate(best: CandidateReport, reports: Sequence[CandidateReport
             setting=name,
             value=best.settings[name],
             reason=reason if name == names[-1] else f"of the best candidate, {best.name}",
-            of_model=name in ModelOverrides.__struct_fields__,
+            of_model=name in ModelSettings.__struct_fields__,
         )
         for name in names
     )

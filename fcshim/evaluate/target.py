@@ -109,24 +109,24 @@ class ProbeTarget:
             body = msgspec.json.encode(edit(msgspec.json.decode(outgoing.body)))
             outgoing = msgspec.structs.replace(outgoing, body=body)
         self.request_count += 1
-        reading = _ResponseReader(self.upstream, stop_when)
+        reader = _ResponseReader(self.upstream, stop_when)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT), self.upstream.send_request(outgoing) as reply:
-                await self._read_reply(reply, reading)
+                await self._read_reply(reply, reader)
         except TimeoutError:
-            reading.problem = f"no complete response within {RESPONSE_TIMEOUT:g} s"
+            reader.problem = f"no complete response within {RESPONSE_TIMEOUT:g} s"
         except UpstreamError as error:
-            reading.problem = error.message
-        return reading.finish()
+            reader.problem = error.message
+        return reader.finish()
 
-    async def _read_reply(self, reply: UpstreamReply, reading: "_ResponseReader") -> None:
-        reading.status = reply.status
+    async def _read_reply(self, reply: UpstreamReply, reader: "_ResponseReader") -> None:
+        reader.status = reply.status
         if reply.status != 200:
             error = self.upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
-            reading.problem = error.message
+            reader.problem = error.message
             return
         async for data in reply:
-            if reading.feed(data):
+            if reader.feed(data):
                 return
 
     def extra_prompt_tokens(self, response: ProbeResponse) -> int | None:

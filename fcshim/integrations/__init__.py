@@ -1,1 +1,1 @@
-"""Runs the proxy inside other programs."""
+"""Runs the proxy inside other programs, and fcshim inside frameworks."""

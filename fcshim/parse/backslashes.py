@@ -30,8 +30,9 @@ _QUOTATION = re.compile(
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
 _OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
-_ESCAPED_BREAK = re.compile(r"(?<!\\)\\\\n")
-r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one."""
+_ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\\\n| \\[nr])")
+r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one; or one that
+prose speaks of (`ends with \n.`), since a line hardly ends with a blank."""
 _PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)\\\\[\"']")
 r"""The end of a literal in code (`'/\\'`), or an escaped quote in one (`'it\\'s'`)."""
 
@@ -80,4 +81,4 @@ def has_doubtful_escape(content: str, sent: int) -> bool:
         return True
     if any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
         return True
-    return _ESCAPED_BREAK.search(_QUOTATION.sub("", content)) is not None
+    return _ESCAPED_BREAK.search(_QUOTATION.sub('""', content)) is not None

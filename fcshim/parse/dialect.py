@@ -1,6 +1,6 @@
 """The type of a dialect: one text format in which models write calls, as data.
 
-Rule: grammars, templates and parsers take a marker from its dialect; `prompt/escape.py` adds those that are no tags.
+Rule: grammars, templates, parsers and the escaping of prompts take a marker from its dialect.
 """
 
 import functools

@@ -129,7 +129,7 @@ class EndMarkers(MarkerSet):
         self.markers = markers
         first_chars = self.first_chars = re.escape("".join(sorted({marker[0] for marker in markers})))
         plain = rf'[^"\\\x00-\x1f{first_chars}]++|\\["\\/bfnrt]'
-        non_markers = [_non_marker_char(char, markers) for char in sorted({marker[0] for marker in markers})]
+        non_markers = [non_marker_char(char, markers) for char in sorted({marker[0] for marker in markers})]
         self.string_run = re.compile(f"(?:{'|'.join([plain, *non_markers])}){{0,{MAX_RUNS}}}")
         self.plain_run = re.compile(f"(?:{plain}){{0,{MAX_RUNS}}}")
 
@@ -146,7 +146,7 @@ class EndMarkers(MarkerSet):
         return None if self.is_partial(text, pos) else pos
 
 
-def _non_marker_char(first_char: str, markers: tuple[str, ...]) -> str:
+def non_marker_char(first_char: str, markers: tuple[str, ...]) -> str:
     """Return a pattern for a character that could begin a marker but does not begin one here."""
     remainders = [re.escape(marker[1:]) for marker in markers if marker[0] == first_char]
     return f"{re.escape(first_char)}(?!{'|'.join(remainders)})"

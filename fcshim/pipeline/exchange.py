@@ -1,327 +1,510 @@
-"""One request with its reply: the upstream's bytes in, the client's events out.
+"""One request with its reply: the upstream's bytes in, the client's events out, in as many attempts as that takes.
 
-Rule: no I/O and no clock. The caller feeds the bytes it reads from the upstream, and stops when `finished` is true.
+Theory of operation. An exchange is a state machine: `TRANSITIONS` has its states, what may happen in each, and what it
+does then. The caller makes the first attempt with `begin` and sends its `upstream_request`. It passes every read of the
+body to `feed`, and calls `close` at its end or `fail` if it failed. In the state `DECIDING`, the attempt had defects:
+the caller calls `retry` and sends `upstream_request` again, or `give_up`.
+
+If the client already has the start of a defective call, or the token limit cut a call off, a retry makes the model
+continue that call from a prefill (`CallResumption`). Otherwise it asks for the defective calls again. When no retry is
+left, the client gets the best of the attempts: at worst, the first one. Native tools that did not work are not asked
+again: `begin` with the tools in the prompt takes their place.
+
+Rule: no I/O and no clock. A failing retry is never reported; the first attempt's result stands.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+import enum
+import itertools
+import sys
+from collections.abc import Callable, Sequence
 
-import msgspec
-
-from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage, total_usage
-from fcshim.messages import AssistantMessage, Message, Request, text_of
-from fcshim.pipeline.backends import Backend
-from fcshim.pipeline.call_outcome import ReplyReading
-from fcshim.pipeline.transform import Transform, TransformStream
-from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
+from fcshim.events import Event, Stop, StopReason, Text, ToolCallChunk, Usage, total_usage
+from fcshim.messages import Message
+from fcshim.parse.sink import ArgumentsMode
+from fcshim.pipeline.attempt import Attempt, Batch, Plan
+from fcshim.pipeline.attempt_filter import (
+    ANSWERED,
+    NORMAL_STOPS,
+    AttemptDefect,
+    AttemptFilter,
+    InterruptedCall,
+    ParsedEvent,
+    ReplyCalls,
+    as_phrase,
+)
+from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.native import Native
+from fcshim.pipeline.resumption import (
+    CallResumption,
+    constraint_for_remainder,
+    max_calls_of_resumed,
+    prefill_to_resume,
+)
+from fcshim.pipeline.retry_request import (
+    constraint_for_retry,
+    first_attempt,
+    is_call_optional,
+    later_attempt,
+    live_arguments,
+    max_calls_of_retry,
+    retry_messages,
+)
+from fcshim.pipeline.shim import Shim
 
-Batch = list[tuple[int, Event]]
-"""Events, each with the index of its choice."""
+DEFAULT_MAX_RETRIES = 1
+"""A model that fails twice mostly keeps failing, and every retry takes the time of a reply."""
+
+_RETRYABLE_STOPS = frozenset({"complete", "tool_use"})
+"""Stop reasons after which an attempt may be repeated: a client's stop sequence or token limit is not a defect."""
 
 
-class AnyExchange(Protocol):
-    """One request with its reply, in one attempt (`Exchange`) or several (`RetryingExchange`).
+class ExchangeState(enum.Enum):
+    """Where an exchange stands."""
 
-    Call `prepare`, then send `upstream_request`. Pass every read of the upstream's body to `feed`; call `close` at its
-    end, or `fail` if it failed. If `wants_retry` is true then, call `prepare_retry` and do all of this again.
-    """
+    NEW = "new"
+    FIRST = "first attempt"
+    DECIDING = "deciding"
+    RETRY = "retry"
+    FAILED = "failed"
+    ENDED = "ended"
 
-    earlier_usage: Usage | None
-    """The tokens of an exchange that this one replaces; they count as the reply's own."""
+    __hash__ = object.__hash__  # members are single objects; the hash of an Enum is computed in Python
 
-    @property
-    def upstream_request(self) -> UpstreamRequest:
-        """The request of the current attempt."""
-        ...
 
-    def release_request(self) -> None:
-        """Free the body of `upstream_request`, which has been sent: a reply may take minutes."""
-        ...
+class ExchangeInput(enum.Enum):
+    """What happens to an exchange."""
 
-    @property
-    def codec(self) -> UpstreamCodec:
-        """The codec of the current attempt, which encoded the request and decodes the reply."""
-        ...
+    BEGIN = "begin"
+    """The caller makes a first attempt, or another one in its place."""
+    READ = "read"
+    """Bytes of the reply have come."""
+    END = "end"
+    """The reply has ended, and stands."""
+    DEFECT = "defect"
+    """The reply has ended with defects, and a retry is left."""
+    FAILURE = "failure"
+    """The upstream has failed."""
+    RETRY = "retry"
+    """The caller makes a retry, or another one in its place."""
+    GIVE_UP = "give up"
+    """No other attempt can be made."""
 
-    @property
-    def reading(self) -> ReplyReading:
-        """How the reply of the current attempt was read."""
-        ...
+    __hash__ = object.__hash__
 
-    @property
-    def counted_prompt(self) -> tuple[Request, Usage | None]:
-        """The prompt of the current attempt, and the tokens that the upstream has reported for it so far."""
-        ...
 
-    @property
-    def constraint_key(self) -> str:
-        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
-        ...
+TRANSITIONS: dict[tuple[ExchangeState, ExchangeInput], tuple[ExchangeState, str]] = {
+    (ExchangeState.NEW, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, ExchangeInput.READ): (ExchangeState.FIRST, "pass"),
+    (ExchangeState.FIRST, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FIRST, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.FIRST, ExchangeInput.FAILURE): (ExchangeState.FAILED, "report"),
+    (ExchangeState.FIRST, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.DECIDING, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.DECIDING, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.DECIDING, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.RETRY, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.RETRY, ExchangeInput.READ): (ExchangeState.RETRY, "pass"),
+    (ExchangeState.RETRY, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.RETRY, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.RETRY, ExchangeInput.FAILURE): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FAILED, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FAILED, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+}
+"""The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
-    @property
-    def finished(self) -> bool:
-        """Whether nothing that the upstream may still send in this attempt changes the reply."""
-        ...
-
-    @property
-    def wants_retry(self) -> bool:
-        """Whether the model should be asked again."""
-        ...
-
-    @property
-    def is_retry(self) -> bool:
-        """Whether the current attempt is a retry."""
-        ...
-
-    @property
-    def sent_call(self) -> bool:
-        """Whether the client has got an accepted call of the current attempt."""
-        ...
-
-    @property
-    def retry_reason(self) -> str:
-        """The defects of the last attempt, as a phrase for the log."""
-        ...
-
-    @property
-    def remaining_defects(self) -> str:
-        """The defects of the reply that stands after all retries, as a phrase; empty without any."""
-        ...
-
-    def prepare(self) -> None:
-        """Make the first request."""
-        ...
-
-    def prepare_retry(self, backend: Backend) -> bool:
-        """Make the next request, with a constraint if `backend` accepts one; return false if none can help."""
-        ...
-
-    def feed(self, data: bytes) -> Batch:
-        """Take the next bytes of the upstream's body; return the events that they complete."""
-        ...
-
-    def close(self) -> Batch:
-        """Handle the end of the body, or of the caller's reading, since the exchange was finished.
-
-        If `wants_retry` is true and the retry cannot be made, a second call ends the reply.
-        """
-        ...
-
-    def fail(self, error: FcshimError) -> Batch:
-        """Handle a failure of the upstream. A reply that was already complete stays complete."""
-        ...
+READING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
+"""The states of an exchange with a request to send, or a reply to read."""
 
 
 class Exchange:
-    """Drive one request through the upstream's codec and a transform, if there is one.
+    """The attempts of one request, and what the client gets of them.
 
-    The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`, which `error` keeps.
-    `Usage` comes once, on choice 0, before the stops; if the upstream sends none it is estimated at four characters a
-    token from the text of prompt and reply.
+    `max_retries` applies where calls are read from the text of a single choice. `buffered`: the client gets the reply
+    in one piece at its end, so any call can still be replaced.
+
+    The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`. `Usage` comes once, on
+    choice 0, before the stops; it counts every attempt.
     """
 
-    wants_retry = is_retry = sent_call = False
-    retry_reason = remaining_defects = ""
     __slots__ = (
-        *("_output_size", "_choices", "_codec", "_decoder", "_ended", "_text_feeders", "_request", "_transform"),
-        *("_usage", "_choice_count", "constraint_key", "earlier_usage", "error", "finished", "upstream_request"),
+        *("_attempts", "_buffered", "_calls", "_last_text", "_passes", "_resumption", "_retries_left", "_shim"),
+        *("_upstream", "_usages", "attempt", "earlier", "finished", "remaining_defects", "state"),
     )
 
-    def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
-        self._request = request if transform is None else transform.prepared
-        self._transform = transform
-        self._codec = upstream if transform is None or transform.codec is None else transform.codec
-        self._choice_count = max(request.n, 1)
-        self._choices: dict[int, _ChoiceState] = {}
-        self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for the fast path of `feed`
-        self._usage: Usage | None = None
-        self.earlier_usage: Usage | None = None
-        self._output_size = 0
-        self._ended = False
-        self.constraint_key = "" if transform is None else transform.constraint_key
+    attempt: Attempt
+    """The current attempt."""
+
+    def __init__(self, *, max_retries: int = 0, buffered: bool = False) -> None:
+        self.state = ExchangeState.NEW
         self.finished = False
-        """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
-        self.error: Error | None = None
+        """Whether nothing that the upstream may still send in this attempt changes the reply."""
+        self.remaining_defects = ""
+        """The defects of the reply that stands after all retries, as a phrase; empty without any."""
+        self.earlier: Batch = []
+        """The end of a reply with native tools, which stands if no other attempt comes to its end."""
+        self._retries_left = max_retries
+        self._buffered = buffered
+        self._attempts: list[Attempt] = []  # those whose events the client may still get
+        self._calls = ReplyCalls()
+        self._usages: list[Usage | None] = []
+        self._resumption: CallResumption | None = None
+        self._last_text = Text("")
+        self._passes = False
 
-    @property
-    def codec(self) -> UpstreamCodec:
-        """The codec that encodes the request and decodes the reply."""
-        return self._codec
+    def begin(self, plan: Plan, upstream: UpstreamCodec) -> None:
+        """Make a first attempt, which `upstream` writes unless the plan has another codec. Raises `RequestError`.
 
-    @property
-    def reading(self) -> ReplyReading:
-        """The dialect of the calls; the text is not kept."""
-        backend = getattr(self._transform, "backend", None)
-        return ReplyReading(getattr(self._transform, "dialect", None), backend="" if backend is None else backend.name)
+        It takes the place of one that failed before the client had anything of it, or of native tools with a defect.
+        """
+        self._calls = ReplyCalls(plan.refused_calls if isinstance(plan, Shim) else {})
+        may_change = isinstance(plan, Shim) and (self._retries_left or plan.refused_calls)
+        if isinstance(plan, Shim) and may_change and plan.tools and plan.request.n <= 1:
+            self._shim, self._upstream = plan, upstream
+            attempt_filter = self._live_filter(call_required=plan.request.tool_choice.mode == "required")
+            self.attempt = first_attempt(plan, upstream, attempt_filter, buffered=self._buffered)
+        else:
+            self.attempt = Attempt(plan, upstream)
+        self._step(ExchangeInput.BEGIN)
 
-    @property
-    def counted_prompt(self) -> tuple[Request, Usage | None]:
-        """The prompt that was sent, and the tokens that the upstream has reported for it so far."""
-        return self._request, self._usage
+    def retry(self, backend: Backend = OFF) -> bool:
+        """Make the next attempt, with a constraint if `backend` accepts one and it helps.
 
-    def prepare(self) -> None:
-        """Encode the request."""
-        self.upstream_request = self._codec.encode_request(self._request)
-        self._decoder = self._codec.decoder()
-
-    def release_request(self) -> None:
-        """Free the body of `upstream_request`, which has been sent."""
-        self.upstream_request = msgspec.structs.replace(self.upstream_request, body=b"")
-
-    def prepare_retry(self, backend: Backend) -> bool:  # noqa: ARG002 - the protocol's
-        """Return false: this exchange sends one request."""
-        return False
+        May be called again with another backend as long as the client has nothing of the retry. Returns false, and
+        changes nothing, if only the continuation of a call would help and it is not possible with that backend or call.
+        """
+        earlier = self._attempts if self.state is ExchangeState.DECIDING else self._attempts[:-1]
+        if not earlier:  # the call that was interrupted has ended
+            return False
+        failed = earlier[-1]
+        interrupted = _interrupted_call(failed)
+        if interrupted is None:
+            self.attempt = self._corrected(failed, backend)
+        elif (resumed := self._resumed(failed, interrupted, backend)) is not None:
+            self.attempt = resumed
+        else:
+            return False
+        self._attempts = earlier
+        self._step(ExchangeInput.RETRY)
+        return True
 
     def feed(self, data: bytes) -> Batch:
         """Take the next bytes of the upstream's body; return the events that they complete."""
-        if self._ended:
-            return []
-        decoded = self._decoder.feed(data)
+        attempt = self.attempt
+        decoded = attempt.decoder.feed(data)
         if len(decoded) == 1:
             index, event = decoded[0]
-            feed_text = self._text_feeders.get(index)
-            if feed_text is not None and type(event) is Text:  # nearly every read of a live stream
-                self._output_size += len(event.text)
+            choice = attempt.open_choices.get(index)
+            if choice is not None and type(event) is Text:  # nearly every read of a live stream; it changes no state
+                attempt.output_size += len(event.text)
+                feed_text = choice.feed_text
+                if feed_text is None:
+                    return decoded
                 events = feed_text(event.text)
-                if len(events) == 1 and type(events[0]) is not Stop:
-                    return [(index, events[0])]
-                return self._update_finished([(index, event) for event in self._choices[index].without_stop(events)])
-        return self._process(decoded)
+                if not events and not choice.stopped_early:
+                    return []
+                if self._passes and len(events) == 1:
+                    event = events[0]
+                    if type(event) is Text and event.text:  # an empty one is the place of a defect
+                        self._last_text = event
+                        return [(index, event)]
+                    if type(event) is ToolCallChunk:
+                        return [(index, event)]
+                return self._read(attempt.take_text(index, choice, events))
+        return self._read(attempt.feed(decoded))
 
     def close(self) -> Batch:
-        """Handle the end of the body, or of the caller's reading, since the exchange was finished."""
-        if self._ended:
+        """Handle the end of this attempt's body, or of the caller's reading, since it was finished."""
+        if self.state not in READING:
             return []
-        events = [] if self.finished else self._process(self._decoder.close())
-        return events if self._ended else events + self._end()
+        self.finished = True
+        return self._end_attempt(self.attempt.close(), may_retry=True)
 
     def fail(self, error: FcshimError) -> Batch:
-        """Handle a failure of the upstream. A reply that was already complete stays complete."""
-        if self._ended:
+        """Handle a failure of the upstream; a reply that was already complete stays complete."""
+        self.finished = True
+        if self.state is ExchangeState.DECIDING:
+            return self.give_up()
+        return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in READING else []
+
+    def give_up(self) -> Batch:
+        """End the reply, since no other attempt can be made: the best one so far stands."""
+        return self._step(ExchangeInput.GIVE_UP)
+
+    def _step(self, happened: ExchangeInput, batch: Batch | None = None) -> Batch:
+        """Go to the next state, and return what its action makes of the events."""
+        found = TRANSITIONS.get((self.state, happened))
+        if found is None:
+            raise RuntimeError(f"{happened.value!r} may not happen to an exchange that is {self.state.value!r}")
+        self.state, action = found
+        return _ACTIONS[action](self, [] if batch is None else batch)
+
+    # What happens within an attempt
+
+    def _read(self, batch: Batch) -> Batch:
+        """Take the events of one read."""
+        if self.state not in READING:
             return []
-        if self._choices and all(choice.stopped for choice in self._choices.values()):
-            return self._end()
-        return self._end_with_error(Error(kind=error.kind, message=error.message))
+        attempt, attempt_filter = self.attempt, self.attempt.filter
+        passed = self._filtered(batch)
+        if attempt.error is not None:
+            self.finished = True
+            return self._step(ExchangeInput.FAILURE, passed)
+        ends = attempt_filter is not None and (attempt_filter.overflowed or attempt_filter.has_surplus)
+        self.finished = attempt.finished or ends or (self._resumption is not None and self._resumption.failed)
+        return self._step(ExchangeInput.READ, passed)
 
-    def _process(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
-        events: Batch = []
-        for index, event in decoded:
-            if isinstance(event, Usage):
-                self._usage = event
-            elif isinstance(event, Error):
-                return events + self._end_with_error(event)
-            elif index < self._choice_count:
-                self._count(event)
-                events += [(index, result) for result in self._choice(index).feed(event)]
-        return self._update_finished(events)
+    def _end_attempt(self, batch: Batch, *, may_retry: bool) -> Batch:
+        """Take the last events of an attempt."""
+        attempt, passed = self.attempt, self._filtered(batch)
+        if attempt.error is not None:
+            return self._step(ExchangeInput.FAILURE, passed)
+        self._usages.append(attempt.usage)
+        stop = attempt.stops[0][1]
+        if attempt.filter is None:
+            usage = total_usage(self._usages)
+            assert usage is not None
+            passed = [*passed, (0, usage), *attempt.stops]
+        elif not (attempt.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
+            attempt.filter.close(stop)
+        return self._step(ExchangeInput.DEFECT if may_retry and self._has_defect() else ExchangeInput.END, passed)
 
-    def _update_finished(self, events: Batch) -> Batch:
-        """Update `finished` and the fast path after `events`; return `events`."""
-        self._text_feeders = {
-            index: choice.feed_text
-            for index, choice in self._choices.items()
-            if not (choice.stopped or choice.stopped_early)
-        }
-        self.finished = (
-            self._ended
-            or self._decoder.ended
-            or (len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values())))
+    def _filtered(self, batch: Batch) -> Batch:
+        """Return the events that the client gets now; without a filter, all of them."""
+        attempt, attempt_filter = self.attempt, self.attempt.filter
+        if attempt_filter is None or not batch:
+            return batch
+        events = attempt.transcript.with_defects(batch)
+        passed = (
+            attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
         )
-        return events
+        self._passes = attempt_filter.passthrough and self._resumption is None
+        filtered: Batch = []
+        for event in passed:
+            if type(event) is Text:
+                self._last_text = event
+            filtered.append((0, event))
+        return filtered
 
-    def _choice(self, index: int) -> "_ChoiceState":
-        choice = self._choices.get(index)
-        if choice is None:
-            choice = self._choices[index] = self._new_choice()
-        return choice
+    def _feed_resumption(self, events: list[ParsedEvent], resumption: CallResumption) -> list[Event]:
+        """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
+        interrupted, current = (_filter_of(attempt) for attempt in self._attempts[-2:])
+        was_started = resumption.started
+        new_events = resumption.feed(events)
+        text = interrupted.buffered_before_call() if resumption.started and not was_started else []
+        passed = [*text, *current.feed(new_events)]
+        if resumption.ended:  # the model repeats what came after the call, so the rest of the buffer is dropped
+            self._resumption = None
+            current.stop = interrupted.stop
+            del self._attempts[:-1]
+        return passed
 
-    def _new_choice(self) -> "_ChoiceState":
-        return _ChoiceState(None if self._transform is None else self._transform.stream())
+    def _has_defect(self) -> bool:
+        """Return whether the attempt should be followed by another one."""
+        attempt, attempt_filter = self.attempt, self.attempt.filter
+        if isinstance(attempt.plan, Native):
+            return bool(attempt.plan.defect)
+        if attempt_filter is None or not (
+            self._retries_left and attempt_filter.defects and attempt.transcript.is_complete
+        ):
+            return False
+        stop, interrupted = attempt.stops[0][1], _interrupted_call(attempt)
+        if interrupted is None:
+            request = self._shim.request
+            return (
+                stop.stop_reason in _RETRYABLE_STOPS
+                and not attempt_filter.overflowed
+                and not (attempt_filter.accepted_count and attempt_filter.has_only_repeats)  # another call came beside
+                and (request.allows_parallel_calls or not self._calls.accepted)
+            )
+        if self._resumption is not None or len(attempt_filter.defects) > 1:
+            return False
+        if stop.stop_reason == "max_tokens":  # not beyond a token limit that the client set
+            error = interrupted.end.error
+            return error is not None and error.kind == "truncated" and self._shim.request.max_tokens is None
+        return stop.stop_reason in _RETRYABLE_STOPS
 
-    def _is_complete(self, choice: "_ChoiceState") -> bool:
-        return choice.stopped_early or (choice.stopped and self._usage is not None)
+    # The actions of the table: each takes the events that the client gets now, and returns those with what else it gets
 
-    def _count(self, event: Event) -> None:
-        if isinstance(event, Text | Reasoning):
-            self._output_size += len(event.text)
-        elif isinstance(event, ToolCallChunk):
-            self._output_size += len(event.tool_call_arguments_chunk)
+    def _start(self, batch: Batch) -> Batch:
+        self._attempts = [self.attempt]
+        self._resumption, self._last_text, self.finished = None, Text(""), False
+        self._passes = self.attempt.filter is None or self.attempt.filter.passthrough
+        return batch
 
-    def _end(self) -> Batch:
-        self._ended = self.finished = True
-        choices = self._choices or {0: self._new_choice()}
-        events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
-        usage = self._usage or estimate_usage(self._request, self._output_size)
-        usage = usage if self.earlier_usage is None else total_usage((self.earlier_usage, usage)) or usage
-        return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
+    def _ask(self, batch: Batch) -> Batch:
+        self._attempts.append(self.attempt)
+        self.finished = False
+        self._passes = _filter_of(self.attempt).passthrough and self._resumption is None
+        return batch
 
-    def _end_with_error(self, error: Error) -> Batch:
-        self._ended = self.finished = True
-        self.error = error
-        events: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.abandon()]
-        return [*events, (0, error)]
+    def _pass(self, batch: Batch) -> Batch:
+        return batch
 
-
-class _ChoiceState:
-    """One choice and its event transform. Its `Stop` is held back until the usage is known, which comes before it."""
-
-    __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
-
-    def __init__(self, stream: TransformStream | None) -> None:
-        self._stream = stream
-        self.feed_text: Callable[[str], list[Event]] = _as_text if stream is None else stream.feed_text
-        self._closed = False
-        self.stop = Stop(stop_reason="complete")
-        self.stopped = False
-
-    @property
-    def stopped_early(self) -> bool:
-        return self._stream is not None and self._stream.finished
-
-    def feed(self, event: Event) -> list[Event]:
-        if self.stopped:
+    def _hold(self, batch: Batch) -> Batch:
+        """Keep what the client does not have until it is known whether another attempt is better."""
+        if self.attempt.filter is None:
+            self.earlier = batch
             return []
-        if type(event) is Stop:
-            self.stopped = True
-        return self.without_stop([event] if self._stream is None else self._stream.feed(event))
+        self.earlier = []
+        self._retries_left -= 1
+        return batch
 
-    def close(self) -> list[Event]:
-        """Return the events that the transform held back."""
-        if self._stream is None or self._closed:
-            return []
-        self._closed = True
-        return self.without_stop(self._stream.close())
+    def _finish(self, batch: Batch) -> Batch:
+        """End the reply with the best of the attempts, of which the last has ended, or failed."""
+        if self.attempt.filter is None:
+            return batch
+        return batch + self._best_reply(None if self.attempt.error is not None else self.attempt.stops[0][1])
 
-    def abandon(self) -> list[Event]:
-        """Return the events that the transform held back; the reply failed, so an open call ends with an error."""
-        return self.feed(Stop(stop_reason="error")) + self.close()
+    def _settle(self, batch: Batch) -> Batch:
+        """End the reply with what there is, since no other attempt can be made."""
+        self.finished = True
+        return self.earlier or batch + self._best_reply(_filter_of(self.attempt).stop)
 
-    def without_stop(self, events: list[Event]) -> list[Event]:
-        """Return `events` without the `Stop` at their end, which is kept in `stop`."""
-        if events and type(events[-1]) is Stop:
-            self.stop = events[-1]
-            return events[:-1]
+    def _report(self, batch: Batch) -> Batch:
+        """Pass the error, after what was buffered."""
+        error, attempt_filter = self.attempt.error, self.attempt.filter
+        assert error is not None
+        buffered = [] if attempt_filter is None else attempt_filter.release()
+        return [*batch, *((0, event) for event in buffered), (0, error)]
+
+    # How retries are made, and which attempt is the best
+
+    def _corrected(self, failed: Attempt, backend: Backend) -> Attempt:
+        """Return the attempt that asks for calls in place of the defective ones."""
+        shim, calls, defects = self._shim, self._calls, _filter_of(failed).defects
+        text, messages = failed.transcript.text, _messages_of(failed)
+        max_calls = max_calls_of_retry(shim, text, defects, len(calls.accepted))
+        constraint = constraint_for_retry(shim, defects, backend, max_calls=max_calls + len(calls.accepted))
+        dialect = shim.dialect if constraint is None else constraint.dialect
+        if constraint is None or dialect is not shim.dialect or failed.constraint_key or calls.accepted:
+            messages = retry_messages(shim, messages, text, defects, calls, dialect)
+        # Else the grammar prevents the mistake, and a model that sees its own faulty reply tends to copy it. If a
+        # grammar did not prevent the defect, or if calls were accepted, the model gets a correction.
+        attempt_filter = AttemptFilter(
+            calls,
+            live=False,
+            call_required=not is_call_optional(shim, defects),
+            buffered=self._buffered,
+            last=not self._retries_left,
+            max_calls=max_calls,
+        )
+        arguments: ArgumentsMode = "validated" if shim.options.arguments == "validated" else "checked"
+        return later_attempt(shim, self._upstream, attempt_filter, arguments, messages, constraint)
+
+    def _resumed(self, failed: Attempt, interrupted: InterruptedCall, backend: Backend) -> Attempt | None:
+        """Return the attempt that continues a call; None if the backend cannot continue a turn, or not this call."""
+        if backend.prefill is None:
+            return None
+        shim, text = self._shim, failed.transcript.text
+        prefill = prefill_to_resume(shim, text, self._calls.accepted, interrupted)
+        if prefill is None:
+            return None
+        max_calls = max_calls_of_resumed(shim, text, interrupted, prefill.calls_before)
+        constraint = constraint_for_remainder(shim, prefill, interrupted, backend, max_calls=max_calls)
+        self._resumption = CallResumption(interrupted, prefill)
+        return later_attempt(
+            shim,
+            self._upstream,
+            self._live_filter(call_required=False, max_calls=max_calls - prefill.calls_before),
+            live_arguments(shim, buffered=self._buffered),
+            _messages_of(failed),
+            constraint,
+            prefill=prefill.text,
+            backend=backend,
+        )
+
+    def _live_filter(self, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
+        """Make the filter of an attempt that the client sees as it comes."""
+        return AttemptFilter(
+            self._calls,
+            live=True,
+            call_required=call_required,
+            buffered=self._buffered,
+            max_calls=max_calls,
+            can_resume=self._retries_left > 0 and not self._buffered,
+        )
+
+    def _best_reply(self, stop: Stop | None) -> Batch:
+        """Return the events of all attempts that the client still lacks, the usage and the stop.
+
+        `stop` is that of the last attempt, None if it failed.
+        """
+        filters = [_filter_of(attempt) for attempt in self._attempts]
+        self.remaining_defects = as_phrase(_remaining_defects(filters, stop))
+        if self._resumption is None:
+            events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
+        else:  # the call of the attempt before is still open
+            events = self._calls.renumber(self._resumption.restore(filters[-2].drain()))
+            stop_reason = filters[-2].stop.stop_reason
+        if stop_reason in NORMAL_STOPS and self._calls.accepted:
+            stop_reason = "tool_use"
+        usage = total_usage(self._usages)
+        usage_events: list[Event] = [] if usage is None else [usage]
+        return [(0, event) for event in [*events, *usage_events, Stop(stop_reason)]]
+
+
+_ACTIONS: dict[str, Callable[[Exchange, Batch], Batch]] = {
+    action: getattr(Exchange, f"_{action}") for _, action in TRANSITIONS.values()
+}
+
+
+def _filter_of(attempt: Attempt) -> AttemptFilter:
+    assert attempt.filter is not None
+    return attempt.filter
+
+
+def _messages_of(attempt: Attempt) -> tuple[Message, ...]:
+    """Return the messages of an attempt, without its prefill."""
+    assert isinstance(attempt.plan, Shim)
+    return attempt.plan.unconstrained.messages
+
+
+def _interrupted_call(attempt: Attempt) -> InterruptedCall | None:
+    """Return the call that a retry should continue, of an attempt that has ended."""
+    return _filter_of(attempt).resumable_call(attempt.stops[0][1])
+
+
+_PARAGRAPH_BREAK = "\n\n"
+
+
+def best_outcome(
+    filters: Sequence[AttemptFilter], calls: ReplyCalls, stop: Stop | None, last_text: str
+) -> tuple[list[Event], StopReason]:
+    """Return the events that the client lacks of all attempts, and the stop reason of the reply.
+
+    `stop` is that of the last attempt, None if it failed; `last_text` is the last text that the client got.
+    """
+    *earlier, last = filters
+    if not earlier:
+        return last.release(), last.stop.stop_reason
+    if _has_failed(last, stop):
+        best = last if last.accepted_count else filters[0]
+        released = [each.release() if each is best else each.release_accepted() for each in filters]
+        return list(itertools.chain(*released)), best.stop.stop_reason
+    accepted = [event for each in earlier for event in each.release_accepted()]
+    if calls.accepted:
+        return accepted + last.release_accepted(), "tool_use"
+    return _separate(last.release(), last_text), last.stop.stop_reason
+
+
+def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
+    """Return whether a retry mended nothing; `stop` is None if it failed before its end."""
+    return stop is None or attempt.overflowed or bool(attempt.defects) or stop.stop_reason not in NORMAL_STOPS
+
+
+def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
+    """Return the defects of calls in the attempts that the client gets in the end."""
+    first, last = filters[0], filters[-1]
+    defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+    return [defect for defect in defects if defect.kind not in ANSWERED]
+
+
+def _separate(events: list[Event], last_text: str) -> list[Event]:
+    """Put an empty line between the text that the client has and that of a retry."""
+    first_text = next((event.text for event in events if isinstance(event, Text)), "")
+    if not last_text or last_text[-1].isspace() or first_text[:1].isspace():
         return events
-
-
-def _as_text(text: str) -> list[Event]:
-    return [Text(text)]
-
-
-def estimate_usage(sent: Request, characters: int) -> Usage:
-    """Estimate the tokens of a request and of `characters` of output, at four characters a token, rounded up."""
-    prompt = sum(len(_text_and_calls(message)) for message in sent.messages)
-    if sent.tools:
-        prompt += len(msgspec.json.encode(sent.tools))
-    return Usage(input_tokens=_estimate_tokens(prompt), output_tokens=_estimate_tokens(characters))
-
-
-def _text_and_calls(message: Message) -> str:
-    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    return text_of(message.content) + "".join(call.name + call.arguments for call in calls)
-
-
-def _estimate_tokens(characters: int) -> int:
-    return -(-characters // CHARACTERS_PER_TOKEN)
+    return [Text(_PARAGRAPH_BREAK), *events]

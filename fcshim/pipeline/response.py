@@ -8,13 +8,13 @@ import itertools
 from collections.abc import Iterable
 from operator import itemgetter
 from sys import getsizeof
-from typing import Protocol
+from typing import TypeAlias
 
 from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Request
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.reply import Reply, fold
 
 DEFAULT_MAX_REPLY = 64 * 2**20
@@ -26,38 +26,6 @@ _EVENT_BYTES = 64
 """Memory of an event beside its strings: the object, and its place in a list."""
 
 _choice_of = itemgetter(0)
-
-
-class ClientResponse(Protocol):
-    """Writes the response body of one exchange."""
-
-    content_type: str
-    started: bool
-    """Whether bytes were returned: the HTTP status is sent then, so a later error goes into the body."""
-
-    def feed(self, events: Batch) -> bytes:
-        """Take the events of one upstream read; return the bytes to send now, often none.
-
-        Raises `UpstreamError` if the reply failed before its first event.
-        """
-        ...
-
-    def close(self) -> bytes:
-        """Return the last bytes of the body. Raises `UpstreamError` if a buffered reply cannot be written."""
-        ...
-
-    def ping(self) -> bytes:
-        """Return bytes that keep the connection alive; none if the API has no such bytes."""
-        ...
-
-
-def response_for(
-    request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
-) -> ClientResponse:
-    """Make the response that `request` asks for, streamed or buffered."""
-    if request.stream:
-        return StreamedResponse(request, identity, codec)
-    return BufferedResponse(request, identity, codec, max_reply=max_reply)
 
 
 class StreamedResponse:
@@ -128,6 +96,19 @@ class BufferedResponse:
     def ping(self) -> bytes:
         """Return nothing: the status of a buffered reply is open until its end."""
         return b""
+
+
+ClientResponse: TypeAlias = StreamedResponse | BufferedResponse
+"""Writes the response body of one exchange. `started`: bytes were returned, so a later error goes into the body."""
+
+
+def response_for(
+    request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+) -> ClientResponse:
+    """Make the response that `request` asks for, streamed or buffered."""
+    if request.stream:
+        return StreamedResponse(request, identity, codec)
+    return BufferedResponse(request, identity, codec, max_reply=max_reply)
 
 
 def _raise_if_error(event: Event) -> None:

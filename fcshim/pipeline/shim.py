@@ -30,10 +30,8 @@ from fcshim.events import (
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
-    Message,
     Request,
     Tool,
-    ToolChoice,
     ToolMessage,
     as_tools,
     document_texts,
@@ -110,35 +108,33 @@ class Shim:
     """What the constraint does not enforce of the tools' schemas, and what the prompt budget left out."""
     refused_calls: Mapping[CallKey, int] = field(default_factory=dict)
     """Calls that are refused, since they repeat without progress, and how often each was made."""
+    prefill: str = ""
+    """Text at the end of `prepared` that the model continues."""
 
     def stream(
-        self,
-        *,
-        dialect: Dialect | None = None,
-        arguments: ArgumentsMode | None = None,
-        schema_enforced: bool | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_defect: ReportDefect | None = None,
+        self, *, on_text: Callable[[str], None] | None = None, on_defect: ReportDefect | None = None
     ) -> "ShimStream":
-        """Make the event transform of one choice; None takes the shim's own dialect, arguments and `schema_enforced`.
+        """Make the event transform of one choice.
 
         `on_text` receives the model's text as it came, `on_defect` the parser's defects. With `on_defect`, an empty
         `Text` stands in the place of each call that became text.
         """
         options = self.options
         withheld = WithheldText(on_defect, has_results=self.has_results)
+        # Whether the prompt has anything of tools that a reply can copy.
+        may_copy = self.tools or any(isinstance(message, ToolMessage) for message in self.request.messages)
         parser = StreamParser(
-            dialect or self.dialect,
+            self.dialect,
             self.tools,
             rescue=options.rescue,
             reasoning=options.reasoning,
             open_reasoning_tag=options.open_reasoning_tag,
-            arguments=arguments or options.arguments,
-            schema_enforced=self.schema_enforced if schema_enforced is None else schema_enforced,
+            arguments=options.arguments,
+            schema_enforced=self.schema_enforced,
             new_id=options.new_id,
             limits=options.limits,
             on_defect=None if on_defect is None else withheld.report,
-            on_copy=withheld.report if self._may_copy_results() else None,
+            on_copy=withheld.report if may_copy else None,
             documents=self._documents(),
         )
         stops = self.request.stop
@@ -150,10 +146,6 @@ class Shim:
             parallel=self.request.allows_parallel_calls,
             on_text=on_text,
         )
-
-    def _may_copy_results(self) -> bool:
-        """Return whether the prompt has anything of tools that a reply can copy."""
-        return bool(self.tools) or any(isinstance(message, ToolMessage) for message in self.request.messages)
 
     @property
     def has_results(self) -> bool:
@@ -188,7 +180,9 @@ def prepare_shim(
     constrained although the settings demand it, or a schema is too deep.
     """
     selected = find_dialect(dialect)
-    escape = Escaper(escaper_for(_with_tool_markers(selected, request)))
+    # In some dialects, each tool's name is a marker.
+    marked = selected.for_tools(tool.name for tool in request.tools) if selected.escapes_tool_markers else selected
+    escape = Escaper(escaper_for(marked))
     offered = _escaped_tools(request, escape)
     tools = _callable_tools(request, offered)
     if tools and request.tool_choice.mode == "required":
@@ -199,7 +193,7 @@ def prepare_shim(
     prompt = compose(
         request,
         offered,
-        _escaped_choice(request, escape),
+        msgspec.structs.replace(request.tool_choice, names=tuple(map(escape, request.tool_choice.names))),
         escape,
         dialect=row,
         profile=get_profile(profile),
@@ -207,7 +201,13 @@ def prepare_shim(
         budget=budget,
     )
     escape.forget_tools()
-    unconstrained = _without_tools(request, prompt.messages, stop=() if offered else request.stop)
+    stop = () if offered else request.stop
+    unconstrained = msgspec.structs.replace(
+        request, messages=prompt.messages, tools=(), tool_choice=AUTO, parallel_tool_calls=None, stop=stop
+    )
+    codec = None
+    if constraint is not None and constraint.lazy:  # only this API takes a lazy grammar
+        codec = LlamaCompletion(starts_in_reasoning=bool(options.open_reasoning_tag))
     return Shim(
         request=request,
         tools=tools,
@@ -219,21 +219,9 @@ def prepare_shim(
         prepared=unconstrained if constraint is None else apply_constraint(unconstrained, constraint),
         constraint_key="" if constraint is None else constraint.key,
         schema_enforced=constraint is not None and constraint.covers_all_calls,
-        codec=_codec_for(constraint, options),
+        codec=codec,
         notes=(*notes, *prompt.notes),
     )
-
-
-def _with_tool_markers(dialect: Dialect, request: Request) -> Dialect:
-    """Return the dialect whose markers are escaped: in some dialects, each tool's name is a marker."""
-    return dialect.for_tools(tool.name for tool in request.tools) if dialect.escapes_tool_markers else dialect
-
-
-def _codec_for(constraint: Constraint | None, options: ParserOptions) -> UpstreamCodec | None:
-    """Return the codec of the only API that takes a lazy grammar; None for the upstream's own."""
-    if constraint is None or not constraint.lazy:
-        return None
-    return LlamaCompletion(starts_in_reasoning=bool(options.open_reasoning_tag))
 
 
 def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
@@ -314,17 +302,6 @@ def _unconstrained_notes(
     if note and backend.demanded and request.tool_choice.mode == "required":
         raise RequestError(f"tool_choice: {note}", param="tool_choice")
     return (note,) if note else ()
-
-
-def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
-    choice = request.tool_choice
-    return msgspec.structs.replace(choice, names=tuple(map(escape, choice.names)))
-
-
-def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
-    return msgspec.structs.replace(
-        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=None, stop=stop
-    )
 
 
 class ShimStream:

@@ -29,7 +29,7 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content import DEFAULT_MAX_RESULT, Escaper, shorten_content
-from fcshim.prompt.history import Step, split_conversation, write_history
+from fcshim.prompt.history import HistoryStep, split_conversation, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.styles import PromptStyle
@@ -72,12 +72,14 @@ class BudgetPlan:
     """The estimated size of the prompt."""
 
 
-def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> BudgetPlan:
+def plan_budget(steps: Sequence[HistoryStep], listings: Listings, budget: PromptBudget, fixed: int) -> BudgetPlan:
     """Decide what the prompt leaves out. `fixed` is the size of the system text in characters."""
     return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
 
 
-def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], maximum: int) -> list[Step]:
+def shortened_steps(
+    steps: Sequence[HistoryStep], shortened: frozenset[tuple[int, int]], maximum: int
+) -> list[HistoryStep]:
     """Return the steps with results of at most `maximum` characters, `MIN_RESULT` for `shortened` ones."""
     return [
         _shortened_step(step, number, shortened, maximum) if shortened or _has_longer_result(step, maximum) else step
@@ -85,21 +87,21 @@ def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]]
     ]
 
 
-def _has_longer_result(step: Step, maximum: int) -> bool:
+def _has_longer_result(step: HistoryStep, maximum: int) -> bool:
     for message in step.input_messages:  # a generator takes three times as long
         if isinstance(message, ToolMessage) and len(text_of(message.content)) > maximum > 0:
             return True
     return False
 
 
-def _shortened_step(step: Step, number: int, shortened: frozenset[tuple[int, int]], maximum: int) -> Step:
+def _shortened_step(step: HistoryStep, number: int, shortened: frozenset[tuple[int, int]], maximum: int) -> HistoryStep:
     inputs = tuple(
         _shortened_result(message, _min_result(maximum) if (number, at) in shortened else maximum)
         if isinstance(message, ToolMessage)
         else message
         for at, message in enumerate(step.input_messages)
     )
-    return step if inputs == step.input_messages else Step(step.assistant_messages, inputs)
+    return step if inputs == step.input_messages else HistoryStep(step.assistant_messages, inputs)
 
 
 def _shortened_result(result: ToolMessage, limit: int) -> ToolMessage:
@@ -110,7 +112,7 @@ def _shortened_result(result: ToolMessage, limit: int) -> ToolMessage:
 class _BudgetPlanner:
     """Replays a conversation and keeps what was left out so far."""
 
-    def __init__(self, steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> None:
+    def __init__(self, steps: Sequence[HistoryStep], listings: Listings, budget: PromptBudget, fixed: int) -> None:
         self._steps = steps
         self._listings = listings
         self._most = budget.longest_result
@@ -161,7 +163,7 @@ class _BudgetPlanner:
                 if saved > _MARKUP_OVERHEAD:  # the note in its place takes some characters too
                     yield (number, at), saved
 
-    def _step_size(self, step: Step) -> int:
+    def _step_size(self, step: HistoryStep) -> int:
         return sum(map(self._message_size, (*step.assistant_messages, *step.input_messages)))
 
     def _message_size(self, message: Message) -> int:
@@ -224,7 +226,7 @@ def compose(
 
 
 def _notes(
-    changed: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
+    changed: Sequence[HistoryStep], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
 ) -> Iterator[str]:
     maximum = budget.longest_result
     long = sum(

@@ -2,8 +2,8 @@
 
 Rule: an underscore is inserted after the opening character (`<function_call>` becomes `<_function_call>`, and that
 becomes `<__function_call>`), so that escaping is reversible: `unescape(escape(text)) == text` for every text. Markers
-that are not tags (`Action Input:`, `functools`, `>>>`) get it after their head (`A_ction Input:`), anywhere in a text:
-a marker that begins a call at the start of a line follows a quote or an escape when the model copies it into arguments.
+that are not tags (`plain_markers`) get it after their head (`A_ction Input:`), anywhere in a text: a marker that begins
+a call at the start of a line follows a quote or an escape when the model copies it into arguments.
 
 Why it is reversible: between its opening character and its end, a marker contains no other opening character. So
 markers never overlap, and an inserted underscore does not affect other markers. A text has its markers at the same
@@ -23,23 +23,24 @@ once.
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.parse.machine.known_markers import CHAT_TURN_MARKERS, REASONING_TAGS
 from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
-
-
-class PendingTail(NamedTuple):
-    """A tail of a text: its start, the length of its opening, and the number of underscores after that."""
-
-    start: int
-    opening: int
-    underscores: int
+from fcshim.prompt.plain_markers import (
+    PIECE,
+    PendingTail,
+    PlainMarker,
+    PlainMarkers,
+    cut_pieces,
+    header_words,
+    plain_marker,
+    plain_markers,
+)
 
 
 class UnescapePass:
@@ -75,197 +76,40 @@ class UnescapePass:
         return rest
 
 
-_SPACE = r"(?:\s|\\[nrt]){0,64}"
-"""White space, also escaped as in JSON."""
-_BEFORE_JSON = rf"{_SPACE}[\[{{`]"
-_ATOM = re.compile(r"\[[^\]]+\]|\\.|.", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class PlainMarker:
-    """A marker as regular expressions: `head`, after which the underscore goes, `tail`, and a `lookahead` after it.
-
-    `head` and `tail` consist of single characters and character classes; `head` does not end with an underscore.
-    """
-
-    head: str
-    tail: str
-    lookahead: str = ""
-    partial_lookahead: str = ""
-    """The pattern of a text that may still become `lookahead`, up to its end."""
-    in_text: str = ""
-    """The pattern of the head in a text where it depends on what is before it; a search skips to its first character,
-    so it begins with one."""
-    literal: str = ""
-    """A part of every text with this marker, escaped or not: it is found 50 times faster than the pattern."""
-    near: str = ""
-    """The pattern of what must follow the literal, where that is common: one search judges all markers that have it."""
-
-    def pattern(self) -> str:
-        """Return the pattern of the head with its underscores."""
-        return f"{self.in_text or self.head}_*(?={self.tail}{self.lookahead})"
-
-    def pending_pattern(self) -> str:
-        """Return the pattern of an end of a text that may still become this marker with an underscore."""
-        partial = self.partial_lookahead
-        for atom in reversed(_ATOM.findall(self.tail)):
-            partial = f"(?:{atom}{partial})?"
-        first, *others = _ATOM.findall(self.head)
-        partial = f"(?:_+{partial})?"
-        for atom in reversed(others):
-            partial = f"(?:{atom}{partial})?"
-        return rf"{first}{partial}\Z"
-
-
-def _if_json_follows(head: str, tail: str, *, literal: str, near: str) -> PlainMarker:
-    """Return a marker that is too common to escape unless an array, object or fence follows it."""
-    return PlainMarker(head, tail, _BEFORE_JSON, rf"{_SPACE}\\?", literal=literal, near=near)
-
-
-def _literal_marker(marker: str) -> PlainMarker:
-    """Return a marker that is escaped wherever it stands."""
-    head = marker[: len(marker) - len(marker.lstrip("_")) + 1]
-    tail = marker[len(head) :]
-    return PlainMarker(re.escape(head), re.escape(tail), literal=tail)
-
-
-_BUNDLED = (
-    # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
-    PlainMarker("A", "ction[ _]Input:", literal="tion", near="[ _]Input:"),
-    PlainMarker("A", r"ction[ _]Input\*\*:", literal="tion", near=r"[ _]Input\*\*:"),
-    _if_json_follows("A", "ction:", literal="tion", near=":(?<=ction:)"),
-    PlainMarker("O", "bservation:", literal="tion", near=":(?<=bservation:)"),
-    PlainMarker("O", r"bservation\*\*:", literal="tion", near=r"\*\*:(?<=bservation\*\*:)"),
-    _if_json_follows("f", "unctools", literal="unctools", near=_BEFORE_JSON),
-    _if_json_follows("f", "unction call", literal="tion", near=" call(?<=unction call)"),
-    PlainMarker("t", r"o=functions\.", literal="tion", near=r"s\.(?<=o=functions\.)"),
-    # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
-    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", in_text="(?:>(?<!>>)>*>)", literal=">", near=">[>_]"),
-    PlainMarker("```", "tool_code", literal="`", near="_*tool_c"),
-    PlainMarker("```", "tool_call", literal="`", near="_*tool_c"),
-    # Qwen-Agent.
-    *(PlainMarker("✿", f"{word}✿", literal="✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
-    # Control tokens of MiniMax and Gemma 4.
-    PlainMarker(r"\[", r"e~\[", literal="~"),
-    PlainMarker("<", r"turn\|>", literal="|", near=r">(?<=turn\|>)"),
-)
-
-
-_PIECE = 16_384
-"""Characters that are searched at once, at most some 2 ms: the interpreter's lock is held meanwhile."""
-
-
-def _pieces(text: str, cut: re.Pattern[str]) -> Iterator[str]:
-    """Cut a text before characters that `cut` finds, which stand at the start of what is searched or outside of it."""
-    start = 0
-    while len(text) - start > _PIECE:
-        found = cut.search(text, start + _PIECE)
-        if found is None:
-            break
-        yield text[start : found.start()]
-        start = found.start()
-    yield text[start:] if start else text
-
-
-def _searches(markers: Iterable[PlainMarker]) -> Iterator[tuple[str, Callable[[str], object]]]:
-    """Yield each literal that is common, with the search for what follows it in any of the markers."""
-    near: dict[str, list[str]] = {}
-    for marker in markers:
-        if marker.near:
-            near.setdefault(marker.literal, []).append(marker.near)
-    for literal, patterns in near.items():
-        yield literal, re.compile(f"{re.escape(literal)}(?:{'|'.join(dict.fromkeys(patterns))})").search
-
-
-class PlainMarkers:
-    """The plain markers of all bundled dialects and those in `added`, and their escaping in a text.
-
-    A single character cannot be escaped and is ignored.
-    """
-
-    def __init__(self, added: Iterable[str] = ()) -> None:
-        markers = tuple(dict.fromkeys((*_BUNDLED, *(marker for marker in map(_literal_marker, added) if marker.tail))))
-        self._literals = tuple(dict.fromkeys(marker.literal for marker in markers if not marker.near))
-        self._searches = tuple(_searches(markers))
-        self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
-        self._cut_re = re.compile(f"[^{re.escape(''.join(sorted(set(self._marker_re.pattern))))}\\s]")  # in no marker
-        self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
-        self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
-
-    def escape(self, text: str) -> str:
-        """Escape every marker in a text."""
-        if len(text) <= _PIECE:
-            return self._escape_piece(text)
-        return "".join(map(self._escape_piece, self.pieces(text)))
-
-    def pieces(self, text: str) -> Iterator[str]:
-        """Cut a long text where no marker is."""
-        return _pieces(text, self._cut_re)
-
-    def _escape_piece(self, text: str) -> str:
-        return self._marker_re.sub(lambda found: f"{found[0]}_", text) if self.may_occur_in(text) else text
-
-    def unescape(self, text: str, end: int | None = None) -> str:
-        """Undo `escape` in `text[:end]`; the text after `end` still serves as lookahead."""
-        end = len(text) if end is None else end
-        if not self.may_occur_in(text):
-            return text[:end]
-        changed = self._marker_re.sub(lambda at: at[0].removesuffix("_") if at.end() <= end else at[0], text)
-        return changed[: len(changed) - len(text) + end]
-
-    def may_occur_in(self, text: str) -> bool:
-        """Return false only if the text contains no marker, escaped or not."""
-        for literal in self._literals:
-            if literal in text:
-                return True
-        for literal, search in self._searches:  # noqa: SIM110  # a generator takes longer than the search of a name
-            if literal in text and search(text):
-                return True
-        return False
-
-    def pending(self, text: str) -> PendingTail | None:
-        """Return the tail that may still become an escaped marker."""
-        found = self._pending_re.search(text)
-        if found is None:
-            return None
-        head = self._head_re.match(text, found.start())
-        if head is None:  # the head is not complete yet
-            return PendingTail(found.start(), len(found[0]), 0)
-        return PendingTail(found.start(), len(head[1]), len(head[2]))
-
-
+# What no dialect, turn or reasoning tag of `parse` says: results and calls of other model families (another parser may
+# read the reply after fcshim), and tokens of chat templates.
 # Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters are ignored.
 _TAGS = (
-    # calls and results of all model families: another parser may read the reply after fcshim
-    *("tool_call", "tool_calls", "function_call", "function_calls", "function", "invoke", "dots_function_call"),
-    *("longcat_tool_call", "start_function_call", "end_function_call", "tool_response", "tool_result", "tool_results"),
-    *("function_result", "function_results", "function_response", "start_function_response", "end_function_response"),
-    *("start_function_declaration", "end_function_declaration", "tool_code", "tool_output", "tool_outputs"),
-    # reasoning: a copied closing tag would end it early
-    *("think", "thinking", "thought", "reasoning", "longcat_think"),
+    *("invoke", "tool_result", "tool_code", "tool_outputs", "function_results"),
+    *("start_function_declaration", "end_function_declaration", "thought", "reasoning"),
     # turns of Gemma and SmolVLM; `system_note` marks system messages after the first turn (`turns.as_system_note`)
-    *("start_of_turn", "end_of_turn", "end_of_utterance", "system_note"),
+    *("end_of_turn", "end_of_utterance", "system_note"),
 )
 # Tags that are tokens only with `>` directly after the name; otherwise they are too common (`<s`, `<sys/types.h>`).
 _CLOSED_TAGS = (
-    *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "escape", "eot", "eod"),
+    *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "eot", "eod"),
     *("media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token"),  # llama-server, Gemma
-    "response",  # ERNIE
 )
 # Control tokens in square brackets, of the Mistral family.
 _BRACKETS = (
-    *("INST", "TOOL_CALLS", "ARGS", "CALL_ID", "AVAILABLE_TOOLS", "TOOL_RESULTS", "TOOL_CONTENT", "SYSTEM_PROMPT"),
-    *("THINK", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO", "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS"),
+    *("AVAILABLE_TOOLS", "TOOL_CONTENT", "SYSTEM_PROMPT", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO"),
+    *("PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS"),
 )
 
 
 def markers(dialect: Dialect) -> tuple[str, ...]:
-    """Return the markers of a dialect that are tags or tokens; `plain_markers` handles the others."""
+    """Return the markers of a dialect's calls and results that are tags or tokens; `plain_markers` has the others."""
     own = (*dialect.call_markers(), *dialect.section_openers(), dialect.result_open, dialect.result_close)
     return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
 
 
+_TURNS = sorted({*CHAT_TURN_MARKERS, *(tag.strip() for pair in REASONING_TAGS for tag in pair)})
+"""Turn markers and reasoning tags: a copied closing tag would end reasoning early."""
+_TOKENS = [
+    *(token for row in DIALECTS.values() for token in (*row.markup, row.quote, *header_words(row.body))),
+    *_TURNS,
+]
 _MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
 # Markers without a closing bracket (attributes may follow) match whatever comes after them; markers with a bar inside
 # are not covered by the pattern of names.
@@ -310,10 +154,19 @@ _PENDING = re.compile(
 )
 
 
+def _keys(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(filter(None, map(name_key, names)))
+
+
+def _whole_tags(tags: Iterable[str]) -> list[str]:
+    return [tag.strip("</>") for tag in tags if re.fullmatch(r"</?[\w:]+>", tag)]
+
+
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = frozenset(filter(None, map(name_key, (*_TAGS, *_NAMES))))
-_CLOSED_KEYS = frozenset(map(name_key, _CLOSED_TAGS))
-_BRACKET_KEYS = frozenset(filter(None, map(name_key, (*_BRACKETS, *_NAMES))))
+_TOKENS_IN_BRACKETS = [token.strip("[/]") for token in _TOKENS if re.fullmatch(r"\[/?\w+\]", token)]
+_OPEN_KEYS = _keys((*_TAGS, *_NAMES, *_whole_tags(_TURNS)))
+_CLOSED_KEYS = _keys((*_CLOSED_TAGS, *_whole_tags(_TOKENS)))
+_BRACKET_KEYS = _keys((*_BRACKETS, *_NAMES, *_TOKENS_IN_BRACKETS))
 
 
 _CUT = re.compile(
@@ -331,20 +184,26 @@ class MarkerEscaper:
 
     def __init__(self, custom: Dialect | None = None) -> None:
         own = () if custom is None else tuple(_escapable(custom))
-        keys = frozenset(filter(None, (name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
+        keys = _keys(marker.strip("<[/]>") for marker in own if marker[0] in "<＜[")
         self._open_keys = _OPEN_KEYS | keys
         self._bracket_keys = _BRACKET_KEYS | keys
         self._names = MarkerNames(self._open_keys | _CLOSED_KEYS, self._bracket_keys, _BEGINNINGS)
-        self._plain_markers = PlainMarkers()
-        added: list[str] = []
-        for marker in sorted(own, key=len):  # one that contains another one must not be escaped twice
-            if marker in self.escape(marker):
-                added.append(marker)
-                self._plain_markers = PlainMarkers(added)
+        self._plain_markers = PlainMarkers(self._choose(own))
+
+    def _choose(self, own: Iterable[str]) -> list[PlainMarker]:
+        """Return the plain markers: those that no tag or other marker in them escapes already."""
+        rows = (marker for dialect in DIALECTS.values() for marker in plain_markers(dialect))
+        added = (marker for text in (*own, *_TURNS) for marker in plain_marker(text))
+        chosen: list[PlainMarker] = []
+        for marker in sorted(dict.fromkeys((*rows, *added)), key=lambda marker: len(marker.text)):
+            text = marker.text
+            if self._change_tags(text, self._escape_match) == text and not any(map(marker.contains, chosen)):
+                chosen.append(marker)
+        return chosen
 
     def escape(self, text: str) -> str:
         """Escape every marker and chat-template token in a text, in linear time."""
-        if not text or (len(text) <= _PIECE and not self._may_change(text)):
+        if not text or (len(text) <= PIECE and not self._may_change(text)):
             return text
         return self._plain_markers.escape(self._change_tags(text, self._escape_match))
 
@@ -354,9 +213,9 @@ class MarkerEscaper:
 
     def _may_change(self, text: str) -> bool:
         plain = self._plain_markers
-        if len(text) <= _PIECE:
+        if len(text) <= PIECE:
             return self._names.may_occur_in(text) or plain.may_occur_in(text)
-        return any(map(self._names.may_occur_in, _pieces(text, _CUT))) or any(
+        return any(map(self._names.may_occur_in, cut_pieces(text, _CUT))) or any(
             map(plain.may_occur_in, plain.pieces(text))
         )
 
@@ -374,7 +233,8 @@ class MarkerEscaper:
 
     def _change_tags(self, text: str, change: Callable[[re.Match[str]], str]) -> str:
         return "".join(
-            _CANDIDATE.sub(change, piece) if self._names.may_occur_in(piece) else piece for piece in _pieces(text, _CUT)
+            _CANDIDATE.sub(change, piece) if self._names.may_occur_in(piece) else piece
+            for piece in cut_pieces(text, _CUT)
         )
 
     def _escape_match(self, match: re.Match[str]) -> str:

@@ -53,7 +53,7 @@ from fcshim.schema.strict_json import parse_strict_json
 InputMessage = SystemMessage | UserMessage | ToolMessage
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class HistoryStep(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of the assistant, then consecutive messages of other roles; either may be empty."""
 
     assistant_messages: tuple[AssistantMessage, ...]
@@ -88,9 +88,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return True
 
 
-def split_steps(messages: Iterable[Message]) -> list[Step]:
+def split_steps(messages: Iterable[Message]) -> list[HistoryStep]:
     """Split a conversation into steps."""
-    steps: list[Step] = []
+    steps: list[HistoryStep] = []
     assistant: list[AssistantMessage] = []
     inputs: list[InputMessage] = []
     for message in messages:
@@ -98,13 +98,13 @@ def split_steps(messages: Iterable[Message]) -> list[Step]:
             inputs.append(message)
             continue
         if inputs:
-            steps.append(Step(tuple(assistant), tuple(inputs)))
+            steps.append(HistoryStep(tuple(assistant), tuple(inputs)))
             assistant, inputs = [], []
         assistant.append(message)
-    return [*steps, Step(tuple(assistant), tuple(inputs))] if assistant or inputs else steps
+    return [*steps, HistoryStep(tuple(assistant), tuple(inputs))] if assistant or inputs else steps
 
 
-def split_conversation(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Step]]:
+def split_conversation(messages: Sequence[Message]) -> tuple[Sequence[Message], list[HistoryStep]]:
     """Split off the system messages that a conversation begins with; return them and the steps."""
     count = count_leading_system(messages)
     return messages[:count], split_steps(messages[count:])
@@ -275,7 +275,7 @@ class WrittenStep(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-def _texts_of(step: Step) -> list[str]:
+def _texts_of(step: HistoryStep) -> list[str]:
     """Return all that the turns of a self-contained step depend on, each kind of message with its own number of texts.
 
     Two steps have the same texts only if they have the same turns.
@@ -325,7 +325,7 @@ class TurnWriter:
         self._matcher = ResultMatcher()
         self._arguments = PastArguments()
 
-    def write(self, steps: Sequence[Step]) -> list[TextTurn]:
+    def write(self, steps: Sequence[HistoryStep]) -> list[TextTurn]:
         """Return the turns of all steps."""
         last_user_step = max([at for at, step in enumerate(steps) if step.has_user_message], default=-1)
         first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
@@ -340,7 +340,7 @@ class TurnWriter:
 
     def _cached_step(
         self,
-        step: Step,
+        step: HistoryStep,
         calls: Sequence[ToolCall],
         with_reasoning: bool,  # noqa: FBT001
         later_description: str,
@@ -364,7 +364,7 @@ class TurnWriter:
 
     def _write_step(
         self,
-        step: Step,
+        step: HistoryStep,
         calls: Sequence[ToolCall],
         escape: Escape,
         with_reasoning: bool,  # noqa: FBT001
@@ -384,7 +384,7 @@ class TurnWriter:
         return self._escape
 
     def _input_turns(
-        self, step: Step, calls: Sequence[ToolCall], escape: Escape, later_description: str
+        self, step: HistoryStep, calls: Sequence[ToolCall], escape: Escape, later_description: str
     ) -> list[TextTurn]:
         """Return the results first, since a model expects them directly after its calls, then the other messages."""
         results = self._matcher.match(calls, step.results)
@@ -463,7 +463,7 @@ first."""
 
 def write_history(
     system: Sequence[Message],
-    steps: Sequence[Step],
+    steps: Sequence[HistoryStep],
     escape: Escaper,
     *,
     dialect: Dialect,

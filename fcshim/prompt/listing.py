@@ -4,7 +4,8 @@ Theory of operation. Level 0 is the configured style. Level 1 lists the same too
 and types of a schema at about half its length. Each further level describes half as many tools as the level before and
 lists the others by name. Levels are rendered on demand.
 
-Where not all tools are described, the system prompt describes those that are most relevant to the user's first message.
+Where not all tools are described, the system prompt describes those that are most relevant to the user's first message;
+among equally relevant ones, those of a relevant tool's category.
 Another tool is described after a step in which the model called it, or in which a user message is more relevant to it
 than to every tool described so far. The selection depends only on the conversation up to that step, so the next request
 repeats it and its prompt starts with the same text. The model may also call a tool that is listed by name; if its
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content import Escaper, number_of
-from fcshim.prompt.history import Step
+from fcshim.prompt.history import HistoryStep
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
@@ -44,7 +45,7 @@ class ToolSelection:
 
 
 def select_tools(
-    tools: Sequence[Tool], steps: Sequence[Step], maximum: int, escape: Escaper, demanded: Collection[str] = ()
+    tools: Sequence[Tool], steps: Sequence[HistoryStep], maximum: int, escape: Escaper, demanded: Collection[str] = ()
 ) -> ToolSelection:
     """Select at most `maximum` tools for the system prompt (0: all), but all `demanded` ones.
 
@@ -55,7 +56,8 @@ def select_tools(
     relevance = Relevance(tools)
     first = next((step for step in steps if step.has_user_message), None)
     scores = relevance.scores(_user_words(first, _MAX_FIRST_REQUEST) if first else ())
-    ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at]))
+    families = _category_scores(tools, scores)
+    ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at], -families[at]))
     count = max(maximum, sum(tool.name in demanded for tool in tools))
     described = set(ranked[:count])
     described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
@@ -64,8 +66,16 @@ def select_tools(
     return ToolSelection(described_tools, name_only, later)
 
 
+def _category_scores(tools: Sequence[Tool], scores: Sequence[float]) -> list[float]:
+    """Return for each tool the best score in its category: who needs one of them may need the others too."""
+    best: dict[str, float] = {}
+    for tool, score in zip(tools, scores, strict=True):
+        best[tool.category] = max(score, best.get(tool.category, 0.0))
+    return [best[tool.category] if tool.category else 0.0 for tool in tools]
+
+
 def split_loaded(
-    tools: Sequence[Tool], steps: Sequence[Step], escape: Escaper
+    tools: Sequence[Tool], steps: Sequence[HistoryStep], escape: Escaper
 ) -> tuple[Sequence[Tool], dict[int, tuple[Tool, ...]]]:
     """Split off the deferred tools that a tool result has loaded, by the number of its step.
 
@@ -86,11 +96,11 @@ def split_loaded(
 
 def _described_later(
     tools: Sequence[Tool],
-    steps: Sequence[Step],
+    steps: Sequence[HistoryStep],
     escape: Escaper,
     relevance: Relevance,
     described: set[int],
-    first: Step | None,
+    first: HistoryStep | None,
 ) -> dict[int, tuple[Tool, ...]]:
     positions = {tool.name: at for at, tool in enumerate(tools)}
     described_later: dict[int, tuple[Tool, ...]] = {}
@@ -124,7 +134,7 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
     return sorted(better, key=lambda at: -scores[at])[:_MAX_LATER_TOOLS]
 
 
-def _user_words(step: Step, maximum: int) -> list[str]:
+def _user_words(step: HistoryStep, maximum: int) -> list[str]:
     """Return the words of the user messages in a step."""
     text = "\n".join(text_of(message.content) for message in step.input_messages if isinstance(message, UserMessage))
     return words_of(text if len(text) <= maximum else f"{text[: maximum // 2]}\n{text[-maximum // 2 :]}")
@@ -157,7 +167,7 @@ class Listings:
         self,
         dialect: Dialect,
         tools: Sequence[Tool],
-        steps: Sequence[Step],
+        steps: Sequence[HistoryStep],
         escape: Escaper,
         *,
         choice: ToolChoice,

@@ -1,4 +1,4 @@
-"""Scores the relevance of tools to a text: BM25 over their names, descriptions and parameters.
+"""Scores the relevance of tools to a text: BM25 over their names, categories, descriptions and parameters.
 
 Rule: the same words and tools always give the same scores; the text read of a tool is bounded.
 
@@ -126,7 +126,8 @@ class Relevance:
 
 def _document(tool: Tool) -> _ToolDocument:
     parameters = " ".join(itertools.islice(_schema_texts(tool.parameters), _MAX_SCHEMA_PARTS))
-    return _indexed(tool.name[:_MAX_TEXT], tool.description[:_MAX_TEXT], parameters[:_MAX_TEXT])
+    about = f"{tool.category} {tool.description[:_MAX_TEXT]}"
+    return _indexed(tool.name[:_MAX_TEXT], about, parameters[:_MAX_TEXT])
 
 
 def _schema_texts(schema: JSON) -> Iterator[str]:

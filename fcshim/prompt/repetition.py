@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fcshim.messages import Message, TextPart, ToolMessage, UserMessage, has_media_part, text_of
-from fcshim.prompt.history import Step, split_conversation
+from fcshim.prompt.history import HistoryStep, split_conversation
 
 LEFT_OUT_AT = 3
 """How often the same call gave the same result when the repeats are left out; a second time may have been meant."""
@@ -61,7 +61,7 @@ def find_repetition(messages: Sequence[Message], repeatable: Sequence[str] = ())
     if max(results.values(), default=0) < LEFT_OUT_AT:  # nearly always, and cheaper than to compare arguments
         return Repetition(tuple(messages))
     system, steps = split_conversation(messages)
-    kept: list[Step] = []
+    kept: list[HistoryStep] = []
     stall = _Stall()
     seen: set[tuple[CallKey, str]] = set()
     counts: list[int] = []
@@ -90,10 +90,10 @@ class _Stall:
     """Steps in a row whose calls all repeat."""
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._steps: list[HistoryStep] = []
         self._calls: Counter[CallKey] = Counter()
 
-    def add(self, step: Step, found: Iterable[tuple[CallKey, str]]) -> None:
+    def add(self, step: HistoryStep, found: Iterable[tuple[CallKey, str]]) -> None:
         self._steps.append(step)
         self._calls.update({key for key, _ in found})
 
@@ -110,17 +110,17 @@ class _Stall:
         """Return the calls to refuse, with how often each was made."""
         return {key: count + 1 for key, count in self._calls.items()} if self._count >= REFUSED_AT else {}
 
-    def steps(self, *, at_end: bool = False) -> list[Step]:
+    def steps(self, *, at_end: bool = False) -> list[HistoryStep]:
         """Return the steps, or one with a line in their place."""
         if self._count < LEFT_OUT_AT:
             return self._steps
         times = "twice" if self._count == LEFT_OUT_AT else f"{self._count - 1} times"
         lines = [NOTE.format(count=times), *([ASK] if at_end and self._count >= REFUSED_AT else [])]
         said = [each for step in self._steps for each in step.input_messages if isinstance(each, UserMessage)]
-        return [Step((), (*said, UserMessage((TextPart(" ".join(lines)),))))]
+        return [HistoryStep((), (*said, UserMessage((TextPart(" ".join(lines)),))))]
 
 
-def _results_of(step: Step, repeatable: Sequence[str]) -> set[tuple[CallKey, str]]:
+def _results_of(step: HistoryStep, repeatable: Sequence[str]) -> set[tuple[CallKey, str]]:
     """Return the calls of a step with their results; nothing, unless each has one that can be compared."""
     calls, results = step.calls, {each.tool_call_id: each for each in step.results}
     if not calls or len(results) != len(calls) or any(has_media_part(each.content) for each in results.values()):
@@ -134,6 +134,6 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _is_turn_of_user(step: Step) -> bool:
+def _is_turn_of_user(step: HistoryStep) -> bool:
     """Return whether the user has spoken, rather than an agent that adds a reminder to results."""
     return step.has_user_message and not step.results

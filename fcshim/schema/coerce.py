@@ -1,9 +1,9 @@
 """Coerce a value that its schema does not admit into the one that was meant; each kind of coercion is a named function.
 
 Theory of operation. If an alternative admits the kind of a value, its members are matched one by one. If none does, the
-value is reinterpreted: first as another scalar (`_SCALAR_READINGS`), then as JSON written in a string, then as the only
-element of an array. A reinterpretation counts only if an alternative admits it. Where two that differ count, the value
-is left as it is. A changed value is reported once, with all changes inside it.
+value is reinterpreted: first as another scalar (`_SCALAR_COERCIONS`), then as JSON written in a string, then as the
+only element of an array. A reinterpretation counts only if an alternative admits it. Where two that differ count, the
+value is left as it is. A changed value is reported once, with all changes inside it.
 
 Rule: a value that the schema admits is never changed; around a changed value the source text stays as it is.
 """
@@ -201,9 +201,9 @@ class _ValueMatcher:
 
     def _reinterpret(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         self._spend(3 * len(expectation.shapes))
-        readings = self._read_scalar(node, expectation)
-        result = _change(node, next(iter(readings.values())), fits=True) if readings else None
-        if len(readings) > 1 or (result is not None and wrap and self._may_be_element(node, expectation, *readings)):
+        scalars = self._read_scalar(node, expectation)
+        result = _change(node, next(iter(scalars.values())), fits=True) if scalars else None
+        if len(scalars) > 1 or (result is not None and wrap and self._may_be_element(node, expectation, *scalars)):
             return MISFIT
         result = result or self._parse_string(node, expectation, wrap=wrap)
         if result is None and wrap:
@@ -213,12 +213,12 @@ class _ValueMatcher:
     def _read_scalar(self, node: Node, expectation: Expectation) -> dict[tuple[str, JSON], str]:
         """Return the texts of the scalars that the value may mean, by their values; of one value, the first text."""
         found: dict[tuple[str, JSON], str] = {}
-        for reading in _SCALAR_READINGS:
+        for convert in _SCALAR_COERCIONS:
             for shape in expectation.shapes:
-                for kind, value, text in reading(node, shape):
+                for kind, value, text in convert(node, shape):
                     if shape.admits(kind, value):
                         found.setdefault(scalar_key(value), text)
-            if found and reading is _integer_for_fraction:
+            if found and convert is _integer_for_fraction:
                 break  # 5.0 and 5 are the same value
         return found
 
@@ -281,8 +281,8 @@ def _unescape_container(text: str) -> str | None:
     if '\\"' not in text or text.count('\\"') != text.count('"'):
         return None
     content = scan(f'"{text.translate(_ESCAPES_OF_SPACE)}"')
-    readings = (None if content is None else scan(content.value), scan(text.replace('\\"', '"')))
-    found = [node for node in readings if node is not None]
+    escaped_or_not = (None if content is None else scan(content.value), scan(text.replace('\\"', '"')))
+    found = [node for node in escaped_or_not if node is not None]
     same = found and all(load_json(node.text) == load_json(found[0].text) for node in found)
     return found[0].text if same else None
 
@@ -404,7 +404,7 @@ def _as_integer(text: str) -> Iterator[Scalar]:
     yield "integer", int(written), written
 
 
-_SCALAR_READINGS: tuple[Callable[[Node, SchemaShape], Iterator[Scalar]], ...] = (
+_SCALAR_COERCIONS: tuple[Callable[[Node, SchemaShape], Iterator[Scalar]], ...] = (
     _null_in_string,
     _number_in_string,
     _boolean_in_string,

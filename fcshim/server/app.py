@@ -60,6 +60,8 @@ class SharedState:
     server_tools: ServerTools
     id_sources: Mapping[str, Callable[[], str]]
     observers: Observers
+    inspector_port: int
+    """The port that serves the inspector and nothing else; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class App:
             header_names(connection),
             model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self.config.aliases),
         )
-        if not is_about_proxy(connection.path):
+        if self._inspector_for(connection) is None and not is_about_proxy(connection.path):
             self._observers.begin(logged.id, route, connection)
         try:
             with connection.interruptible():
@@ -188,12 +190,12 @@ class App:
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
             return
-        inspector = self._served.inspector
+        inspector = self._inspector_for(connection)
         if inspector is not None and inspector.is_page(connection):
             await inspector.serve_page(connection)
             return
         self._guard.check_key(connection)
-        if inspector is not None and inspector.is_api(connection):
+        if inspector is not None:
             await inspector.serve_api(connection)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
@@ -206,7 +208,21 @@ class App:
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             await connection.respond(200, msgspec.json.encode(await self.reports()))
         else:
+            self._check_inspector_port(connection)
             await self.serve_api(connection, route)
+
+    def _check_inspector_port(self, connection: ClientConnection) -> None:
+        """Raise `RequestError` if the inspector is asked for at the proxy's port, and has another."""
+        port = self.state.inspector_port
+        if port and (connection.path == "/fcshim" or connection.path.startswith("/fcshim/")):
+            raise RequestError(
+                f"the inspector has a port of its own here: {port}, at /fcshim/", status=404, kind="not_found"
+            )
+
+    def _inspector_for(self, connection: ClientConnection) -> InspectorEndpoints | None:
+        """Return the inspector if the request is for it."""
+        inspector = self._served.inspector
+        return inspector if inspector is not None and inspector.serves(connection) else None
 
     async def _serve_readiness(self, connection: ClientConnection) -> None:
         """Answer whether requests would be served now; only a client with a key gets the reason."""
@@ -365,13 +381,14 @@ async def _answer_preflight(connection: ClientConnection) -> None:
     await connection.end()
 
 
-def create_app(config: Config, previous: App | None = None) -> App:
+def create_app(config: Config, previous: App | None = None, *, inspector_port: int = 0) -> App:
     """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid.
 
     It takes over from `previous` what stays when settings change, and what is known of upstreams that stay the same.
+    `inspector_port` serves the inspector and nothing else; without one, the inspector is at the port of the API.
     """
     mask_request_logs()
-    state = _new_state(config) if previous is None else previous.state
+    state = _new_state(config, inspector_port) if previous is None else previous.state
     known = [] if previous is None else previous.endpoints
     if not config.upstreams:
         return _make_app(config, _capabilities_of(config, known), state)
@@ -386,9 +403,9 @@ def create_app(config: Config, previous: App | None = None) -> App:
     return _make_app(config, members[0].capabilities, state, UpstreamPool(config, members))
 
 
-def _new_state(config: Config) -> SharedState:
+def _new_state(config: Config, inspector_port: int) -> SharedState:
     observers = load_observers(config, os.environ)
-    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), observers)
+    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), observers, inspector_port)
 
 
 def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:
@@ -401,7 +418,7 @@ def _make_app(config: Config, capabilities: Capabilities, state: SharedState, po
         ReplyEndpoints(config, capabilities, relay, store, tools, state.id_sources),
         MetadataEndpoints(config, capabilities, store, tools, None if pool is None else pool.directory),
         EmbeddingEndpoint(config, upstream, relay),
-        None if captures is None else InspectorEndpoints(config, reports, captures),
+        None if captures is None else InspectorEndpoints(config, reports, captures, port=state.inspector_port),
     )
     return App(config, capabilities, state, served, reports=reports, pool=pool)
 

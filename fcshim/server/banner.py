@@ -34,7 +34,9 @@ def own_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def show_banner(config: Config, capabilities: Capabilities, reports: Reports, url: str) -> None:
+async def show_banner(
+    config: Config, capabilities: Capabilities, reports: Reports, url: str, inspector_url: str = ""
+) -> None:
     """Write the banner to stderr, by the log's level, or only warn of an upstream that does not answer."""
     if not logger.isEnabledFor(logging.WARNING):
         return
@@ -45,7 +47,7 @@ async def show_banner(config: Config, capabilities: Capabilities, reports: Repor
         logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, _reason(error))
         lines = []
     if logger.isEnabledFor(logging.INFO):
-        lines += [*_describe_store(config), *_describe_observers(config, url)]
+        lines += [*_describe_store(config), *_describe_observers(config, url, inspector_url)]
         text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
         with contextlib.suppress(OSError, ValueError):  # stderr is closed: the proxy serves all the same
             sys.stderr.write(f"{sanitize(text)}\n")
@@ -74,11 +76,11 @@ def _describe_store(config: Config) -> list[str]:
     return [] if config.store == MEMORY else [f"replies and turns are remembered in {config.store}"]
 
 
-def _describe_observers(config: Config, url: str) -> list[str]:
+def _describe_observers(config: Config, url: str, inspector_url: str) -> list[str]:
     """Return a line for each place where requests can be inspected, with its address."""
     folder = Path(config.record or "")
     places = {
-        f"requests are shown at {url}/fcshim/": config.inspect,
+        f"requests are shown at {inspector_url}/fcshim/": config.inspect,
         f"metrics for Prometheus are at {url}/metrics": config.metrics,
         f"requests are recorded in {folder.parent if config.workers > 1 else folder}": config.record is not None,
     }

@@ -149,8 +149,11 @@ class ClientConnection:
         self.path_problem = target.problem
         self.query: bytes = scope.get("query_string", b"")
         self.headers: Headers = scope["headers"]
-        self.own_address: str = (scope.get("server") or ("",))[0] or ""
+        address, port = scope.get("server") or ("", None)
+        self.own_address: str = address or ""
         """The address at which the client has reached us; empty if the server does not report it."""
+        self.own_port: int | None = port
+        """The port at which the client has reached us; None for a socket file, or if the server does not report it."""
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive

@@ -44,7 +44,7 @@ class EmbeddingEndpoint:
             await self._relay.forward(connection, with_model_name(body, model))
             return
         if not self._upstream.kind.full_openai_api:
-            raise RequestError("the upstream's API has no embeddings that fcshim can ask for", status=501)
+            raise RequestError("the upstream's API has no embeddings that fcshim can ask for", status=404)
         started_at = time.monotonic_ns()
         async with connection.watch_disconnect():
             reply = await self._embed(connection, request, model or name) if request.inputs else EmbeddingReply()

@@ -25,6 +25,8 @@ _PROBED_METHODS = frozenset({"GET", "HEAD"})
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
+_CURL_CONTENT_TYPES = frozenset({b"", b"application/x-www-form-urlencoded"})
+"""What `curl -d` and simple programs say of JSON."""
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:]+))(?::[0-9]*)?")
@@ -151,10 +153,14 @@ class RequestGuard:
         """Reject bodies that a web page could send without a CORS preflight.
 
         Multipart uploads pass on relayed paths: `_check_origin` has already rejected those that carry a foreign origin.
+        What `curl -d` sends passes where no browser has sent it: browsers name the page's origin or site.
         """
         if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
+        is_of_browser = connection.header(b"origin") or connection.header(b"sec-fetch-site")
+        if kind in _CURL_CONTENT_TYPES and not is_of_browser:
+            return
         if kind in _SIMPLE_CONTENT_TYPES or (
             kind == _MULTIPART and find_route(connection.method, connection.path, header_names(connection)).operation
         ):

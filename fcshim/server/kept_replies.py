@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.attempt import Batch
+from fcshim.pipeline.exchange import Exchange
 from fcshim.server.observation import Chunks, Reads, RequestObserver
 
 KEPT_BYTES = 12 * 2**20
@@ -162,7 +163,7 @@ class KeptReplies(RequestObserver):
         self.wants_reads = limit > 0
         self.room = _ReplyRoom(limit)
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:  # noqa: ARG002
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:  # noqa: ARG002
         """Keep the reply to the attempt."""
         self.replies.append(ChunkLog(self.room.charge))
 

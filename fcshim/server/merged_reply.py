@@ -25,7 +25,7 @@ from fcshim.events import (
     total_usage,
 )
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.response import event_bytes
 from fcshim.reply import Reply, fold
 

@@ -19,7 +19,7 @@ from fcshim.dispatch import make_shim, run_off_loop
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
-from fcshim.pipeline.exchange import estimate_usage
+from fcshim.pipeline.attempt import estimate_usage
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.request_body import split_body
 from fcshim.server.server_tools import ServerTools

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from fcshim.config import ModelConfig
 from fcshim.errors import release_frames
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd
-from fcshim.messages import Request, text_of
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.messages import Request, Tool, text_of
+from fcshim.pipeline.attempt import Batch
+from fcshim.pipeline.exchange import Exchange
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ class RequestObserver:
     def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Receive the decoded request; a large one outside of the event loop."""
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Receive the offered tools where some run in this proxy; outside of the event loop."""
+
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Handle an attempt before it is sent; see `dispatch.AttemptObserver`."""
 
     def on_events(self, at: float, batch: Batch) -> None:
@@ -135,6 +139,8 @@ class RequestObservers:
         self._events: list[Event | Batch] = []
         self._written: list[bytes] = []
         """The columns of the unfinished block; lists that are cleared, as each reader holds them."""
+        self._awaits_write = False
+        """Whether what is written next belongs to the last read."""
         self._is_relayed = False
         self._seconds = 0.0
         self._relayed = b""
@@ -144,7 +150,11 @@ class RequestObservers:
         """Pass the decoded request on."""
         self._notify(lambda each: each.on_request(request, body, model))
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Pass the offered tools on, with those that run in this proxy."""
+        self._notify(lambda each: each.on_tools(tools))
+
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Report an attempt before it is sent."""
         self.catch_up()
         self._notify(lambda each: each.begin_attempt(exchange, reason, native=native))
@@ -163,22 +173,18 @@ class RequestObservers:
         self.catch_up()
         self._notify(lambda each: each.end_attempt(batch))
 
-    def reader(
-        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
-    ) -> Callable[[bytes], bool]:
-        """Return the function that handles each read of the upstream's body; see `dispatch.ReplySink`.
+    def reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
+        """Return the function that handles each read of the upstream's body; see `dispatch.AttemptObserver`.
 
-        It runs once per chunk. `encode` makes of events what `write` sends to the client.
+        It runs once per chunk.
         """
         if any(each.wants_reads for each in self._observers):
-            read = self._keeping_reader(exchange, encode, write)
+            read = self._keeping_reader(exchange, feed)
         else:
-            read = self._watching_reader(exchange, encode, write)
+            read = self._watching_reader(exchange, feed)
         return self._timed(read) if any(each.wants_seconds for each in self._observers) else read
 
-    def _watching_reader(
-        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
-    ) -> Callable[[bytes], bool]:
+    def _watching_reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return a reader that reports only events which are more than a piece of the reply."""
         decode = exchange.feed
         piece: type | None = None
@@ -188,16 +194,14 @@ class RequestObservers:
             batch = decode(data)
             if batch and not (len(batch) == 1 and type(batch[0][1]) is piece):
                 piece = self._report_events(batch)
-            return write(encode(batch)) and not exchange.finished
+            return feed(batch) and not exchange.finished
 
         return read
 
-    def _keeping_reader(
-        self, exchange: AnyExchange, encode: Callable[[Batch], bytes], write: Callable[[bytes], bool]
-    ) -> Callable[[bytes], bool]:
+    def _keeping_reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return a reader that also keeps each read for `on_reads`."""
         decode, clock = exchange.feed, time.monotonic
-        times, reads, events, written = self._times, self._data, self._events, self._written
+        times, reads, events = self._times, self._data, self._events
         piece: type | None = None
 
         def read(data: bytes) -> bool:
@@ -212,17 +216,20 @@ class RequestObservers:
                 events.append(batch)
                 if batch:
                     piece = self._report_events(batch)
-            encoded = encode(batch)
-            written.append(encoded)
+            self._awaits_write = True
+            wants_more = feed(batch)
             if len(times) == _BLOCK:
                 self.catch_up()
-            return write(encoded) and not exchange.finished
+            return wants_more and not exchange.finished
 
         return read
 
     def on_written(self, data: bytes) -> None:
-        """Report bytes without a read that are written without waiting."""
-        if data:
+        """Take the bytes that are written without waiting: for the last read, or without one."""
+        if self._awaits_write:
+            self._awaits_write = False
+            self._written.append(data)
+        elif data:
             self._report_write(data)
 
     def relay(self, data: bytes) -> None:
@@ -235,7 +242,7 @@ class RequestObservers:
 
     def watch_response(self, send: "Send") -> "Send":
         """Return an ASGI `send` that reports what it sends; the same one if no observer wants writes."""
-        if not self._wants_writes:
+        if not self.wants_writes:
             return send
 
         def send_and_report(message: "Message") -> Awaitable[None]:
@@ -295,7 +302,8 @@ class RequestObservers:
 
     def _report_block(self) -> None:
         """Report the reads since the last block."""
-        data, written = b"".join(self._data), b"".join(self._written) if self._wants_writes else b""
+        self._awaits_write = False
+        data, written = b"".join(self._data), b"".join(self._written) if self.wants_writes else b""
         read = Chunks(data, tuple(map(len, self._data)))
         sent = read if self._is_relayed else Chunks(written, (len(written),))
         reads = Reads(tuple(self._times), read, tuple(self._events), sent)
@@ -310,7 +318,8 @@ class RequestObservers:
         return last if last in _PIECES else None
 
     @property
-    def _wants_writes(self) -> bool:
+    def wants_writes(self) -> bool:
+        """Whether an observer wants what is written."""
         return any(each.wants_writes for each in self._observers)
 
     def _report_write(self, data: bytes) -> None:

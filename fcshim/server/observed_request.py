@@ -10,8 +10,9 @@ from fcshim.codecs.routes import RouteMatch
 from fcshim.config import ModelConfig
 from fcshim.events import Event, Stop, ToolCallEnd, Usage
 from fcshim.messages import Request
+from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.exchange import Exchange
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
 from fcshim.server.relayed_calls import RelayedCalls
@@ -34,12 +35,13 @@ class ObservedCall(NamedTuple):
 class ObservedAttempt:
     """One request to the upstream, and its reply."""
 
-    def __init__(self, exchange: AnyExchange, reason: str, started_at: float, *, native: bool) -> None:
+    def __init__(self, exchange: Exchange, reason: str, started_at: float, *, native: bool) -> None:
         self.exchange = exchange
+        self.attempt = exchange.attempt
         self.native = native
-        self.backend = exchange.reading.backend
-        self.path = exchange.upstream_request.path
-        self.body = exchange.upstream_request.body
+        self.backend = self.attempt.reading.backend
+        self.path = exchange.attempt.upstream_request.path
+        self.body = exchange.attempt.upstream_request.body
         self.reason = reason
         self.started_at = started_at
         self.error = ""
@@ -96,7 +98,7 @@ class ObservedRequest(RequestObserver):
         self.request, self.body, self.model_config = request, body, model
         self.received_at = time.monotonic()
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Record an attempt before it is sent."""
         now = time.monotonic()
         if not self.attempts:
@@ -117,8 +119,8 @@ class ObservedRequest(RequestObserver):
         """Record the last events of the attempt."""
         if self.attempts:
             self.on_events(time.monotonic(), batch)
-            exchange = self.attempts[-1].exchange
-            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(exchange.reading)]
+            reading = self.attempts[-1].attempt.reading
+            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(reading)]
 
     def on_events(self, at: float, batch: Batch) -> None:
         """Receive the events of a read."""
@@ -154,12 +156,12 @@ class ObservedRequest(RequestObserver):
     def _take_event(self, event: Event) -> None:
         match event:
             case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
-                exchange = self.attempts[-1].exchange
+                last = self.attempts[-1]
                 outcome = outcome_of(
                     event,
-                    exchange.reading,
-                    is_retry=exchange.is_retry,
-                    has_defect=bool(exchange.remaining_defects),
+                    last.attempt.reading,
+                    is_retry=last.attempt.is_retry,
+                    has_defect=bool(last.exchange.remaining_defects),
                 )
                 self.calls.append(self._call(event.tool_call_name, outcome))
             case Usage():
@@ -168,5 +170,5 @@ class ObservedRequest(RequestObserver):
                 self.stop_reason = event.stop_reason
 
     def _call(self, name: str, outcome: CallOutcome) -> ObservedCall:
-        dialect = self.attempts[-1].exchange.reading.dialect
+        dialect = self.attempts[-1].attempt.reading.dialect
         return ObservedCall(name, NO_DIALECT if dialect is None else dialect.name, outcome)

@@ -160,7 +160,7 @@ def _end_line(recording: Recording, withheld: str) -> dict[str, JSON]:
 
 
 def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld: str) -> dict[str, JSON]:
-    reading = attempt.exchange.reading
+    reading = attempt.attempt.reading
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
         "reply": log.data.decode("utf-8", "replace"),

@@ -15,6 +15,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from fcshim.codecs.body_fields import FieldRules
+from fcshim.codecs.ndjson import NDJSON
 from fcshim.codecs.reply_end import EndDetector
 from fcshim.config import Config
 from fcshim.config.credentials import is_credential
@@ -43,7 +44,7 @@ _PAGE_HEADERS = frozenset(
 )
 """Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
 _SANDBOX = ((b"content-security-policy", b"sandbox"), (b"x-content-type-options", b"nosniff"))
-"""A page of an upstream runs no script, and has an origin of its own: the inspector's page is at ours."""
+"""A page of an upstream runs no script, and has no origin: under another ASGI server, the inspector is at ours."""
 _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
@@ -62,6 +63,8 @@ _REPLACES_TARGET = re.compile(
     rb"|x-http-(?:destination|method)-override|destination"
 )
 """Headers from which frameworks and gateways take the method or the path, which would undo the checks of both."""
+_WITHOUT_BODY = frozenset({204, 304})
+"""Statuses whose replies have no body, whatever length their head says (RFC 9110, 8.6)."""
 _RENAMED_FIELDS = FieldRules(known=frozenset({"model"}))
 _RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 """The response has an id of its own, under which it is logged; the upstream's support asks for its own."""
@@ -111,7 +114,9 @@ class Relay:
                 error = self._codec.decode_error(reply.status, {}, error_body)
                 if may_be_sent_otherwise(error):
                     return error
-            connection.prepare(reply.status, _returned_headers(reply.headers))
+            if reply.broke_off:
+                raise self._codec.decode_error(reply.status, {}, error_body)
+            connection.prepare(reply.status, _returned_headers(reply))
             await connection.start()
             if error_body:
                 await connection.write(error_body)
@@ -140,13 +145,15 @@ class Relay:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         end_detector = EndDetector(self._codec, reply.header("content-type"))
+        # The length says where any other body ends, and one that is shorter must not get a clean end.
+        may_end_early = _is_stream(reply) or not reply.header("content-length")
         observers = connection.observers
         try:
             async for data in reply:
                 if observers is not None:
                     observers.relay(data)
                 await connection.write(data)
-                if end_detector.feed(data):
+                if may_end_early and end_detector.feed(data):
                     await _copy_rest(reply, connection)
                     break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
@@ -163,7 +170,7 @@ class Relay:
         # CGI and WSGI servers read `_` as `-`.
         lowered = [(name.lower(), name, value) for name, value in headers]
         return [
-            (name, value)
+            (name, b"application/json" if value == _FORM_TYPE else value)
             for lower, name, value in lowered
             if lower.replace(b"_", b"-") not in dropped
             and not _replaces_target(lower)
@@ -176,6 +183,10 @@ class Relay:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._upstream.kind, key)]
+
+
+_FORM_TYPE = b"application/x-www-form-urlencoded"
+"""The content type that `curl -d` gives JSON, for which other servers look."""
 
 
 @functools.lru_cache(maxsize=128)
@@ -226,14 +237,21 @@ def _is_key_parameter(name: str) -> bool:
     return name == "key" or is_credential(name)
 
 
-def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _is_stream(reply: UpstreamReply) -> bool:
+    """Return whether the reply's last event ends it, so that its length may be another one than its head says."""
+    return reply.header("content-type").startswith(("text/event-stream", NDJSON))
+
+
+def _returned_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
     """Return the upstream's headers that the client may see.
 
     CORS headers are dropped: the proxy's own configuration decides which web origins may read the response.
     """
     # uvicorn sends a date of its own.
-    dropped = _HOP_BY_HOP | _PAGE_HEADERS | {b"date"} | _connection_options(headers)
-    lowered = [(name.lower(), value) for name, value in headers]
+    dropped = _HOP_BY_HOP | _PAGE_HEADERS | {b"date"} | _connection_options(reply.headers)
+    if _is_stream(reply) or reply.status in _WITHOUT_BODY:
+        dropped |= {b"content-length"}
+    lowered = [(name.lower(), value) for name, value in reply.headers]
     kept = [
         (_RENAMED.get(name, name), value)
         for name, value in lowered

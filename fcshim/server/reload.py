@@ -26,7 +26,7 @@ _NEEDS_RESTART = (
     *("host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level"),
     *("store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime"),
     *("mcp", "allow", "strict_packages", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
-    *("inspect", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers"),
+    *("inspect", "inspect_port", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers"),
 )
 """Settings of what stays: processes, the listener, stored replies, the tools that run here, what is observed."""
 _MAX_RETIRED = 64
@@ -38,9 +38,9 @@ _POLL = 1.0
 class ReloadableApp:
     """The ASGI application of `config`, then of the latest valid settings that `load` gives. Raises `ConfigError`."""
 
-    def __init__(self, config: Config, load: Callable[[], Config]) -> None:
+    def __init__(self, config: Config, load: Callable[[], Config], *, inspector_port: int = 0) -> None:
         self._load = load
-        self._current = create_app(config)
+        self._current = create_app(config, inspector_port=inspector_port)
         self._retired: list[App] = []
         self._retired_requests = 0
 

@@ -18,9 +18,8 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON, Event, Reasoning, Stop, Text, ToolCallEnd
 from fcshim.messages import Request
 from fcshim.pipeline.backends import BACKENDS, OFF, Backend
-from fcshim.pipeline.exchange import AnyExchange, Exchange
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.retry import shim_exchange
 
 MAX_RECORD = 64 * 2**20
 """Bytes of a record that are read."""
@@ -118,12 +117,12 @@ def replayed_events(record: Record, dialect: str = "") -> list[Event]:
     exchange = _exchange(record.request, first, dialect)
     events = _feed(exchange, first)
     for attempt in retries:
-        if not exchange.wants_retry:
+        if exchange.state is not ExchangeState.DECIDING:
             break
-        if exchange.prepare_retry(_backend(attempt)):
+        if exchange.retry(_backend(attempt)):
             events += _feed(exchange, attempt)
-    if exchange.wants_retry:
-        events += [event for _, event in exchange.close()]
+    if exchange.state is ExchangeState.DECIDING:
+        events += [event for _, event in exchange.give_up()]
     return events
 
 
@@ -144,19 +143,14 @@ def _last_chain(attempts: Sequence[RecordedAttempt]) -> Sequence[RecordedAttempt
     return attempts[start:]
 
 
-def _exchange(recorded: RecordedRequest, attempt: RecordedAttempt, dialect: str) -> AnyExchange:
+def _exchange(recorded: RecordedRequest, attempt: RecordedAttempt, dialect: str) -> Exchange:
     request, kind = request_of(recorded), UPSTREAMS[recorded.upstream_api]
     settings = msgspec.structs.replace(recorded.settings, dialect=dialect) if dialect else recorded.settings
-    exchange: AnyExchange
+    exchange = Exchange(max_retries=settings.max_retries, buffered=not request.stream)
     if attempt.native and not dialect:
-        native = prepare_native(request, name_rules=kind.name_rules, media=True)
-        exchange = Exchange(request, upstream=kind.codec, transform=native)
+        exchange.begin(prepare_native(request, name_rules=kind.name_rules, media=True), kind.codec)
     else:
-        shim = make_shim(request, settings, None, _backend(attempt))
-        exchange = shim_exchange(
-            shim, upstream=kind.codec, max_retries=settings.max_retries, buffered=not request.stream
-        )
-    exchange.prepare()
+        exchange.begin(make_shim(request, settings, None, _backend(attempt)), kind.codec)
     return exchange
 
 
@@ -164,7 +158,7 @@ def _backend(attempt: RecordedAttempt) -> Backend:
     return BACKENDS.get(attempt.backend, OFF)
 
 
-def _feed(exchange: AnyExchange, attempt: RecordedAttempt) -> list[Event]:
+def _feed(exchange: Exchange, attempt: RecordedAttempt) -> list[Event]:
     data, at, events = attempt.reply.encode(), 0, []
     for size in attempt.reads:
         events += [event for _, event in exchange.feed(data[at : at + size])]

@@ -18,11 +18,11 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import MIN_SIZE, ExchangeFactory, RequestAttempts, run_off_loop
+from fcshim.dispatch import MIN_SIZE, AttemptPlanner, RequestAttempts, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
@@ -33,11 +33,11 @@ from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
 from fcshim.server.store.client_memory import ClientMemory
 from fcshim.server.tool_loop import ToolLoop
-from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities
 
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 _RETRY_HEADERS = ("retry-after", "retry-after-ms")
+"""Headers of an upstream's error that tell the client when to retry."""
 
 NewAttempts = Callable[[Request], RequestAttempts]
 """Makes the attempts at one request; called again for each round of the tool loop."""
@@ -64,6 +64,8 @@ class RequestHandler:
         self._new_response = new_response
         self._tool_loop = tool_loop
         self._last_data: bytes | None = None
+        observers = connection.observers
+        self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
     async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
         """Run the request and stream the response. Intervals are in seconds, 0 for no pings.
@@ -79,9 +81,12 @@ class RequestHandler:
         pings = PingSchedule(self._ping, first_interval=first_ping, interval=ping) if streamed else None
         try:
             async with connection.watch_disconnect(pings):
-                await self._run_attempts()
-                while tool_loop is not None and not tool_loop.finished:
-                    await self._run_next_round(tool_loop)
+                while True:
+                    async with contextlib.aclosing(self._attempts.run(self)) as pauses:
+                        async for _ in pauses:
+                            await self._flush()
+                    if tool_loop is None or tool_loop.finished or not await self._run_tools(tool_loop):
+                        break
         except FcshimError as error:
             await self._end_with_error(error)
 
@@ -96,44 +101,23 @@ class RequestHandler:
         if self._tool_loop is not None:
             self._tool_loop.restart()
 
-    def reader(self, exchange: AnyExchange) -> Callable[[bytes], bool]:
-        """Return the function that takes each read of the reply, encodes its events and writes them.
-
-        It runs once per chunk. Whether the request is observed is decided here, once for an attempt.
-        """
-        decode, encode, write = exchange.feed, self._encode, self._connection.write_nowait
-
-        def read(data: bytes) -> bool:
-            return write(encode(decode(data))) and not exchange.finished
-
-        observers = self._connection.observers
-        return read if observers is None else observers.reader(exchange, encode, write)
-
     def feed(self, batch: Batch) -> bool:
-        """Encode events and write them; return false if the client reads slowly."""
-        data = self._encode(batch)
-        if self._connection.observers is not None:
-            self._connection.observers.on_written(data)
+        """Encode the events of one read and write them; return false if the client reads slowly."""
+        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
+        if self._on_written is not None:
+            self._on_written(data)
         return self._connection.write_nowait(data)
 
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
-        data = self._encode(batch)
-        self._last_data = data if self._runs_tools else data + self._response.close()
-
-    @property
-    def _runs_tools(self) -> bool:
-        return self._tool_loop is not None and not self._tool_loop.finished
-
-    async def _run_attempts(self) -> None:
-        async with contextlib.aclosing(self._attempts.run(self)) as pauses:
-            async for _ in pauses:
-                await self._flush()
+        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
+        follows = self._tool_loop is not None and not self._tool_loop.finished
+        self._last_data = data if follows else data + self._response.close()
 
     async def _flush(self) -> None:
         """Wait until the data is sent; end the response after the last data, unless another round follows."""
         data, self._last_data = self._last_data, None
-        if data is not None and not self._runs_tools:
+        if data is not None and (self._tool_loop is None or self._tool_loop.finished):
             await self._end(data)
             return
         await self._connection.drain()
@@ -144,16 +128,16 @@ class RequestHandler:
         await self._memory.flush()
         await self._connection.end(data)
 
-    async def _run_next_round(self, tool_loop: ToolLoop) -> None:
-        """Execute the tool calls of the last round, then run the next round or end the response."""
+    async def _run_tools(self, tool_loop: ToolLoop) -> bool:
+        """Execute the tool calls of the last round, then return true for another round, or end the response."""
         self._connection.committed = True
         events = await tool_loop.run_tools()
         if tool_loop.finished:
             await self._end(self._response.feed(events) + self._response.close())
-            return
+            return False
         await self._connection.write(self._response.feed(events))
         self._attempts = self._new_attempts(tool_loop.request)
-        await self._run_attempts()
+        return True
 
     async def _end_with_error(self, error: FcshimError) -> None:
         """End the response with an error event; raise `error` if the response has not started."""
@@ -161,22 +145,16 @@ class RequestHandler:
         if self._tool_loop is not None:
             events = self._tool_loop.fail(events, error)
         if not self._response.started and (not events or isinstance(events[-1][1], Error)):
-            if self._attempts.refusal is not None:
-                self._connection.extra_headers += _retry_headers(self._attempts.refusal)
+            refusal = self._attempts.refusal
+            if refusal is not None:
+                values = [(name.encode(), refusal.header(name).encode("latin-1")) for name in _RETRY_HEADERS]
+                self._connection.extra_headers += [pair for pair in values if pair[1]]
             raise error
         await self._end(self._response.feed(events) + self._response.close())
         release_frames(error)
 
-    def _encode(self, batch: Batch) -> bytes:
-        return self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
-
     def _ping(self) -> bytes:
         return self._response.ping()
-
-
-def _retry_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an upstream error that tell the client when to retry."""
-    return [(name.encode(), reply.header(name).encode("latin-1")) for name in _RETRY_HEADERS if reply.header(name)]
 
 
 logger = logging.getLogger("fcshim.server")
@@ -188,7 +166,7 @@ _CODEC_HEADERS = {b"content-type", b"accept"}
 
 @dataclass(frozen=True, slots=True)
 class _RequestContext:
-    """One request: as its client sent it, and as the model gets it.
+    """One request as its client sent it, and what is needed to ask the model.
 
     `codec` is the client's; `tool_loop` is set if tools run in this proxy.
     """
@@ -197,7 +175,6 @@ class _RequestContext:
     codec: Codec
     model_config: ModelConfig
     client_request: Request
-    upstream_request: Request
     tool_loop: ToolLoop | None
     memory: ClientMemory
     size: int
@@ -250,6 +227,8 @@ class ReplyEndpoints:
         upstream_request, tool_loop = request, None
         if not request.suffix:
             upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection, memory)
+        if tool_loop is not None and connection.observers is not None:
+            await run_off_loop(MIN_SIZE, functools.partial(connection.observers.on_tools, upstream_request.tools))
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
             # Later requests refer to a stored reply, so only the upstream's own will do.
@@ -266,10 +245,13 @@ class ReplyEndpoints:
         else:
             if model.dialect_reason is None:  # the upstream refused the request as it was, or tools were added to it
                 model = await self._resolve(model, request)
-            context = _RequestContext(
-                connection, codec, model, request, upstream_request, tool_loop, memory, len(body), refused
+            context = _RequestContext(connection, codec, model, request, tool_loop, memory, len(body), refused)
+            await self._new_handler(context).run(
+                self._server_tools.leave_out_provider_tools(upstream_request),
+                streamed=request.stream,
+                first_ping=self._config.first_ping,
+                ping=self._config.ping,
             )
-            await self._handle(context)
 
     async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
         """Return the settings with everything automatic decided by evidence about the model that answers."""
@@ -317,25 +299,21 @@ class ReplyEndpoints:
             reply_store=memory,
         )
 
-    async def _handle(self, context: _RequestContext) -> None:
+    def _new_handler(self, context: _RequestContext) -> RequestHandler:
         request = context.client_request
         identity = self._new_identity(request, context.codec, context.memory)
-        handler = RequestHandler(
+        return RequestHandler(
             context.connection,
             new_attempts=lambda sent: self._new_attempts(context, sent),
             new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
             tool_loop=context.tool_loop,
             memory=context.memory,
         )
-        upstream_request = self._server_tools.leave_out_provider_tools(context.upstream_request)
-        await handler.run(
-            upstream_request, streamed=request.stream, first_ping=self._config.first_ping, ping=self._config.ping
-        )
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        factory = ExchangeFactory(
+        planner = AttemptPlanner(
             upstream_request,
             model,
             self._capabilities,
@@ -345,7 +323,7 @@ class ReplyEndpoints:
             size=context.size,
         )
         headers = self._upstream_headers(context.connection, context.codec)
-        return RequestAttempts(factory, headers, context.refused, context.connection.observers)
+        return RequestAttempts(planner, headers, context.refused, context.connection.observers)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.

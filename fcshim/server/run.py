@@ -160,8 +160,8 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     check_workers(config)
     if config.workers == 1:
-        with listen(config) as listener:
-            _run(config, listener, load, watched=watched)
+        with listen(config) as listener, listen_for_inspector(config) as inspector:
+            _run(config, listener, load, watched=watched, inspector=inspector)
         return
     work = functools.partial(_run_worker, load=load)
     Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
@@ -216,28 +216,43 @@ def _run(
     *,
     watched: Path | None = None,
     link: WorkerLink | None = None,
+    inspector: socket.socket | None = None,
 ) -> None:
-    app = create_app(config) if load is None else ReloadableApp(config, load)
+    port = 0 if inspector is None else inspector.getsockname()[1]
+    app = create_app(config, inspector_port=port) if load is None else ReloadableApp(config, load, inspector_port=port)
     server = (
         ProxyServer(config, app)
         if link is None
         else ProxyServer(config, app, report=link.tell, on_turn=link.count_turn)
     )
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_serve(server, listener, config, watched, link))
+        listeners = [listener] if inspector is None else [listener, inspector]
+        runner.run(_serve(server, listeners, config, watched, link))
 
 
 def listen(config: Config, *, reuse_port: bool = False) -> socket.socket:
     """Bind the configured address. Raises `ConfigError`, also for one that others can reach without a key."""
     check_exposure(config)
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    return _bind(config.host, config.port, "--port", reuse_port=reuse_port)
+
+
+@contextlib.contextmanager
+def listen_for_inspector(config: Config) -> Generator[socket.socket | None]:
+    """Bind the inspector's port, if there is an inspector. Raises `ConfigError`."""
+    if not config.inspect:
+        yield None
+        return
+    with _bind(config.host, config.inspect_port, "--inspect-port") as listener:
+        yield listener
+
+
+def _bind(host: str, port: int, flag: str, *, reuse_port: bool = False) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((config.host, config.port), family=family, backlog=2048, reuse_port=reuse_port)
+        listener = socket.create_server((host, port), family=family, backlog=2048, reuse_port=reuse_port)
     except OSError as error:
-        hint = "; another program uses it: choose another with --port" if error.errno == errno.EADDRINUSE else ""
-        raise ConfigError(
-            f"cannot listen on {config.host} port {config.port}: {os_error_reason(error)}{hint}"
-        ) from error
+        hint = f"; another program uses it: choose another with {flag}" if error.errno == errno.EADDRINUSE else ""
+        raise ConfigError(f"cannot listen on {host} port {port}: {os_error_reason(error)}{hint}") from error
     # Accepted sockets inherit this. uvloop sets it by itself; asyncio's own loop (Windows) does not where the protocol
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -260,14 +275,16 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 
 async def _serve(
-    server: ProxyServer, listener: socket.socket, config: Config, watched: Path | None, link: WorkerLink | None
+    server: ProxyServer, listeners: list[socket.socket], config: Config, watched: Path | None, link: WorkerLink | None
 ) -> None:
+    """Serve the API at the first of `listeners`, the inspector at the second, if there is one."""
     app = server.app
     tasks = [asyncio.create_task(app.run(watched), name="reload")] if isinstance(app, ReloadableApp) else []
     _handle_signals(server, link)
     freeze_start()
     if link is None or link.is_first:
-        host, port = f"[{config.host}]" if ":" in config.host else config.host, listener.getsockname()[1]
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        port, *inspector = (listener.getsockname()[1] for listener in listeners)
         upstreams, workers = ", ".join(config.upstreams) or config.upstream, f" with {config.workers} workers"
         logger.info("serving http://%s:%d/v1 for %s%s", host, port, upstreams, workers if link is not None else "")
         if link is not None and parse_store_address(config.store).kind == "memory":
@@ -275,9 +292,10 @@ async def _serve(
                 "each worker remembers replies and turns for itself: a follow-up (previous_response_id) that reaches "
                 "another worker is refused; share them with --store sqlite:PATH or redis://HOST:PORT"
             )
-        banner = show_banner(config, app.capabilities, app.reports, own_url(config.host, port))
+        urls = [own_url(config.host, each) for each in (port, *inspector)]
+        banner = show_banner(config, app.capabilities, app.reports, *urls)
         tasks.append(asyncio.create_task(banner, name="banner"))
-    await server.serve(sockets=[listener])
+    await server.serve(sockets=listeners)
     for task in tasks:
         task.cancel()
 

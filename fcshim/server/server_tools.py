@@ -29,6 +29,7 @@ from fcshim.server.store.client_memory import ClientMemory
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.turn_cache import TurnCache
 from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
+from fcshim.tools.base import offered_definition
 from fcshim.tools.executor import CallListener
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _with_tools(request: Request, tools: Sequence[AnyTool]) -> Request:
 
     If `tool_choice` limits the model to some tools, server tools stay allowed as well, unless a call is required.
     """
-    definitions = tuple(tool.definition for tool in tools)
+    definitions = tuple(map(offered_definition, tools))
     choice = request.tool_choice
     if choice.mode == "auto" and choice.names:
         names = (*choice.names, *(tool.name for tool in definitions))

@@ -13,7 +13,7 @@ from fcshim.agent.loop import AgentLoop, assistant_message, executable_calls
 from fcshim.errors import FcshimError
 from fcshim.events import Error, WebToolUse
 from fcshim.messages import AUTO, AssistantMessage, Message, Request, ToolChoice
-from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.attempt import Batch
 from fcshim.server.merged_reply import MergedReply
 from fcshim.tools import Executor
 from fcshim.tools.executor import CallListener

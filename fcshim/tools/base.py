@@ -119,6 +119,11 @@ def tool_category(tool: AnyTool) -> str:
     return traits.category or (part if kind == "builtin" else kind)
 
 
+def offered_definition(tool: AnyTool) -> Tool:
+    """Return the tool's definition with its category."""
+    return msgspec.structs.replace(tool.definition, category=tool_category(tool))
+
+
 def is_named(tool: AnyTool, pattern: str) -> bool:
     """Return whether a pattern names a tool: by its name, `mcp__*`, or by its category, `@web`."""
     if pattern.startswith("@"):

@@ -40,9 +40,9 @@ class CommandSubject:
         self._text = TextSubject(line)
 
     @cached_property
-    def _reading(self) -> tuple[list[Sequence[ShellWord]], bool]:
-        reading = read_commands(self._line)
-        return [skip_assignments(words) for words in reading.commands], reading.complete
+    def _commands(self) -> tuple[list[Sequence[ShellWord]], bool]:
+        line = read_commands(self._line)
+        return [skip_assignments(words) for words in line.commands], line.complete
 
     def covered_by(self, *patterns: str) -> bool:
         """Return whether the line is plain, and each of its commands is covered by one of the patterns."""
@@ -64,7 +64,7 @@ class CommandSubject:
         return True if True in answers else None if None in answers else False
 
     def _touched_by_form(self, pattern: str) -> bool | None:
-        commands, complete = self._reading
+        commands, complete = self._commands
         if matches_any([self._line], pattern) or any(_names_command(pattern, words) for words in commands):
             return True
         # Text that merely looks like a command: part of a quoted string, if all of the line could be read.

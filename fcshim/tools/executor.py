@@ -18,7 +18,7 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON, CallError, ToolCallEnd
 from fcshim.messages import Content, Part, TextPart, Tool, ToolMessage
 from fcshim.tools.arguments import read_arguments
-from fcshim.tools.base import AnyTool, CallContext, ToolProgress
+from fcshim.tools.base import AnyTool, CallContext, ToolProgress, offered_definition
 from fcshim.tools.permission import Permissions
 from fcshim.tools.registry import Registry
 from fcshim.tools.result import ToolResult, failed
@@ -104,7 +104,9 @@ class Executor:
     def definitions(self) -> tuple[Tool, ...]:
         """The definitions that the model gets, in the order of the tools; those that may not run now are left out."""
         permissions = self._permissions
-        return tuple(tool.definition for tool in self.registry if permissions is None or permissions.offers(tool))
+        return tuple(
+            offered_definition(tool) for tool in self.registry if permissions is None or permissions.offers(tool)
+        )
 
     def extended(self, tool: AnyTool) -> "Executor":
         """Return an executor with one more tool, and the same limits, which both share."""

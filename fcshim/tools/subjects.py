@@ -1,7 +1,7 @@
 """The subject of a call that permission rules match: a path, a URL, or plain text (`command_subject.py`: a command).
 
-Rule: an allow rule must cover all of a subject; a deny or ask rule applies if any reading of the subject matches, and
-None says that this cannot be known. Paths are resolved before they are compared.
+Rule: an allow rule must cover all of a subject; a deny or ask rule applies if the subject matches in any way to
+understand it, and None says that this cannot be known. Paths are resolved before they are compared.
 """
 
 import fnmatch

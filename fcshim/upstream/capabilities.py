@@ -22,7 +22,7 @@ from fcshim.events import JSON
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, backend_of_owner, get_backend
 from fcshim.pipeline.omissions import Omission
-from fcshim.pipeline.retry.resumption import PREFILL
+from fcshim.pipeline.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
@@ -78,10 +78,10 @@ class ToolsChoice(msgspec.Struct, frozen=True):
 class Capabilities:
     """The detected properties of one upstream.
 
-    `constrain` is `auto`, `off`, or the name of a backend. Raises `ConfigError` for an unknown name.
+    `constrain` is `auto`, `off`, or a backend or its name. Raises `ConfigError` for an unknown name.
     """
 
-    def __init__(self, upstream: Upstream, constrain: str = AUTO) -> None:
+    def __init__(self, upstream: Upstream, constrain: str | Backend = AUTO) -> None:
         self.upstream = upstream
         self._backend = _configured_backend(constrain, upstream)
         self._without_tools: dict[str, str] = {}  # models for which the upstream refuses native tools, and its message
@@ -415,8 +415,10 @@ def may_refuse_constraint(error: FcshimError) -> bool:
     return error.status in _REFUSAL_STATUSES and error.kind != CONTEXT_LENGTH
 
 
-def _configured_backend(constrain: str, upstream: Upstream) -> Backend | None:
+def _configured_backend(constrain: str | Backend, upstream: Upstream) -> Backend | None:
     """Return the backend that the setting names, or the only one with the upstream's API; None to detect it."""
+    if isinstance(constrain, Backend):
+        return constrain
     if constrain == AUTO:
         return backend_of_api(upstream.kind.name)
     return OFF if constrain == OFF.name else replace(get_backend(constrain), demanded=True)

@@ -64,10 +64,10 @@ async def _first_text(upstream: Upstream, model: str, dialect: Dialect) -> str:
         stream=True,
     )
     codec, wanted = upstream.kind.codec, len(start_marker(dialect)) + 1
-    exchange = Exchange(request, upstream=codec)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(request, codec)
     text = ""
-    async with upstream.send_request(exchange.upstream_request) as reply:
+    async with upstream.send_request(exchange.attempt.upstream_request) as reply:
         if reply.status != 200:
             raise codec.decode_error(reply.status, {}, await reply.read_error())
         async for data in reply:

@@ -334,6 +334,7 @@ async def _on_request_end(_session: object, _context: object, ended: aiohttp.Tra
     After malformed framing, aiohttp would leave the body open.
     """
     current_response.set(ended.response)
+    ended.response.reason = None  # it may have any bytes, which httpx's transport could not encode
     content, connection = ended.response.content, ended.response.connection
     protocol = None if connection is None else connection.protocol
     if protocol is None:

@@ -29,7 +29,7 @@ class MeasuredModel(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured for one model.
 
     `model` is its name and `reason` one phrase, both for people. `settings` are per-model settings (names of
-    `ModelOverrides`) that were found to be best. `date` is in ISO form. `complete`: false for a measurement that was
+    `ModelSettings`) that were found to be best. `date` is in ISO form. `complete`: false for a measurement that was
     interrupted, or that only tried a dialect. `probes`: what became of dialects that were tried, by name.
     """
 

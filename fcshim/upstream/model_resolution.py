@@ -6,7 +6,6 @@ its list of models again after `_FRESH` seconds or a lost connection; a request 
 """
 
 import asyncio
-import functools
 import logging
 import time
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fcshim.config import Config, ModelConfig
-from fcshim.config.values import ModelOverrides
+from fcshim.config import ModelConfig, ModelSettings, model_settings
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.model_defaults import defaults_for, has_defaults
 from fcshim.parse.dialect import Dialect
@@ -45,8 +43,6 @@ _MAX_NAMES = 1_000
 """Unlisted names that are remembered, so that each is logged once. Clients choose them."""
 _MAX_MODELS = 1_024
 """Models whose evidence is remembered; an upstream lists at most some hundred."""
-_NOT_MEASURED = frozenset({"upstream", "upstream_model"})
-"""Settings that say where a model is, not how it is asked."""
 BY_SETTING = "the settings"
 
 
@@ -220,9 +216,7 @@ def real_name(identity: ModelIdentity) -> str:
     return next((name for name in identity.names if has_defaults(name)), identity.name)
 
 
-@functools.cache
-def _defaults() -> ModelConfig:
-    return Config().for_model("")
+_DEFAULTS = ModelSettings()
 
 
 def by_name(config: ModelConfig, name: str) -> ModelConfig:
@@ -240,7 +234,7 @@ def apply_evidence(config: ModelConfig, evidence: ModelEvidence) -> ModelConfig:
     measured = {
         field: value
         for field, value in evidence.settings.items()
-        if field != "tools" and getattr(config, field) == getattr(_defaults(), field)
+        if field != "tools" and getattr(config, field) == getattr(_DEFAULTS, field)
     }
     decided = {"dialect": evidence.dialect, "dialect_reason": evidence.reason}
     if config.dialect != AUTO:
@@ -282,15 +276,16 @@ def _evidence_of_probe(
 
 def _usable_settings(measured: MeasuredModel) -> dict[str, str | bool | int]:
     """Return the measured settings that this version has, if their values are valid."""
-    known = set(ModelOverrides.__struct_fields__) & set(ModelConfig.__struct_fields__) - _NOT_MEASURED
-    settings = {name: value for name, value in measured.settings.items() if name in known}
+    types = {setting.name: setting.type for setting in model_settings()}
+    usable = {name: value for name, value in measured.settings.items() if name in types}
     try:
-        msgspec.convert(settings, ModelOverrides)
-        get_dialect(str(settings.get("dialect", FUNCTION_CALL.name)))
+        for name, value in usable.items():
+            msgspec.convert(value, types[name])
+        get_dialect(str(usable.get("dialect", FUNCTION_CALL.name)))
     except (msgspec.ValidationError, ConfigError) as error:
         logger.warning("%s: its measured settings are ignored: %s", sanitize_line(measured.model), error)
         return {}
-    return settings
+    return usable
 
 
 def _save_probe(identity: ModelIdentity, measured: MeasuredModel | None, dialect: Dialect, result: ProbeResult) -> None:

@@ -264,6 +264,8 @@ class UpstreamReply:
         self._key_mask = mask
         self._mask = mask.stream_mask()
         self._ended = False
+        self.broke_off = False
+        """Whether the body of an error stopped before its end."""
 
     def header(self, name: str) -> str:
         """Return a header's value; empty if it is missing."""
@@ -352,13 +354,15 @@ class UpstreamReply:
         self._deadline.pause(self._timeouts.chunk)
 
     async def read_error(self) -> bytes:
-        """Read an error body, or the start of a very long one."""
+        """Read an error body, or the start of a very long one, or of one that breaks off."""
         body = bytearray()
-        with contextlib.suppress(UpstreamError):
+        try:
             async for data in self:
                 body += data
                 if len(body) >= _MAX_ERROR_BODY:
                     break
+        except UpstreamError:
+            self.broke_off = True
         return bytes(body)
 
     async def wait_for_end(self) -> None:

@@ -9,10 +9,14 @@ import sys
 
 import pytest
 
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.events import Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from tests.chat.test_provider_search import CASES as SEARCHES
 from tests.cli.command import fcshim
 from tests.mcp.server_programs import serve_over_http, stdio_transport
 from tests.scripted import CUT, ROLE, Script, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import ADD, call_text, prompts
+from tests.server.test_api_pairs import reply_script
 
 FAIL = call_text("mcp__f__fail", message="boom")
 
@@ -224,6 +228,44 @@ async def test_web_search_is_offered_where_a_service_is_configured(tmp_path, mon
     offered = ["WebSearch" in text for text in prompts(upstream)]
 
     assert [False, True, True] == offered
+
+
+@pytest.mark.parametrize("api", SEARCHES)
+async def test_the_search_of_the_upstreams_provider_stands_for_a_service(api, tmp_path):
+    """Requirement 42."""
+    codec, (answer, line, results) = UPSTREAMS[api].codec, SEARCHES[api]
+    asked = '{"query":"claude shannon"}'
+    call = [
+        ToolCallStart("c1", "WebSearch", 0),
+        ToolCallChunk("c1", asked, 0),
+        ToolCallEnd("c1", "WebSearch", asked, 0),
+        Stop("tool_use"),
+    ]
+    replies = (
+        reply_script(codec, call, 10**6),
+        Script((json.dumps(answer).encode(),)),
+        reply_script(codec, [Text("I found it."), Stop("complete")], 10**6),
+    )
+    options = ("--root", str(tmp_path), "--api", api, "--web-search", "provider")
+    async with upstream_and_chat(tmp_path, *replies) as (chat, upstream):
+        code, out, err = await chat("-p", "Who?", *options)
+    first, search, last = upstream.requests
+
+    assert (0, "I found it.\n") == (code, out), err
+    assert "WebSearch" in json.dumps(first.body)
+    assert line.split()[1] == search.path
+    assert "claude shannon" in json.dumps(search.body)
+    assert "WebSearch" not in json.dumps(search.body)
+    assert all(result.url in json.dumps(last.body) for result in results)
+
+
+async def test_an_upstream_without_a_search_is_named_at_the_start(tmp_path):
+    async with upstream_and_chat(tmp_path, "A") as (chat, upstream):
+        code, out, err = await chat("-p", "Hi", "--root", str(tmp_path), "--web-search", "provider")
+
+    assert (2, "") == (code, out)
+    assert "expected one of anthropic, responses, gemini" in err
+    assert not upstream.requests
 
 
 async def test_a_kind_of_agents_has_servers_of_its_own_and_the_mode_plan(tmp_path):

@@ -1,5 +1,6 @@
 """The entry point: help, suggestions for unknown names, and the exit code of each kind of error."""
 
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fcshim.cli.entry import COMMANDS, exit_code_of, main
+from fcshim.config import settings
+from fcshim.config.values import OWN_TOOLS
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.pipeline.backends import BACKENDS
 from tests.cli.command import fcshim
@@ -65,8 +68,27 @@ def test_a_command_with_an_endpoint_has_the_settings_of_upstreams(name):
     assert all(flag in shown for flag in ("--upstream-api", "--upstream-key"))
 
 
+def test_the_help_of_serve_is_short_and_help_all_has_every_setting():
+    short, whole = (fcshim("serve", option).out for option in ("--help", "--help-all"))
+    own = [setting for setting in settings() if setting.group != OWN_TOOLS]
+
+    assert all(setting.flag in whole for setting in own)
+    assert [setting.flag for setting in own if setting.common] == [
+        each.flag for each in own if f"  {each.flag}" in short
+    ]
+    assert "usage: fcshim serve [options] [URL]\n" in short
+
+
+def test_the_help_has_the_width_of_the_terminal():
+    shown = fcshim("serve", "--help-all", env={**os.environ, "COLUMNS": "60"}).out
+
+    lines = shown.partition("options:")[2].partition("examples:")[0].splitlines()
+
+    assert all(len(line) <= 60 for line in lines if " " in line.strip() and not line.startswith("  -"))
+
+
 def test_the_help_does_not_break_names_at_hyphens():
-    shown = fcshim("serve", "--help").out
+    shown = fcshim("serve", "--help-all").out
 
     assert all(name in shown for name in BACKENDS)
 

@@ -6,7 +6,7 @@ import contextlib
 import ollama
 import pytest
 
-from fcshim.config.values import ModelOverrides
+from fcshim.config import ModelOverrides
 from fcshim.demo.serving import serve_model
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, http_client, running_proxy
@@ -294,7 +294,7 @@ async def test_a_real_ollama_gets_requests_for_embeddings_as_they_are():
         (fixed_reply(501, b'{"error":{"message":"start it with --embeddings"}}'), {}, {}, 502, "start it with"),
         (fixed_reply(200, b'{"data":[]}'), {}, {}, 502, "expected 1 embeddings from the upstream, got 0"),
         (fixed_reply(200, b"<html>"), {}, {}, 502, "the upstream's reply is not a list of embeddings"),
-        (hang, {"upstream_api": "anthropic"}, {}, 501, "the upstream's API has no embeddings"),
+        (hang, {"upstream_api": "anthropic"}, {}, 404, "the upstream's API has no embeddings"),
         (hang, {}, {"input": [1]}, 400, "input: expected a string or an array of strings"),
         (hang, {}, {"model": 1}, 400, "model: expected a string"),
     ],

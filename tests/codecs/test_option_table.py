@@ -13,6 +13,7 @@ from fcshim.codecs.option_table import OPTIONS, left_out
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.sampling import Sampling
 from tests.scripted import scripted_upstream, text_reply
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
@@ -84,7 +85,13 @@ async def test_the_log_names_what_is_left_out_once(caplog):
 
 
 def test_the_page_has_the_table():
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    written = {name: tuple(cell.strip("`") for cell in cells.split(" | ")) for name, cells in rows}
+    """For a new option, add the line that is missing to the table of docs/clients.md."""
+    written = re.findall(r"^\| `\w+` \| .* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    cells = [[row.name, *(getattr(row, api) for api in APIS)] for row in OPTIONS]
 
-    assert {row.name: tuple(getattr(row, api) or "-" for api in APIS) for row in OPTIONS} == written
+    assert {f"| {' | '.join(f'`{cell}`' if cell else '-' for cell in each)} |" for each in cells} == {*written}
+
+
+def test_the_client_takes_every_option():
+    """For a new option, add a line to `Sampling`: its name and its type."""
+    assert set() == {row.name for row in OPTIONS} - Sampling.__annotations__.keys()

@@ -131,9 +131,8 @@ def client_events(client, upstream, pieces, *, stream=True, shim=False, request=
     """Return the events that the client reads when the upstream sends these pieces of its body."""
     sent = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
     ids = (f"call_{number}" for number in range(100))
-    transform = prepare_shim(sent, options=ParserOptions(new_id=ids.__next__)) if shim else None
-    exchange = Exchange(sent, upstream=upstream, transform=transform)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(prepare_shim(sent, options=ParserOptions(new_id=ids.__next__)) if shim else sent, upstream)
     response = response_for(sent, ReplyIdentity("id_2", 1700000000, "m"), client)
     batches = [*map(exchange.feed, pieces), exchange.close()]
     body = b"".join(map(response.feed, batches)) + response.close()

@@ -84,3 +84,29 @@ def test_error_responses_of_every_form_give_a_short_message(body, expected):
 
 def test_an_empty_error_response_gives_its_status():
     assert "the upstream answered HTTP 500" == OPENAI_CHAT.decode_error(500, {}, b"").message
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("tools param requires --jinja flag", '--jinja, or set tools = "prompt"'),
+        ("registry.ollama.ai/library/gemma3:1b does not support tools", 'set tools = "prompt"'),
+        ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', 'tools = "prompt"'),
+        ("Failed to parse grammar", 'set constrain = "off"'),
+        ("error parsing grammar: unexpected end", 'set constrain = "off"'),
+        ("Conversation roles must alternate user/assistant/user/assistant/...", 'set profile = "no-system"'),
+        ("System role not supported", 'set profile = "no-system"'),
+    ],
+)
+def test_an_error_that_a_setting_avoids_names_the_setting(message, hint):
+    error = OPENAI_CHAT.decode_error(400, {}, json.dumps({"error": {"message": message}}).encode())
+
+    assert message in error.message
+    assert hint in error.message
+
+
+@pytest.mark.parametrize("message", ["the model is not loaded", "unknown field 'tools'", "the prompt has no grammar"])
+def test_other_errors_have_no_hint(message):
+    error = OPENAI_CHAT.decode_error(400, {}, json.dumps({"error": {"message": message}}).encode())
+
+    assert error.message.endswith(message)

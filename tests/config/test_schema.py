@@ -5,9 +5,8 @@ import tomllib
 import jsonschema
 import pytest
 
-from fcshim.config import config_schema, settings
+from fcshim.config import config_schema, model_settings, settings
 from fcshim.config.load import load_document
-from fcshim.config.values import ModelOverrides
 from fcshim.errors import ConfigError
 
 VALUES = ['"x"', '""', "1", "-1", "3.5", "100000000", "true", "[]", '["a"]', "[1]", "{}", '"auto"', '"native"', '"é"']
@@ -41,7 +40,7 @@ def test_it_agrees_with_the_loader_about_every_setting(name):
             assert loads(document) == is_valid(document), text
 
 
-@pytest.mark.parametrize("name", ModelOverrides.__struct_fields__)
+@pytest.mark.parametrize("name", [*(setting.name for setting in model_settings()), "upstream_model", "upstream"])
 def test_it_agrees_with_the_loader_about_the_settings_of_models(name):
     for text in VALUES:
         document = tomllib.loads(f'[models."q*"]\n{name} = {text}')
@@ -59,5 +58,8 @@ def test_it_refuses_an_unknown_setting(text):
 def test_every_setting_has_a_description_and_its_default():
     properties = config_schema()["properties"]
 
+    of_models = properties["models"]["additionalProperties"]["properties"]
+
     assert all(properties[setting.name]["description"] == setting.help for setting in settings())
+    assert all(of_models[setting.name]["description"] == setting.help for setting in model_settings())
     assert (8181, "auto") == (properties["port"]["default"], properties["dialect"]["default"])

@@ -1,16 +1,18 @@
 """The table from which flags, variables and help are made."""
 
+from typing import get_args
+
 import msgspec
 
 from fcshim.config import Config, settings
+from fcshim.config.model_settings import Group
 
 
 def test_every_field_but_the_tables_is_a_setting_with_flag_variable_group_and_help():
     table = settings()
 
-    assert [name for name in Config.__struct_fields__ if name not in {"models", "upstreams"}] == [
-        setting.name for setting in table
-    ]
+    assert set(Config.__struct_fields__) - {"models", "upstreams"} == {setting.name for setting in table}
+    assert list(get_args(Group)) == list(dict.fromkeys(setting.group for setting in table))
     assert all(setting.help and setting.group for setting in table)
     assert len(table) == len({setting.flag for setting in table}) == len({setting.env for setting in table})
 

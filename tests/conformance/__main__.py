@@ -3,8 +3,9 @@
 Rule: a verdict is measured, never written by hand.
 """
 
+from fcshim.testing.conformance import judge, load
 from tests.conformance.readers import installed
-from tests.conformance.suite import judge, load, table
+from tests.conformance.table import table
 
 
 def main() -> None:

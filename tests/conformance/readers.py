@@ -15,7 +15,7 @@ from typing import Any
 
 from fcshim import StreamParser
 from fcshim.reply import fold
-from tests.conformance.suite import Call, ConformanceCase, Reader, ReaderResult
+from fcshim.testing.conformance import Call, ConformanceCase, Reader, ReaderResult
 
 NODE_MODULES = Path(__file__).parents[2] / ".cache" / "conformance"
 """Where `npm install --prefix .cache/conformance @ai-sdk-tool/parser` puts the peer."""

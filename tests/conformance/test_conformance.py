@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fcshim.testing.conformance import ConformanceCase, judge, load
 from tests.conformance.readers import fcshim, installed
-from tests.conformance.suite import ConformanceCase, judge, load, table
+from tests.conformance.table import table
 
 CASES = load()
 PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"

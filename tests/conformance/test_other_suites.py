@@ -14,14 +14,14 @@ import pytest
 from fcshim import StreamParser
 from fcshim.model_defaults import defaults_for
 from fcshim.reply import Reply, fold
+from fcshim.testing.conformance import Call, ConformanceCase, load
+from fcshim.testing.splits import splits
 from tests.conformance.environment import FIXTURES
-from tests.conformance.suite import Call, ConformanceCase
-from tests.parse.cases import splits
 
 Fixture = Mapping[str, Any]
 FOLDER = Path(__file__).parent
 DIFFERENCES = json.loads((FOLDER / "differences.json").read_text(encoding="utf-8"))
-SHAPES = [ConformanceCase(**case) for case in json.loads((FOLDER / "repair_shapes.json").read_text(encoding="utf-8"))]
+SHAPES = load("repair_shapes")
 REASONING_TAGS = ("<think>", "<|open|>think<|sep|>")
 PROMPT_ENDS = {
     model["repo"]: model.get("default_generation_prompt", "")

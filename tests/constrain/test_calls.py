@@ -22,12 +22,12 @@ from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
+from fcshim.testing.splits import random_split
 from tests.constrain import schemas
 from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
 from tests.constrain.test_values import HOSTILE
 from tests.examples import examples
-from tests.parse.cases import random_split
 from tests.parse.laws import check_reply
 
 JSON = Any

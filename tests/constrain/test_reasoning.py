@@ -14,9 +14,9 @@ from fcshim.events import Reasoning, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
+from fcshim.testing.splits import random_split
 from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
-from tests.parse.cases import random_split
 
 ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'

@@ -11,8 +11,8 @@ from fcshim.constrain.free_text import is_unambiguous_marker
 from fcshim.constrain.triggers import LAZY_FIELDS, partial_marker_trigger, whole_tag_trigger
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from fcshim.testing.splits import random_split
 from tests.constrain.matcher import Matcher
-from tests.parse.cases import random_split
 
 ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 FREE = Request(model="tiny", messages=())

@@ -48,7 +48,7 @@ def test_options_that_change_results_are_in_the_terms(change):
 
 
 def test_the_settings_of_the_model_apply():
-    special = Config(models={"qwen*": ModelOverrides(dialect="hermes", tools_style="signature")})
+    special = Config(models={"qwen*": ModelOverrides(settings={"dialect": "hermes", "tools_style": "signature"})})
 
     assert ("hermes",) == EvalPlan(config=special, model="qwen3").labels()
     assert "signature" == EvalPlan(config=special, model="qwen3").terms()["tools_style"]

@@ -64,7 +64,10 @@ class _Writer:
         nasty = source.random() < 0.2
         calls = [self._call(nasty=nasty) for _ in range(source.choice((1, 1, 2, 3)))]
         before = source.choice(("", f"{noise(source).strip()}\n\n"))
-        after = source.choice(("", "", f"\n\n{noise(source).strip()}."))
+        said = noise(source).strip()
+        # What begins so may belong to the call, or be an invented result.
+        said = f"so {said}" if said.lstrip("}] ").startswith(("\\", "{")) else said
+        after = source.choice(("", "", f"\n\n{said}."))
         written = render_calls(self._row, [(name, json.dumps(value, ensure_ascii=False)) for name, value in calls])
         document.text = before + written + after
         pieces: list[Piece] = [{"call": name, "value": value, "coerced": [], "error": None} for name, value in calls]

@@ -143,6 +143,8 @@ class _Writer:
         return self._document.events
 
     def _add_text(self, text: str) -> None:
+        if text.lstrip().startswith("{") and self._events and "call" in self._events[-1]:
+            text = "so " + text  # an object directly after a call is an invented result
         self._document.text += text
         if self._events and "text" in self._events[-1]:
             self._events[-1]["text"] += text

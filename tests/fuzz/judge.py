@@ -11,8 +11,10 @@ from typing import Any
 
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.parse.stream import StreamParser
+from fcshim.testing.shrinking import shrink
+from fcshim.testing.splits import splits
 from tests.fuzz.documents import Document
-from tests.parse.cases import matches, splits, strip_texts
+from tests.parse.cases import matches, strip_texts
 from tests.parse.laws import LawBrokenError, Piece, check_reply
 
 
@@ -51,28 +53,16 @@ def judge(document: Document) -> tuple[int, Failure | None]:
     return executions, None
 
 
-def shrink(failure: Failure) -> Failure:
+def shorten(failure: Failure) -> Failure:
     """Shorten the text of a failure as long as it still breaks the same law under some split."""
-    best = _judge_smaller(failure, failure.document.text)
-    if best is None:
-        return failure
-    width = max(1, len(best.document.text) // 2)
-    while width:
-        smaller = next(
-            (found for text in _cuts(best.document.text, width) if (found := _judge_smaller(best, text))), None
-        )
-        best, width = (smaller, width) if smaller else (best, width // 2)
-    return best
+    text = shrink(failure.document.text, lambda text: _judge_shorter(failure, text) is not None)
+    return _judge_shorter(failure, text) or failure
 
 
-def _judge_smaller(failure: Failure, text: str) -> Failure | None:
+def _judge_shorter(failure: Failure, text: str) -> Failure | None:
     """Judge a shorter text, without expected events."""
     found = judge(replace(failure.document, text=text, events=None))[1]
     return found if found is not None and found.law == failure.law else None
-
-
-def _cuts(text: str, width: int) -> Iterator[str]:
-    return (text[:at] + text[at + width :] for at in range(0, len(text), width))
 
 
 def _splits(document: Document) -> Iterator[list[str]]:
@@ -90,7 +80,7 @@ def _execute(document: Document, pieces: Sequence[str], reference: list[Piece] |
         events,
         finished=finished,
         offered=document.offered,
-        markup=_markup(document.options),
+        markup=[*_markup(document.options), *(f"<{name}>" for name in document.offered or ())],
     )
     if reference is None and document.events is not None:
         _compare(document, actual, finished=finished)

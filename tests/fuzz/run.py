@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from tests.fuzz.judge import Failure, judge, shrink
+from tests.fuzz.judge import Failure, judge, shorten
 from tests.fuzz.make import make
 
 BATCH = 200
@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     executions, failures = _fuzz(start, options.executions, options.seconds, options.workers, options.failures)
     seconds = time.monotonic() - began
     for failure in failures:
-        print(f"\n{shrink(failure)}\n  replay:  python -m tests.fuzz.run --replay {failure.document.seed}")
+        print(f"\n{shorten(failure)}\n  replay:  python -m tests.fuzz.run --replay {failure.document.seed}")
     verdict = f"{len(failures)} broken laws" if failures else "no broken law"
     print(f"{executions:,} executions from seed {start} in {seconds:.1f} s ({executions / seconds:,.0f}/s): {verdict}")
     return 1 if failures else 0
@@ -64,7 +64,7 @@ def _replay(seed: int) -> int:
     if failure is None:
         print(f"seed {seed}: no broken law\n  text: {make(seed).text!r}")
         return 0
-    print(f"{failure}\n\nshrunk:\n{shrink(failure)}")
+    print(f"{failure}\n\nshrunk:\n{shorten(failure)}")
     return 1
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.parse.dialects import DIALECTS
 from tests.fuzz.inputs import CORPUS, read_document, seed_inputs
-from tests.fuzz.judge import Failure, judge, shrink
+from tests.fuzz.judge import Failure, judge, shorten
 from tests.fuzz.make import make
 from tests.fuzz.run import main
 
@@ -55,7 +55,7 @@ def test_a_broken_law_is_found_and_shrunk() -> None:
     assert executions == 1
     assert isinstance(failure, Failure)
     assert "meaning" in failure.reason
-    assert shrink(failure) == failure
+    assert shorten(failure) == failure
 
 
 @pytest.mark.engine

@@ -84,7 +84,7 @@ async def wire(upstream: Upstream) -> dict[str, dict[str, str]]:
 async def prompts() -> dict[str, str]:
     """Give the prompts of all conversations as each dialect writes them. Gives {dialect: text}."""
     conversations = load("conversations.json")
-    overrides = {name: ModelOverrides(dialect=name) for name in DIALECTS}
+    overrides = {name: ModelOverrides(settings={"dialect": name}) for name in DIALECTS}
     asked = [(dialect, name) for dialect in DIALECTS for name in conversations]
     pages: dict[str, list[str]] = {dialect: [] for dialect in DIALECTS}
     async with (

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from tests.scripted import text_chunk
-from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
+from tests.server.mcp_proxy import proxy_with_servers, stdio_server
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_inspector, running_proxy
 from tests.server.raw_upstream import fixed_reply, hang, raw_upstream, stream_chunks, stream_texts, stream_then
 
 REQUESTS = "/fcshim/api/requests"
@@ -232,7 +233,7 @@ async def test_captures_need_the_key_where_keys_are_configured_and_the_page_does
 
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
-        running_proxy(upstream.url, inspect=True, api_keys=(Secret("secret-key"),)) as url,
+        running_inspector(upstream.url, api_keys=(Secret("secret-key"),)) as (_, url),
         http_client(url) as client,
     ):
         paths = (REQUESTS, f"{REQUESTS}/1", "/fcshim/api/events", "/fcshim/api/models")
@@ -248,7 +249,7 @@ async def test_captures_need_the_key_where_keys_are_configured_and_the_page_does
 async def test_no_other_web_origin_reads_captures_even_if_it_may_use_the_api():
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
-        running_proxy(upstream.url, inspect=True, allow_origins=("*",)) as url,
+        running_inspector(upstream.url, allow_origins=("*",)) as (_, url),
         http_client(url) as client,
     ):
         foreign = await client.get(REQUESTS, headers={"origin": "https://evil.example"})
@@ -331,6 +332,43 @@ async def test_the_page_is_served_with_its_policy_and_names_nothing_elsewhere():
 
 
 @pytest.mark.security
+async def test_the_inspector_has_a_port_that_serves_nothing_else_and_is_nowhere_else():
+    others = (
+        "/",
+        "/health",
+        "/ready",
+        "/metrics",
+        "/fcshim/models",
+        "/v1/models",
+        "/v1/files",
+        "/nothing",
+        "/api/tags",
+    )
+    own = ("/fcshim/", "/fcshim/main.js", REQUESTS, f"{REQUESTS}/1", "/fcshim/api/models")
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_inspector(upstream.url, metrics=True) as (url, inspector_url),
+        http_client(url) as client,
+        http_client(inspector_url) as inspector,
+    ):
+        await client.post(CHAT, json=chat_body())
+        at_inspector = [(await inspector.get(path)).status_code for path in others]
+        posted = [(await inspector.post(path, json=chat_body())).status_code for path in (CHAT, "/v1/messages", "/")]
+        asked = len(upstream.requests)
+        elsewhere = [await client.get(path) for path in own]
+        shown = [(await inspector.get(path)).status_code for path in own]
+        listed = await summaries(inspector)
+
+    assert [307, *[404] * 8] == at_inspector
+    assert [404] * 3 == posted
+    assert 1 == asked
+    assert [404] * 5 == [answer.status_code for answer in elsewhere]
+    assert all(inspector_url.rpartition(":")[2] in answer.json()["error"]["message"] for answer in elsewhere)
+    assert [200] * 5 == shown
+    assert [CHAT] == [each["path"] for each in listed]
+
+
+@pytest.mark.security
 @pytest.mark.parametrize("size", [10, 40_000])
 async def test_a_large_prompt_is_masked_too(size):
     async with (
@@ -359,3 +397,17 @@ async def test_a_relayed_reply_that_repeats_a_credential_is_masked():
     assert "It is *" in shown["attempts"][0]["segments"][0][2]
     assert CANARY not in json.dumps(shown)
     assert CANARY[:5] not in json.dumps(shown)
+
+
+async def test_the_categories_of_offered_tools_are_shown(tmp_path):
+    servers = {"f": {**stdio_server("friendly"), "category": "sums"}, "g": stdio_server("friendly")}
+    async with (
+        proxy_with_servers(tmp_path, servers, "Hello.", inspect=True) as (url, upstream),
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body())
+        shown = await detail(client)
+    found = {tool["name"]: tool["category"] for tool in shown["tools"]}
+
+    assert ("", "sums", "mcp") == tuple(found[name] for name in ("add", "mcp__f__add", "mcp__g__add"))
+    assert "sums" not in json.dumps(upstream.requests[-1].body)

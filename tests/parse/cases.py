@@ -4,16 +4,16 @@ Rule: a case must give the expected events whole, character by character, in pie
 text after it; the laws are checked on every run.
 """
 
-import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fcshim.events import Event, StopReason
 from fcshim.parse.stream import StreamParser
+from fcshim.testing.splits import splits
 from tests.parse.laws import Piece, check_reply, executable
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -69,22 +69,6 @@ def run(case: Case, pieces: Sequence[str]) -> tuple[list[Event], bool]:
     events = [event for piece in pieces for event in parser.feed(piece)]
     finished = parser.finished
     return events + parser.close(case.stop_reason), finished
-
-
-def splits(text: str, source: random.Random, *, count: int = 3) -> Iterator[list[str]]:
-    """Cut a text into characters, into pieces of four, into two, and at random places (with empty pieces)."""
-    yield list(text)
-    yield [text[at : at + 4] for at in range(0, len(text), 4)]
-    middle = source.randint(0, len(text))
-    yield [text[:middle], text[middle:]]
-    for _ in range(count):
-        yield random_split(text, source)
-
-
-def random_split(text: str, source: random.Random) -> list[str]:
-    """Cut a text at random places, some of them twice."""
-    cuts = sorted(source.randint(0, len(text)) for _ in range(source.randint(0, max(1, len(text) // 3))))
-    return [text[start:end] for start, end in itertools.pairwise([0, *cuts, len(text)])]
 
 
 def matches(expected: Piece, actual: Piece) -> bool:

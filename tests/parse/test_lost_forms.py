@@ -9,7 +9,7 @@ import pytest
 from fcshim import StreamParser
 from fcshim.parse.defect import Defect
 from fcshim.reply import fold
-from tests.parse.cases import splits
+from fcshim.testing.splits import splits
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
 TOOLS = [{"name": "get_weather", "parameters": WEATHER}]

@@ -9,7 +9,7 @@ import pytest
 from fcshim.events import Text
 from fcshim.parse.machine.prompt_copies import is_placeholder
 from fcshim.parse.stream import StreamParser, parse
-from tests.parse.cases import splits
+from fcshim.testing.splits import splits
 from tests.parse.laws import normalise
 
 VECTORS = json.loads((Path(__file__).parent / "prompt_copies.json").read_text(encoding="utf-8"))

@@ -13,8 +13,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_call, render_calls, render_result, render_system
+from fcshim.testing.splits import random_split
 from tests.examples import examples, identifiers
-from tests.parse.cases import random_split
 from tests.parse.laws import check_reply, executable
 
 JSON = Any

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fcshim.events import ToolCallEnd
 from fcshim.parse.stream import StreamParser, parse
-from tests.parse.cases import random_split
+from fcshim.testing.splits import random_split
 from tests.steps import steps
 
 KEYS = ("path", "content", "mode", "days")

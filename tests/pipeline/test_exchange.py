@@ -1,5 +1,9 @@
 """One exchange without I/O: the upstream's bytes in, the client's events out."""
 
+import itertools
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -8,10 +12,13 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
-from fcshim.pipeline.exchange import Exchange, estimate_usage
+from fcshim.pipeline.attempt import estimate_usage
+from fcshim.pipeline.backends import get_backend
+from fcshim.pipeline.exchange import READING, TRANSITIONS, Exchange, ExchangeInput, ExchangeState
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.examples import examples
+from tests.parse.laws import normalise
 from tests.scripted import ROLE, end_chunks, event, text_chunk
 
 ADD = Tool("add", "Add.", {"type": "object"})
@@ -28,8 +35,8 @@ def begin(**fields):
     ids = (f"call_{number}" for number in range(1000))
     client_request = request(**fields)
     shim = prepare_shim(client_request, options=ParserOptions(new_id=ids.__next__))
-    exchange = Exchange(client_request, upstream=OPENAI_CHAT, transform=shim)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(shim, OPENAI_CHAT)
     return exchange
 
 
@@ -83,7 +90,7 @@ def test_any_bytes_end_with_stops_or_one_error(pieces):
     ends = [event for _, event in batch if isinstance(event, Stop | Error)]
 
     assert ends
-    assert isinstance(ends[0], Error) == (exchange.error is not None)
+    assert isinstance(ends[0], Error) == (exchange.attempt.error is not None)
     assert ends[-1] is batch[-1][1]
 
 
@@ -157,7 +164,7 @@ def test_an_upstream_that_is_lost_inside_a_call_leaves_no_call():
 
     assert (0, Error("upstream_error", "the line is cut")) == batch[-1]
     assert all(event.error is not None for _, event in batch if isinstance(event, ToolCallEnd))
-    assert exchange.error is batch[-1][1]
+    assert exchange.attempt.error is batch[-1][1]
 
 
 def test_an_upstream_that_is_lost_after_its_finish_reason_loses_nothing():
@@ -166,10 +173,128 @@ def test_an_upstream_that_is_lost_after_its_finish_reason_loses_nothing():
     batch = exchange.fail(UpstreamError("the line is cut"))
 
     assert (0, Stop("complete")) == batch[-1]
-    assert exchange.error is None
+    assert exchange.attempt.error is None
 
 
 def test_no_events_follow_the_end():
     exchange, _ = run(ROLE, text_chunk("Hello"), end_chunks())
 
     assert [] == exchange.feed(text_chunk("more")) == exchange.close() == exchange.fail(UpstreamError("late"))
+
+
+ARCHITECTURE = Path(__file__).parents[2] / "ARCHITECTURE.md"
+ARROW = re.compile(r"(?P<corner>[├└])──(?P<input>[a-z ]+): (?P<action>[a-z]+)──▶ (?P<target>[a-z ]+)")
+
+
+def drawn_transitions(drawing: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """Read the arrows of a drawing; each starts at the name above its corner."""
+    lines, found = drawing.splitlines(), {}
+    for row, line in enumerate(lines):
+        arrow = ARROW.search(line)
+        if arrow is None:
+            continue
+        at, above = arrow.start(), row - 1
+        while lines[above][at] in "│├":
+            above -= 1
+        source = re.match("[a-z ]+", lines[above][at:])
+        assert source is not None
+        key = source[0].rstrip(), arrow["input"]
+        assert key not in found
+        found[key] = arrow["target"], arrow["action"]
+    return found
+
+
+def test_the_drawing_in_architecture_is_the_table():
+    (drawing,) = re.findall(r"```text\n(new\n.*?)```", ARCHITECTURE.read_text(encoding="utf-8"), re.DOTALL)
+    table = {
+        (state.value, happened.value): (target.value, action)
+        for (state, happened), (target, action) in TRANSITIONS.items()
+    }
+
+    assert table == drawn_transitions(drawing)
+
+
+def test_every_action_of_the_table_is_explained():
+    page = ARCHITECTURE.read_text(encoding="utf-8")
+    (rows,) = re.findall(r"\| action \| what the client gets \|\n\|---\|---\|\n((?:\|.*\n)+)", page)
+    explained = [name for row in rows.splitlines() for name in row.split("|")[1].strip().split(", ")]
+
+    assert sorted({action for _, action in TRANSITIONS.values()}) == sorted(explained)
+
+
+def test_every_state_but_the_end_goes_on():
+    assert {ExchangeState.ENDED} == set(ExchangeState) - {state for state, _ in TRANSITIONS}
+    assert set(ExchangeInput) == {happened for _, happened in TRANSITIONS}
+
+
+@pytest.mark.parametrize(
+    ("state", "happened"), [pair for pair in itertools.product(ExchangeState, ExchangeInput) if pair not in TRANSITIONS]
+)
+def test_what_the_table_does_not_have_may_not_happen(state, happened):
+    exchange = Exchange()
+    exchange.state = state
+
+    with pytest.raises(RuntimeError, match="may not happen"):
+        exchange._step(happened)
+
+
+TEXTS = [
+    "Well. ",
+    "\n",
+    CALL,
+    CALL[:40],
+    CALL[40:],
+    CALL.replace("add", "subtract"),
+    '<function_call>\n{"x": 1',
+    INVENTED,
+]
+WAYS = ["feed", "feed", "feed", "stop", "length", "error", "close", "fail", "retry", "begin", "give up"]
+
+
+def take(exchange, way, text, shim, server):
+    """Do what the driver may do in this state; return the client's events, none if it may not do that."""
+    if exchange.state in READING:
+        match way:
+            case "feed" | "stop" | "length" | "error":
+                pieces = {"feed": text_chunk(text), "error": event(error={"message": "lost"})}
+                return [] if exchange.finished else exchange.feed(pieces.get(way) or end_chunks(way))
+            case "close":
+                return exchange.close()
+            case "fail":
+                return exchange.fail(UpstreamError("lost"))
+    elif exchange.state is ExchangeState.DECIDING:
+        match way:
+            case "retry":
+                exchange.retry(server)
+            case "give up":
+                return exchange.give_up()
+            case "fail":
+                return exchange.fail(UpstreamError("lost"))
+    return []
+
+
+@examples(300)
+@given(data=st.data())
+def test_whatever_happens_the_client_gets_one_well_formed_reply(data):
+    ids = map("call_{}".format, itertools.count()).__next__
+    server = get_backend(data.draw(st.sampled_from(["generic", "llama-server"])))
+    exchange = Exchange(max_retries=data.draw(st.integers(0, 2)), buffered=data.draw(st.booleans()))
+    shim = prepare_shim(request(), options=ParserOptions(rescue=True, new_id=ids))
+    exchange.begin(shim, OPENAI_CHAT)
+    batch = []
+    for way, text in data.draw(st.lists(st.tuples(st.sampled_from(WAYS), st.sampled_from(TEXTS)), max_size=14)):
+        if way == "begin" and not batch and exchange.state in READING:
+            exchange.begin(shim, OPENAI_CHAT)
+        batch += take(exchange, way, text, shim, server)
+        assert way != "fail" or exchange.state in {ExchangeState.ENDED, ExchangeState.FAILED}
+    if exchange.state in READING:
+        batch += exchange.close()
+    if exchange.state is ExchangeState.DECIDING:
+        batch += exchange.give_up()
+    events = [event for _, event in batch]
+    ends = [event for event in events if isinstance(event, Stop | Error)]
+
+    assert exchange.state in {ExchangeState.ENDED, ExchangeState.FAILED}
+    assert events[-1:] == ends
+    assert isinstance(ends[0], Error) == (exchange.state is ExchangeState.FAILED)
+    normalise(event for event in events if not isinstance(event, Usage | Error))

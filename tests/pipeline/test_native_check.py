@@ -19,8 +19,8 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.native_check import CheckedExchange, CheckedNative
 from tests.scripted import end_chunks, text_chunk
 
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
@@ -34,8 +34,8 @@ HELLO = UserMessage((TextPart("Hi"),))
 def check_of(mode="auto", *, messages=(HELLO,), buffered=False, **fields):
     request = Request(model="m", messages=messages, tools=(TOOL,), tool_choice=ToolChoice(mode), **fields)
     reasons = []
-    native = prepare_native(request, name_rules=NameRules())
-    return CheckedNative(native, reasons.append, lambda: "c", buffered=buffered), reasons
+    rules, report = NameRules(), reasons.append
+    return prepare_native(request, name_rules=rules, report=report, new_id=lambda: "c", buffered=buffered), reasons
 
 
 def merged(events):
@@ -180,9 +180,9 @@ def test_without_parallel_calls_the_reply_ends_after_one():
 
 def test_names_are_the_clients():
     request = Request(model="m", messages=(HELLO,), tools=(Tool("a b"),))
-    native = prepare_native(request, name_rules=NameRules())
+    native = prepare_native(request, name_rules=NameRules(), report=print)
     (sent,) = native.prepared.tools
-    stream = CheckedNative(native, print).stream()
+    stream = native.stream()
     events = stream.feed(Text(json.dumps({"name": sent.name, "arguments": {}}))) + stream.feed(Stop("complete"))
 
     assert "a b" != sent.name
@@ -192,9 +192,8 @@ def test_names_are_the_clients():
 def exchange_of(*texts, reason="stop", **settings):
     """Return an exchange that has read a reply with these texts, the events of it, and what was reported."""
     check, reasons = check_of(**settings)
-    request = check.prepared
-    exchange = CheckedExchange(request, upstream=OPENAI_CHAT, transform=check)
-    exchange.prepare()
+    exchange = Exchange()
+    exchange.begin(check, OPENAI_CHAT)
     events = [event for text in texts for _, event in exchange.feed(text_chunk(text))]
     events += [event for _, event in exchange.feed(end_chunks(reason))]
     return exchange, events, reasons
@@ -212,12 +211,12 @@ def test_a_reply_without_its_call_asks_for_another_and_stands_if_there_is_none(t
     exchange, events, _ = exchange_of(text, **settings)
 
     assert [] == events + exchange.close()
-    assert (True, expected) == (exchange.wants_retry, exchange.retry_reason)
-    assert 15 == exchange.usage.input_tokens + exchange.usage.output_tokens
+    assert (ExchangeState.DECIDING, expected) == (exchange.state, exchange.attempt.defect)
+    assert 15 == exchange.attempt.usage.input_tokens + exchange.attempt.usage.output_tokens
 
-    events = [event for _, event in exchange.close()]
+    events = [event for _, event in exchange.give_up()]
 
-    assert not exchange.wants_retry
+    assert exchange.state is not ExchangeState.DECIDING
     assert isinstance(events[-1], Stop)
     assert [Usage] == [type(event) for event in events[-2:-1]]
     assert text.startswith("<") or Text(text) == events[0]
@@ -243,14 +242,15 @@ def test_other_replies_stand(text, settings):
     exchange, events, _ = exchange_of(text, **settings)
 
     assert events + exchange.close()
-    assert not exchange.wants_retry
+    assert exchange.state is not ExchangeState.DECIDING
 
 
 def test_a_demanded_call_that_was_cut_off_is_not_asked_for_again():
     exchange, events, reasons = exchange_of("No", mode="required", reason="length")
     events += [event for _, event in exchange.close()]
 
-    assert (Text("No"), Stop("max_tokens"), False, []) == (events[0], events[-1], exchange.wants_retry, reasons)
+    assert (Text("No"), Stop("max_tokens"), []) == (events[0], events[-1], reasons)
+    assert ExchangeState.ENDED == exchange.state
 
 
 def test_a_missing_demanded_call_is_reported():

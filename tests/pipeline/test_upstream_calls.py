@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from fcshim.events import Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.exchange import AnyExchange
+from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.reply import Reply, fold
 from tests.parse.laws import executable, normalise
-from tests.pipeline.retry.driver import REQUIRED, new_exchange
+from tests.pipeline.driver import REQUIRED, new_exchange
 from tests.scripted import ROLE, Script, end_chunks, event, text_chunk
 
 Part: TypeAlias = str | tuple[str, str]
@@ -88,17 +88,17 @@ def _delta(index: int, **fields: Any) -> bytes:
     return event(choices=[{"index": 0, "delta": {"tool_calls": [{"index": index, **fields}]}}])
 
 
-def events_of(exchange: AnyExchange, *scripts: Script) -> list[Event]:
+def events_of(exchange: Exchange, *scripts: Script) -> list[Event]:
     """Answer each attempt with the next script."""
     events: list[Event] = []
     for script in scripts:
         for data in script.pieces:
             events += [made for _, made in exchange.feed(data)]
         events += [made for _, made in exchange.close()]
-        if not exchange.wants_retry:
+        if exchange.state is not ExchangeState.DECIDING:
             return events
-        if not exchange.prepare_retry(get_backend("generic")):
-            return events + [made for _, made in exchange.close()]
+        if not exchange.retry(get_backend("generic")):
+            return events + [made for _, made in exchange.give_up()]
     raise AssertionError("one attempt more than scripts")
 
 
@@ -218,8 +218,8 @@ def test_a_retry_sees_the_parsed_call_as_text() -> None:
     for data in parsed([("subtract", "{}")]).pieces:
         exchange.feed(data)
     exchange.close()
-    exchange.prepare_retry(get_backend("generic"))
-    messages = json.loads(exchange.upstream_request.body)["messages"]
+    exchange.retry(get_backend("generic"))
+    messages = json.loads(exchange.attempt.upstream_request.body)["messages"]
 
     assert call_text("subtract", "{}") == messages[-2]["content"]
     assert "subtract" in messages[-1]["content"]

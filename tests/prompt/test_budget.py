@@ -11,7 +11,7 @@ from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.compose import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
 from fcshim.prompt.content import Escaper
 from fcshim.prompt.escape import BUNDLED
-from fcshim.prompt.history import Step, split_steps
+from fcshim.prompt.history import HistoryStep, split_steps
 from fcshim.prompt.listing import Listings
 from fcshim.prompt.styles import OWN_STYLE
 from tests.prompt.conversations import text
@@ -24,11 +24,11 @@ def round_of(size: int) -> list[Message]:
     return [AssistantMessage((), (ToolCall("1", "f", "{}"),)), ToolMessage("1", text("y" * size))]
 
 
-def rounds(*sizes: int) -> list[Step]:
+def rounds(*sizes: int) -> list[HistoryStep]:
     return split_steps([ASK, *(message for size in sizes for message in round_of(size))])
 
 
-def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **budget: Any) -> BudgetPlan:
+def fitted(steps: list[HistoryStep], tools: tuple[Tool, ...] = (), fixed: int = 0, **budget: Any) -> BudgetPlan:
     options = {"choice": AUTO, "parallel": True, "style": OWN_STYLE, "max_tools": budget.get("max_tools", 0)}
     listings = Listings(FUNCTION_CALL, tools, steps, Escaper(BUNDLED), **options)
     return plan_budget(steps, listings, PromptBudget(**budget), fixed)

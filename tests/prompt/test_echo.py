@@ -4,6 +4,7 @@ Tested for every dialect with its own markers, its rendered calls and results, a
 """
 
 import functools
+import re
 
 import pytest
 from hypothesis import given
@@ -20,26 +21,25 @@ from tests.examples import examples
 
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
 ARGUMENTS = '{"city": "Rome"}'
-COMMON = {
-    "```",
-    "```json",
-    "```python",
-    "Action:",
-    "**Action:**",
-    "**Action**:",
-    "functools",
-    "function call",
-    ">>>",
-    ">>>all\n",
-    "\nto=",
-}
-"""Common text: fences are never escaped, like brackets; the others only where a call may follow."""
 
 
 def marked(dialect: Dialect) -> set[str]:
     """Return the markers of a dialect."""
     own = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), *dialect.markup)
     return {*own, dialect.result_open, dialect.result_close} - {""}
+
+
+def is_common(dialect: Dialect, marker: str) -> bool:
+    """Return whether a marker is left as it is where no call follows: fences, words, and the `>>>` of doctests."""
+    return escaper_for(dialect).escape(f"{marker} x") == f"{marker} x"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_only_words_and_fences_are_left_where_no_call_follows(dialect: Dialect) -> None:
+    """Whether a call may follow them is tested in `test_plain_markers`."""
+    common = [marker for marker in marked(dialect) if is_common(dialect, marker)]
+
+    assert [] == [marker for marker in common if not re.fullmatch(r"```(json|python)?|[\w\s*:=]+|>>>", marker)]
 
 
 @functools.cache
@@ -84,4 +84,4 @@ def counted(dialect: Dialect, said: str, found: str) -> dict[str, int]:
     )
     prepared = prepare_shim(Request(model="m", messages=messages, tools=TOOLS), dialect=dialect).prepared
     prompt = "\0".join(text_of(message.content) for message in prepared.messages)
-    return {marker: prompt.count(marker) for marker in marked(dialect) - COMMON}
+    return {marker: prompt.count(marker) for marker in marked(dialect) if not is_common(dialect, marker)}

@@ -8,7 +8,9 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
-from fcshim.prompt.escape import BUNDLED, PlainMarkers, escaper_for, markers
+from fcshim.prompt import escape as escape_module
+from fcshim.prompt.escape import BUNDLED, escaper_for, markers
+from fcshim.prompt.escape import _keys as keys
 from fcshim.prompt.event_unescape import StreamUnescaper
 
 escape, unescape = BUNDLED.escape, BUNDLED.unescape
@@ -113,6 +115,10 @@ SPOKEN = [
     "[e~[",
     "<turn|>",
     "<response>",
+    "<channel|>",
+    "[|user|]",
+    "Action input:",
+    "**Action Args**:",
 ]
 SPOKEN_PIECES = [
     "A",
@@ -186,6 +192,15 @@ def test_of_a_custom_dialect_words_are_escaped_only_if_they_open_or_end_calls() 
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
 def test_unescaping_keeps_text_that_was_not_escaped(text: str) -> None:
     assert text == unescape(text)
+
+
+def test_no_list_repeats_what_the_dialects_say() -> None:
+    """Only what no dialect, turn marker or reasoning tag has is listed beside them."""
+    of_dialects = keys((*escape_module._NAMES, *escape_module._whole_tags(escape_module._TURNS)))
+
+    assert set() == keys(escape_module._TAGS) & of_dialects
+    assert set() == keys(escape_module._CLOSED_TAGS) & keys(escape_module._whole_tags(escape_module._TOKENS))
+    assert set() == keys(escape_module._BRACKETS) & (of_dialects | keys(escape_module._TOKENS_IN_BRACKETS))
 
 
 @given(TEXTS)
@@ -274,33 +289,3 @@ def test_long_hostile_text_is_unescaped_in_chunks(unit: str) -> None:
     pieces = [unescaper.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 
     assert unescape(text) == "".join(pieces) + unescaper.close()
-
-
-def test_an_added_marker_is_escaped() -> None:
-    words = PlainMarkers(["CALL:"])
-
-    assert PlainMarkers().escape("CALL: f") == "CALL: f"
-    assert words.escape("CALL: f") == "C_ALL: f"
-    assert words.unescape("C_ALL: f") == "CALL: f"
-
-
-@pytest.mark.parametrize("marker", ["@@", "__call__", "a_b", "call", "((", "\\o/", "∎∎"])
-@pytest.mark.parametrize("text", ["{0}", "x{0}y", "{0}{0}", "{0} _{0}_", "_{0}__{0}", "{0}_{0}"])
-def test_escaping_of_any_added_marker_is_reversible(marker: str, text: str) -> None:
-    words = PlainMarkers([marker])
-    text = text.format(marker)
-    safe = words.escape(text)
-
-    assert marker not in safe
-    assert words.unescape(safe) == text
-    assert words.unescape(words.unescape(words.escape(safe))) == text
-
-
-def test_text_after_the_end_still_serves_as_lookahead() -> None:
-    text = "f_unctools [_e~["
-
-    assert PlainMarkers().unescape(text, len("f_unctools ")) == "functools "
-
-
-def test_a_single_character_is_not_escaped() -> None:
-    assert PlainMarkers(["§"]).escape("§") == "§"

@@ -13,10 +13,10 @@ from fcshim.prompt.history import (
     MALFORMED,
     NO_CALL,
     NO_RESULT,
+    HistoryStep,
     MatchedResult,
     PastArguments,
     ResultMatcher,
-    Step,
     split_steps,
 )
 from fcshim.prompt.render import render_calls
@@ -164,7 +164,11 @@ NOTE = SystemMessage(text("late"))
 def test_a_step_is_assistant_messages_then_other_messages() -> None:
     steps = split_steps([USER, CALL, CALL, RESULT, NOTE, USER, AssistantMessage()])
 
-    assert [Step((), (USER,)), Step((CALL, CALL), (RESULT, NOTE, USER)), Step((AssistantMessage(),), ())] == steps
+    assert [
+        HistoryStep((), (USER,)),
+        HistoryStep((CALL, CALL), (RESULT, NOTE, USER)),
+        HistoryStep((AssistantMessage(),), ()),
+    ] == steps
 
 
 def test_an_empty_conversation_has_no_steps() -> None:
@@ -172,7 +176,7 @@ def test_an_empty_conversation_has_no_steps() -> None:
 
 
 def test_a_step_has_its_calls_results_and_whether_there_is_a_user_message() -> None:
-    step = Step((CALL, CALL), (RESULT, USER))
+    step = HistoryStep((CALL, CALL), (RESULT, USER))
 
     assert (["f", "f"], [RESULT], True) == ([call.name for call in step.calls], step.results, step.has_user_message)
-    assert not Step((CALL,), (RESULT, NOTE)).has_user_message
+    assert not HistoryStep((CALL,), (RESULT, NOTE)).has_user_message

@@ -4,14 +4,28 @@ import random
 
 import pytest
 
-from fcshim.prompt import escape
+from fcshim.prompt import escape, plain_markers
 from fcshim.prompt.escape import BUNDLED
 from tests.steps import steps
 
 pytestmark = pytest.mark.security
 
 PARTS = (
-    *("word, ", "end. ", "Observation: ", "Action:\n[", ">>>", "functools [", "✿ARGS✿", "[e~[", "turn|>", "9"),
+    *(
+        "word, ",
+        "end. ",
+        "Observation: ",
+        "Action:\n[",
+        ">>>",
+        "functools [",
+        "functools\ufeff\ufeff[",
+        "functools｛",
+        "✿ARGS✿:",
+        "Action args:",
+        "[e~[",
+        "turn|>",
+        "9",
+    ),
     *(
         "<",
         "[",
@@ -51,9 +65,11 @@ def test_a_text_searched_in_pieces_is_escaped_as_one(monkeypatch):
     source = random.Random(0)
     for _ in range(2_000):
         text = "".join(source.choices(PARTS, k=30))
-        monkeypatch.setattr(escape, "_PIECE", 1_000)
+        for module in (escape, plain_markers):
+            monkeypatch.setattr(module, "PIECE", 1_000)
         whole = BUNDLED.escape(text)
-        monkeypatch.setattr(escape, "_PIECE", 5)
+        for module in (escape, plain_markers):
+            monkeypatch.setattr(module, "PIECE", 5)
 
         assert whole == BUNDLED.escape(text)
         assert text == BUNDLED.unescape(whole)
@@ -63,8 +79,8 @@ def test_no_piece_of_a_long_text_is_longer_than_it_has_to_be():
     for text in ("What is this about, then? " * 5_000, "x < y; " * 20_000, "Observation: it was. " * 5_000):
         plain = BUNDLED._plain_markers
 
-        assert max(map(len, escape._pieces(text, escape._CUT))) < escape._PIECE + 100
-        assert max(map(len, plain.pieces(text))) < escape._PIECE + 100
+        assert max(map(len, plain_markers.cut_pieces(text, escape._CUT))) < plain_markers.PIECE + 100
+        assert max(map(len, plain.pieces(text))) < plain_markers.PIECE + 100
 
 
 def test_no_bundled_marker_is_cut():

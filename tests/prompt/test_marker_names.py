@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, PlainMarkers, map_strings, strings_of
+from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, map_strings, strings_of
 from fcshim.prompt.marker_names import MarkerNames, OrdinaryNames
 
 CUSTOM = MarkerEscaper(replace(FUNCTION_CALL, open="<my_call>", close="</my_call>", result_open="RESULT:"))
@@ -43,30 +43,10 @@ def test_a_text_that_the_prefilter_drops_has_no_marker(text: str) -> None:
 @given(TEXTS)
 def test_escaping_with_the_prefilter_is_escaping_without_it(text: str) -> None:
     escaped, restored = substituted(text)
-    plain = PlainMarkers()
+    plain = BUNDLED._plain_markers
 
     assert plain._marker_re.sub(lambda found: f"{found[0]}_", escaped) == BUNDLED.escape(text)
     assert restored == BUNDLED._unescape_tags(text, len(text))
-
-
-PLAIN_PIECES = [
-    *("A", "O", "f", "t", "_", " ", "\n", "\\n", "[", "{", "`", "```", ">", ">>", "✿", "<", "x"),
-    *("ction:", "ction Input:", "ction_Input:", "bservation:", "unctools", "unction call", "o=functions."),
-    *("tool_code", "tool_call", "FUNCTION✿", "e~[", "~", "turn|>", "|"),
-]
-PLAIN_TEXTS = st.lists(st.sampled_from(PLAIN_PIECES), max_size=9).map("".join)
-
-
-@example("A_ction_Input:")
-@example("```_tool_code")
-@example(">>_>x")
-@given(PLAIN_TEXTS)
-def test_a_text_that_is_not_searched_has_no_plain_marker(text: str) -> None:
-    plain = PlainMarkers()
-    escaped = plain._marker_re.sub(lambda found: f"{found[0]}_", text)
-
-    assert escaped == plain.escape(text)
-    assert text == plain.unescape(escaped)
 
 
 @given(st.lists(TEXTS, max_size=4))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
-from tests.reading.mutations import MUTATIONS, Mutation
-from tests.reading.seeds import make_seed
-from tests.reading.verdict import can_be_seen, cuts, judge_mutant, read
+from fcshim.testing.mutations.seeds import make_seed
+from fcshim.testing.mutations.table import MUTATIONS, Mutation
+from fcshim.testing.mutations.verdict import can_be_seen, cuts, judge_mutant, read
 
 MUST_BE_EXACT = frozenset({"no mistake", "prose before", "end marker doubled"})
 """Mistakes that cost no call in any dialect."""

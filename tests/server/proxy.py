@@ -6,6 +6,7 @@ Rule: the server is the one that `fcshim serve` runs, on its own port, without s
 import asyncio
 import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ import httpx
 from fcshim.config import Config
 from fcshim.server.app import App, create_app
 from fcshim.server.reload import ReloadableApp
-from fcshim.server.run import ProxyServer, listen
+from fcshim.server.run import ProxyServer, listen, listen_for_inspector
 
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
@@ -45,11 +46,21 @@ async def running_proxy(upstream: str, *, limit: float = LIMIT, **settings: obje
 
 
 @contextlib.asynccontextmanager
-async def running_app(app: App, *, limit: float = LIMIT) -> AsyncIterator[str]:
-    """Serve an application on a port of its own; yield its URL without a path."""
+async def running_inspector(upstream: str, **settings: object) -> AsyncIterator[tuple[str, str]]:
+    """Serve fcshim with its inspector on a port of its own; yield the URL of the proxy and that of the inspector."""
+    config = Config(upstream=upstream, port=0, inspect_port=0, inspect=True, **{"drain_timeout": 0.0, **settings})
+    with listen_for_inspector(config) as listener:
+        port = listener.getsockname()[1]
+        async with running_app(create_app(config, inspector_port=port), listener) as url:
+            yield url, f"http://{config.host}:{port}"
+
+
+@contextlib.asynccontextmanager
+async def running_app(app: App, *more: socket.socket, limit: float = LIMIT) -> AsyncIterator[str]:
+    """Serve an application on a port of its own, and on `more` listeners; yield its URL without a path."""
     with listen(app.config) as listener:
         server = QuickServer(app.config, app)
-        task = asyncio.create_task(server.serve(sockets=[listener]))
+        task = asyncio.create_task(server.serve(sockets=[listener, *more]))
         await server.ready.wait()
         try:
             async with asyncio.timeout(limit):

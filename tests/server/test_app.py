@@ -93,7 +93,8 @@ async def test_chat_completions_rejects_methods_other_than_post(method):
 
 
 async def test_model_settings_apply_to_that_model_only():
-    overrides = ModelOverrides(profile="no-system", upstream_model="real-name", rescue=False, tools_style="schema")
+    own = {"profile": "no-system", "rescue": False, "tools_style": "schema"}
+    overrides = ModelOverrides(settings=own, upstream_model="real-name")
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url, models={"tuned*": overrides}) as url,
@@ -139,7 +140,7 @@ async def test_the_dialect_follows_the_upstream_model_name_unless_configured(mod
 async def test_calls_in_reasoning_can_be_promoted_for_one_model():
     async with (
         raw_upstream(stream_texts(f"<think>\n{CALL}\n</think>\nDone.")) as upstream,
-        running_proxy(upstream.url, models={"thinker": ModelOverrides(reasoning="promote")}) as url,
+        running_proxy(upstream.url, models={"thinker": ModelOverrides(settings={"reasoning": "promote"})}) as url,
         http_client(url) as client,
     ):
         replies = [

@@ -21,6 +21,7 @@ from tests.server.test_run import answers
 from tests.server.test_status_page import listing
 
 URL = "http://127.0.0.1:8181"
+INSPECTOR_URL = "http://127.0.0.1:8183"
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def banner_of(monkeypatch, caplog):
         config = Config(upstream=upstream, **settings)
         async with upstream_for(config) as endpoint:
             capabilities = Capabilities(endpoint)
-            await show_banner(config, capabilities, functools.partial(model_reports, config, capabilities), URL)
+            reports = functools.partial(model_reports, config, capabilities)
+            await show_banner(config, capabilities, reports, URL, INSPECTOR_URL)
         return out.getvalue(), caplog.text
 
     caplog.set_level(logging.INFO, "fcshim.server")
@@ -100,7 +102,7 @@ async def test_it_shows_where_requests_can_be_inspected(banner_of):
     of_worker, _ = await banner_of("http://127.0.0.1:9", workers=2, record="records/worker-0")
     nothing, _ = await banner_of("http://127.0.0.1:9")
 
-    assert f"requests are shown at {URL}/fcshim/\nmetrics for Prometheus are at {URL}/metrics\n" in text
+    assert f"requests are shown at {INSPECTOR_URL}/fcshim/\nmetrics for Prometheus are at {URL}/metrics\n" in text
     assert "requests are recorded in records\n" in text
     assert "requests are recorded in records\n" in of_worker
     assert not any(word in nothing for word in ("shown", "Prometheus", "recorded"))

@@ -1,5 +1,7 @@
 """Access checks: nothing that is rejected reaches the upstream."""
 
+import json
+
 import pytest
 
 from fcshim.config import Secret
@@ -187,19 +189,54 @@ async def test_health_needs_no_key():
     assert (200, {"status": "ok"}) == (answer.status_code, answer.json())
 
 
+PAGES = ({"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"})
+"""The headers by which a browser says that a page sends a request."""
+
+
 @pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
+    ("kind", "headers"),
+    [
+        *((kind, {}) for kind in ("text/plain", "Text/Plain; charset=utf-8", "multipart/form-data; boundary=x")),
+        *((kind, page) for kind in ("application/x-www-form-urlencoded", "") for page in PAGES),
+    ],
 )
-async def test_a_body_that_needs_no_cors_preflight_is_rejected(kind):
+async def test_a_body_that_needs_no_cors_preflight_is_rejected(kind, headers):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, allow_origins=["http://localhost"]) as url,
+        http_client(url) as client,
+    ):
+        answer = await client.post(CHAT, content=b"{}", headers={"Content-Type": kind, **headers})
+
+    assert 415 == answer.status_code
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/embeddings"])
+async def test_what_curl_sends_is_relayed_as_json(path):
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
-        answer = await client.post(CHAT, content=b"{}", headers={"Content-Type": kind})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = await client.post(path, content=json.dumps(chat_body()).encode(), headers=headers)
 
-    assert 415 == answer.status_code
-    assert not upstream.requests
+    assert (200, "application/json") == (answer.status_code, upstream.requests[-1].headers["content-type"])
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages", "/v1/responses", "/api/chat"])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", ""])
+async def test_what_curl_sends_without_a_content_type_is_read_as_json(kind, path):
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
+        answer = await client.post(path, content=b"{", headers={"Content-Type": kind})
+
+    assert 400 == answer.status_code
+    assert "JSON" in answer.text
 
 
 @pytest.mark.parametrize(

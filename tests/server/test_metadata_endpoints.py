@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.config.values import ModelOverrides
+from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, UserMessage
 from fcshim.server.metadata_endpoints import count_tokens
 from fcshim.upstream import Upstream

@@ -194,7 +194,7 @@ async def test_auto_reports_other_errors():
 
 
 async def test_tool_support_is_decided_per_model():
-    overrides = {"able": ModelOverrides(tools="native", upstream_model="there")}
+    overrides = {"able": ModelOverrides(settings={"tools": "native"}, upstream_model="there")}
     script = reply_script(UPSTREAMS["openai"].codec, native_events(UPSTREAMS["openai"]), 9)
     async with (
         scripted_upstream(script, text_reply(CALL)) as upstream,

@@ -151,15 +151,18 @@ OBSERVERS = {
 def steps_of_a_chunk(observe=None) -> float:
     """Count the instructions for one more chunk of text, which is decoded, passed to observers and encoded."""
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=True)
-    exchange, encode = Exchange(request, upstream=OPENAI_CHAT), StreamedResponse(request, IDENTITY, OPENAI_CHAT).feed
-    exchange.prepare()
-    read = lambda data: encode(exchange.feed(data)) != b"" and not exchange.finished  # noqa: E731 - as short as it gets
+    exchange, encode = Exchange(), StreamedResponse(request, IDENTITY, OPENAI_CHAT).feed
+    exchange.begin(request, OPENAI_CHAT)
+    feed = lambda batch: encode(batch) != b""  # noqa: E731 - as short as it gets
+    read = lambda data: feed(exchange.feed(data)) and not exchange.finished  # noqa: E731
     if observe is not None:
         scope = {"method": "POST", "path": CHAT, "raw_path": CHAT.encode(), "headers": []}
         seen = ObservedRequest("id", find_route("POST", CHAT), ClientConnection(scope, None, None))
         observers = RequestObservers([seen, *observe(seen)])
         observers.begin_attempt(exchange, "", native=False)
-        read = observers.reader(exchange, encode, lambda data: data != b"")
+        if observers.wants_writes:
+            feed = lambda batch: observers.on_written(data := encode(batch)) or data != b""  # noqa: E731
+        read = observers.reader(exchange, feed)
     chunk = text_chunk("some text")
     few, many = [steps(functools.partial(list, map(read, [chunk] * count))) for count in (128, 640)]
     return (many - few) / 512

@@ -325,6 +325,71 @@ async def test_a_failure_before_the_response_is_an_openai_error(play, status, me
     assert message in response.json()["error"]["message"]
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(("status", "shown"), [(429, 429), (422, 400), (500, 502)])
+@pytest.mark.parametrize("fault", [hang, reset, half_close])
+async def test_an_error_whose_body_stops_is_told_like_any_other(fault, status, shown):
+    """Found by tests/fuzz/proxy.py: the proxy waited for the rest without a limit."""
+
+    async def stops(peer):
+        await peer.send(f"HTTP/1.1 {status} No\r\nContent-Length: 99\r\n\r\n".encode())
+        await peer.send(b'{"error": {"message": "no')
+        await fault(peer)
+
+    async with (
+        raw_upstream(stops) as upstream,
+        running_proxy(upstream.url, chunk_timeout=0.2, first_chunk_timeout=5.0) as url,
+    ):
+        answer = await send_raw(url, post_request(url, chat_body(tools=False), CHAT, "Connection: close"))
+
+    assert answer.startswith(f"HTTP/1.1 {shown} ".encode())
+    assert b'"error"' in answer
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "reason", [b"", b" ", b" -\x80", b" \xff\xfe", b" \xe9t\xe9", b" \xc3\xa9", b" \t", b" " + b"x" * 3_000]
+)
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_a_reason_phrase_may_have_any_bytes(reason, tools):
+    """Found by tests/fuzz/proxy; RFC 9112 (4) allows bytes that are no ASCII."""
+    body = text_chunk("Hello") + end_chunks()
+    head = b"HTTP/1.1 200%b\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % (reason, len(body))
+    async with raw_upstream(raw_reply(head + body)) as upstream, running_proxy(upstream.url) as url:
+        answer = await send_raw(url, post_request(url, chat_body(tools=tools), CHAT, "Connection: close"))
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"Hello" in answer
+
+
+SHORT = [
+    (b"text/event-stream", text_chunk("Hi") + end_chunks(), True),
+    (b"application/json", b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}', False),
+]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(("kind", "body", "is_complete"), SHORT, ids=["a stream", "a document"])
+@pytest.mark.parametrize("fault", [hang, reset, half_close])
+async def test_a_body_that_is_shorter_than_its_length_leaves_no_traceback(fault, kind, body, is_complete, caplog):
+    """Found by tests/fuzz/proxy.py: a stream has an end of its own, whatever its head says."""
+
+    async def short(peer):
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: 9999\r\n\r\n%b" % (kind, body))
+        await asyncio.sleep(0.05)
+        await fault(peer)
+
+    async with raw_upstream(short) as upstream, running_proxy(upstream.url, chunk_timeout=0.3) as url:
+        answer = await send_raw(url, post_request(url, chat_body(tools=False), CHAT, "Connection: close"))
+    head, _, rest = answer.partition(b"\r\n\r\n")
+
+    assert b" 200 " in head
+    assert body[:30] in rest
+    assert is_complete == rest.endswith(LAST_CHUNK)
+    assert is_complete == (b"content-length" not in head.lower())
+    assert not [each for each in caplog.records if each.exc_info]
+
+
 async def test_what_strict_endpoints_refuse_is_written_in_another_way():
     sent = {
         "model": "m",

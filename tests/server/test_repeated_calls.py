@@ -8,7 +8,7 @@ from fcshim.client import Client
 from fcshim.codecs.routes import CODECS
 from fcshim.errors import ModelOutputError
 from fcshim.messages import AssistantMessage, Request, TextPart, ToolCall, ToolMessage, UserMessage
-from tests.pipeline.retry.driver import call
+from tests.pipeline.driver import call
 from tests.scripted import ReceivedRequest, model_list, scripted_upstream, text_reply
 from tests.server.proxy import running_proxy
 from tests.server.test_api_pairs import TOOLS, ask, summary

@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
-from tests.pipeline.retry.driver import call
+from tests.pipeline.driver import call
 from tests.scripted import CUT, HANG, ROLE, Script, event, model_list, scripted_upstream, text_reply
 from tests.scripted import text_chunk as piece
 from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers, stdio_server
@@ -165,7 +165,7 @@ async def test_if_the_resumption_is_refused_the_call_ends_truncated(stream, refu
 async def test_retries_can_be_turned_off_for_one_model():
     async with (
         scripted_upstream(text_reply(UNKNOWN), text_reply(UNKNOWN), text_reply(GOOD), listing=NOBODY) as upstream,
-        running_proxy(upstream.url, models={"m": ModelOverrides(max_retries=0)}) as url,
+        running_proxy(upstream.url, models={"m": ModelOverrides(settings={"max_retries": 0})}) as url,
         http_client(url) as client,
     ):
         for name in ("m", "n"):

@@ -14,7 +14,7 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server import create_app_from_env
 from fcshim.server.app import create_app
-from fcshim.server.run import ProxyServer, listen
+from fcshim.server.run import ProxyServer, listen, listen_for_inspector
 from fcshim.server.workers import WorkerState
 from tests.engine.process import free_port
 from tests.scripted import ROLE, end_chunks, text_chunk
@@ -79,6 +79,38 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
     assert rest.endswith(LAST_CHUNK)
     assert 0 == code
     assert 1 == len(upstream.requests)
+
+
+@pytest.mark.security
+async def test_the_inspector_has_a_port_of_its_own_also_after_a_reload(tmp_path):
+    port, file = free_port(), tmp_path / "fcshim.toml"
+    file.write_text("max_retries = 1\n")
+
+    async def statuses():
+        async with http_client(url) as client, http_client(f"http://127.0.0.1:{port}") as inspector:
+            return [
+                (await each.get(path)).status_code for each in (client, inspector) for path in ("/fcshim/", "/ready")
+            ]
+
+    options = ("--inspect", "--inspect-port", str(port), "--config", str(file), "--watch", "--log-level", "info")
+    async with (
+        raw_upstream(stream_texts("ok"), lists_models=False) as upstream,
+        serving(upstream.url, *options) as (process, url),
+    ):
+        before = await statuses()
+        file.write_text("max_retries = 0\n")
+        while b"loaded again" not in (line := await process.stderr.readline()):
+            assert b"only a restart" not in line
+        after = await statuses()
+
+    assert [404, 200, 200, 404] == before == after
+
+
+def test_the_error_names_the_option_of_the_port_that_is_taken():
+    with listen(Config(port=0)) as taken:
+        config = Config(inspect=True, inspect_port=taken.getsockname()[1])
+        with pytest.raises(ConfigError, match="choose another with --inspect-port"), listen_for_inspector(config):
+            pass
 
 
 async def refused(url):

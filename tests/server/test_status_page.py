@@ -9,8 +9,7 @@ import re
 import pytest
 
 from fcshim.codecs.routes import CODECS
-from fcshim.config import Secret
-from fcshim.config.values import ModelOverrides
+from fcshim.config import ModelOverrides, Secret
 from fcshim.server.status_page import CLIENTS, client_lines
 from tests.scripted import Script, scripted_upstream
 from tests.server.proxy import http_client, running_proxy

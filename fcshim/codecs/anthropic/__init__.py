@@ -11,8 +11,8 @@ What a client gets for a call that ends with an error after its start was sent: 
   limit of tokens cut off is left out, and a reply that went on ends with an error as below.
 - Streamed and failed otherwise, the stream ends with an `error` event, which every SDK raises, without
   `content_block_stop`, stop reason or `message_stop`.
-- Not streamed, the call is left out; if it was truncated, the stop reason is `max_tokens`. If nothing else is left, the
-  call's excerpt is the text.
+- Not streamed, the call is left out; if it was truncated, the stop reason is `max_tokens`. If nothing else is left, a
+  sentence about the call is the text.
 """
 
 from fcshim.codecs.anthropic.decoder import MessagesDecoder

@@ -58,25 +58,46 @@ _STOP_REASONS: dict[StopReason | None, str] = {
 }
 
 
+_NOT_STOPPED: dict[str, JSON] = {
+    "stop_reason": None,
+    "stop_sequence": None,
+    "stop_details": None,
+    "container": None,
+}
+_USAGE_OF_MESSAGE: dict[str, JSON] = {
+    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    "inference_geo": None,
+    "service_tier": "standard",
+}
+"""What the usage of a message has, beside the counts."""
+_TEXT_BLOCK: dict[str, JSON] = {"type": "text", "text": "", "citations": None}
+_DIRECT_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
+"""Who makes a call: the model itself, not a program that it runs at the provider."""
+
+
 def stop_fields(reason: StopReason | None, request: Request) -> dict[str, JSON]:
-    """Return `stop_reason` and `stop_sequence`. Which of several sequences matched is unknown here."""
+    """Return how the reply stopped. Which of several sequences matched is unknown here."""
     stop_reason = _STOP_REASONS.get(reason, "end_turn")
     matched = request.stop[0] if stop_reason == "stop_sequence" and len(request.stop) == 1 else None
-    return {"stop_reason": stop_reason, "stop_sequence": matched}
+    return {**_NOT_STOPPED, "stop_reason": stop_reason, "stop_sequence": matched}
 
 
-def usage_dict(usage: Usage) -> dict[str, JSON]:
-    """Return token counts in the API's form, in which input tokens exclude cached ones."""
+def usage_dict(usage: Usage, uses: Sequence[WebToolUse] = ()) -> dict[str, JSON]:
+    """Return token counts in the API's form, in which input tokens exclude cached ones, and the counts of web tools."""
     return {
         "input_tokens": max(usage.input_tokens - usage.cached_tokens, 0),
         "output_tokens": usage.output_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+        "server_tool_use": use_counts(uses),
     }
 
 
-def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, JSON], usage: Usage) -> dict[str, JSON]:
-    """Return a message object."""
+def message_dict(
+    identity: ReplyIdentity, content: list[JSON], stop: dict[str, JSON], usage: dict[str, JSON]
+) -> dict[str, JSON]:
+    """Return a message object with every field that the API documents."""
     return {
         "id": identity.id,
         "type": "message",
@@ -84,7 +105,7 @@ def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, J
         "model": identity.model,
         "content": content,
         **stop,
-        "usage": usage_dict(usage),
+        "usage": {**usage, **_USAGE_OF_MESSAGE},
     }
 
 
@@ -96,14 +117,13 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     if AnthropicClientOptions.of(request).thinking:
         content += _thinking(reply)
     for part in split_text(visible_text(reply), reply.web_tool_uses):
-        content += [{"type": "text", "text": part}] if isinstance(part, str) else web_blocks(part)
+        content += [{**_TEXT_BLOCK, "text": part}] if isinstance(part, str) else web_blocks(part)
     content += [_tool_use(call, request) for call in valid_calls(reply)]
     reason = reply.stop_reason
     if reason in COMPLETE_REASONS and is_truncated(reply):
         reason = "max_tokens"
-    message = message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage())
-    message["usage"] |= use_counts([use for _, use in reply.web_tool_uses])
-    return write_json(message)
+    usage = usage_dict(reply.usage or Usage(), [use for _, use in reply.web_tool_uses])
+    return write_json(message_dict(identity, content, stop_fields(reason, request), usage))
 
 
 def _thinking(reply: Reply) -> list[JSON]:
@@ -121,6 +141,7 @@ def _tool_use(call: ToolCallEnd, request: Request) -> dict[str, JSON]:
         "name": call.tool_call_name,
         **AnthropicClientOptions.of(request).call_fields(call.tool_call_name),
         "input": msgspec.Raw(call.tool_call_arguments_complete.encode()),
+        **_DIRECT_CALLER,
     }
 
 
@@ -184,20 +205,20 @@ class MessagesEncoder:
     def _write_message_start(self, out: list[bytes]) -> None:
         self._started = True
         # The SDKs need a usage here; `message_delta` overrides its counts.
-        message = message_dict(self._identity, [], {"stop_reason": None, "stop_sequence": None}, Usage(output_tokens=1))
+        message = message_dict(self._identity, [], _NOT_STOPPED, usage_dict(Usage(output_tokens=1)))
         out.append(_write_event("message_start", {"message": message}))
 
     def _write(self, event: Event, out: list[bytes]) -> Error | None:
         """Write one event; return the error that must end the stream, if there is one."""
         match event:
             case Text():
-                self._open_block("text", {"type": "text", "text": ""}, "text_delta", "text", out)
+                self._open_block("text", _TEXT_BLOCK, "text_delta", "text", out)
                 out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
             case Reasoning():
                 self._write_reasoning(event, out)
             case ToolCallStart():
                 names = {"name": event.tool_call_name, **self._client_options.call_fields(event.tool_call_name)}
-                block = {"type": "tool_use", "id": event.tool_call_id, **names, "input": {}}
+                block = {"type": "tool_use", "id": event.tool_call_id, **names, "input": {}, **_DIRECT_CALLER}
                 self._open_block("tool_use", block, "input_json_delta", "partial_json", out)
                 self._arguments = BufferedArguments()
             case ToolCallChunk():
@@ -302,7 +323,7 @@ class MessagesEncoder:
         self._close_block(out)
         self._stopped = True
         delta = stop_fields(reason, self._request)
-        usage = usage_dict(self._usage) | use_counts(self._web_tool_uses)
+        usage = usage_dict(self._usage, self._web_tool_uses)
         out.append(_write_event("message_delta", {"delta": delta, "usage": usage}))
         return None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fcshim.events import JSON, WebResult, WebToolUse
 
 _ID_PREFIX = "srvtoolu_"
+_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
 
 
 def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
@@ -17,8 +18,9 @@ def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
     name = "web_search" if use.action == "search" else "web_fetch"
     parameter = "query" if use.action == "search" else "url"
     use_id = _ID_PREFIX + use.tool_call_id.removeprefix("toolu_")
-    called = {"type": "server_tool_use", "id": use_id, "name": name, "input": {parameter: use.subject}}
-    return called, {"type": f"{name}_tool_result", "tool_use_id": use_id, "content": _content(use, name)}
+    called = {"type": "server_tool_use", "id": use_id, "name": name, "input": {parameter: use.subject}, **_CALLER}
+    result = {"type": f"{name}_tool_result", "tool_use_id": use_id, "content": _content(use, name), **_CALLER}
+    return called, result
 
 
 def _content(use: WebToolUse, name: str) -> JSON:
@@ -39,8 +41,8 @@ def _page(results: Sequence[WebResult]) -> dict[str, JSON]:
     return {"type": "web_fetch_result", "url": results[0].url, "content": document, "retrieved_at": None}
 
 
-def use_counts(uses: Sequence[WebToolUse]) -> dict[str, JSON]:
-    """Return the part of the usage that counts the calls; empty without any."""
+def use_counts(uses: Sequence[WebToolUse]) -> JSON:
+    """Return the counts of the calls; None without any."""
     searches = sum(use.action == "search" for use in uses)
     counts = {"web_search_requests": searches, "web_fetch_requests": len(uses) - searches}
-    return {"server_tool_use": counts} if uses else {}
+    return counts if uses else None

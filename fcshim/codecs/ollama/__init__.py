@@ -8,7 +8,7 @@ has ended, complete and with an object as arguments.
 - Truncated: the call is dropped, and `done_reason` is `length`.
 - Malformed, invalid or above a limit, with valid calls in the same reply: the call is dropped; the valid ones run.
 - The same without any valid call: a line with an error, and no `done` after it.
-- Not streamed, the call is dropped; if nothing else is left, its excerpt is the content.
+- Not streamed, the call is dropped; if nothing else is left, a sentence about it is the content.
 
 This format cannot express: streamed arguments, stop reasons other than `stop` and `length`, cached and reasoning
 tokens. White space between the tokens of arguments may change, because every reader gets an object anyway.

@@ -1,8 +1,8 @@
 """The client's reply: events become lines of JSON, a folded reply one document.
 
 Rule: one line per event, spliced from constant bytes. A call is one line, written after it has ended without error. The
-last line has the stop reason and the durations. Nothing follows an error. If a whole reply has nothing else, the
-excerpt of a malformed call is its text.
+last line has the stop reason and the durations. Nothing follows an error. If a whole reply has nothing else, a
+sentence about a malformed call is its text.
 """
 
 from collections.abc import Sequence

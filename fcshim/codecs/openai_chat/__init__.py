@@ -11,7 +11,7 @@ A call that ends with an error after its start was sent never reaches the client
 - Error `malformed`, `invalid` or `limit`, and the choice has a valid call: finish_reason is `tool_calls`; the valid
   calls run, and clients handle the invalid one as they handle invalid JSON of a native model.
 - The same without a valid call: an error in the stream, and no `[DONE]`.
-- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the content.
+- In a reply that is not streamed the call is left out; if the reply has no other content, a sentence says so.
 
 The model sees a custom tool (free text instead of JSON) as a function with one string `input`. A whole reply converts
 its calls back to custom calls; a stream has function calls, because the official client crashes on custom deltas.

@@ -3,7 +3,7 @@
 Rule: a role chunk opens a choice, choice 0 first; each event is one delta; the finish_reason is a separate chunk;
 usage and `[DONE]` come last, and only if every choice has ended without error. Nothing follows an error. The last
 closing brace of a call is written only after the call has ended without error (see `outcome`). A whole reply has only
-calls that ended without error; one without text and without such a call has the excerpt of its malformed call as
+calls that ended without error; one without text and without such a call has a sentence about its malformed call as
 content. The package's docstring says how the choice of a call that ends with an error ends.
 """
 

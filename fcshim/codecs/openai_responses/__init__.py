@@ -6,15 +6,14 @@ without one nothing is stored.
 A call that ends with an error after its start was sent never reaches the client as a finished tool call:
 
 - Its arguments are never valid JSON: the last brace is buffered until the call has ended without error. After an error
-  a closing bracket of the wrong kind invalidates them. `response.function_call_arguments.done` never comes, and the
-  final `output` does not have the call.
-- Error `truncated`: `response.incomplete`, reason `max_output_tokens`; the item's `done` event has the status
-  `incomplete` and the invalidated arguments.
+  a closing bracket of the wrong kind invalidates them. `response.function_call_arguments.done` never comes.
+- Error `truncated`: `response.incomplete`, reason `max_output_tokens`; the item has the status `incomplete` and the
+  invalidated arguments, in its `done` event and in the final `output`.
 - Error `malformed`, `invalid` or `limit`, and the reply has a valid call: `response.completed`; the item's `done` event
-  has the status `incomplete` and the invalidated arguments, so that clients can report them to their model.
+  is the same, so that clients can report it to their model, and the final `output` does not have it.
 - The same without a valid call: `response.failed`, then an `error` event; the item has no `done` event.
-- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the message,
-  which is `incomplete` if it was truncated.
+- In a reply that is not streamed the call is left out; if the reply has no other content, a sentence about the call is
+  the message, which is `incomplete` if it was truncated.
 
 The model sees a custom tool (free text instead of JSON) as a function with one string; its calls are converted back to
 custom calls once they are complete. The model sees tools in a namespace as `namespace__name`. Hosted tools (web search

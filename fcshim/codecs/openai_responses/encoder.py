@@ -3,8 +3,8 @@
 Rule: only one item is open at a time. The stream begins with `response.created` and ends with exactly one of
 `response.completed`, `response.incomplete` and `response.failed`. An `error` event follows `response.failed`, for
 clients that read only that one; nothing follows it. The official client raises for neither. Only calls that ended
-without error are items of a whole reply; without text and without such a call, the excerpt of its malformed call is its
-message. A message with which a reply ends that was cut off is incomplete.
+without error are items of a whole reply; without text and without such a call, a sentence about its malformed call is
+its message. A message with which a reply ends that was cut off is incomplete.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,8 @@ class ResponsesEncoder:
         self._client_options = ResponsesClientOptions.of(request)
         self._emitter = Emitter()
         self._response: dict[str, JSON] = {}
-        self._output: list[JSON] = []
+        self._output: dict[int, JSON] = {}
+        """The items that have ended, by their index."""
         self._item: MessageItem | ReasoningItem | None = None
         self._calls: dict[int, FunctionItem] = {}
         self._failed_calls: list[FunctionItem] = []
@@ -181,7 +182,7 @@ class ResponsesEncoder:
         index, item_id = self._allocate_item("ws")
         item = web_item(item_id, event)
         write_web_item(index, item, self._emitter)
-        self._output.append(item)
+        self._output[index] = item
 
     def _start_call(self, event: ToolCallStart) -> None:
         self._close_item()
@@ -202,11 +203,13 @@ class ResponsesEncoder:
         self._outcomes.record(event)
         if item is not None:
             ended = item.end(event, self._emitter)
-            self._output += [] if ended is None else [ended]
-            self._failed_calls += [item] if ended is None else []
+            if ended is None:
+                self._failed_calls.append(item)
+            else:
+                self._output[item.index] = ended
         elif event.error is None:
             place = self._allocate_item(call_item_prefix(event.tool_call_name, self._client_options))
-            self._output.append(write_whole_call(*place, event, self._client_options, self._emitter))
+            self._output[place[0]] = write_whole_call(*place, event, self._client_options, self._emitter)
 
     def _allocate_item(self, prefix: str) -> tuple[int, str]:
         """Return index and id of the next item."""
@@ -216,22 +219,28 @@ class ResponsesEncoder:
 
     def _close_item(self, status: str = "completed") -> None:
         if self._item is not None:
-            self._output.append(self._item.close(self._emitter, status))
+            self._output[self._item.index] = self._item.close(self._emitter, status)
             self._item = None
 
     def _end(self, reason: StopReason) -> None:
         self._done = True
         self._close_item("incomplete" if reason in INCOMPLETE_REASONS else "completed")
         reason = "max_tokens" if self._outcomes.truncated else reason
-        response = end_response(self._response, self._output, self._usage, reason, self._identity.elapsed())
         for item in self._failed_calls:
-            item.end_incomplete(self._emitter)
+            ended = item.end_incomplete(self._emitter)
+            if reason in INCOMPLETE_REASONS:  # of a complete response, the official client reads all arguments
+                self._output[item.index] = ended
+        response = end_response(self._response, self._ended_items(), self._usage, reason, self._identity.elapsed())
         store_response(self._request, self._identity, response)
         self._emitter.emit(f"response.{response['status']}", {"response": response})
 
+    def _ended_items(self) -> list[JSON]:
+        """Return the items that have ended, in the order in which they began."""
+        return [item for _, item in sorted(self._output.items())]
+
     def _fail(self, error: Error) -> None:
         self._done = True
-        response = fail_response(self._response, self._output, error)
+        response = fail_response(self._response, self._ended_items(), error)
         self._emitter.emit("response.failed", {"response": response})
         self._emitter.emit("error", error_event_fields(error))
 

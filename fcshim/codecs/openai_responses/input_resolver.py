@@ -24,13 +24,16 @@ class StoredResponse(msgspec.Struct):
     previous: str | None = None
 
     def output_items(self) -> list[JSON]:
-        """Return the items of the response."""
-        output: list[JSON] = self.response["output"]
-        return output
+        """Return the items of the response, without calls that were cut off: no client has made them."""
+        return [item for item in self.response["output"] if not _is_cut_call(item)]
 
     def all_items(self) -> list[JSON]:
         """Return the items of request and response, in order."""
         return [*self.input, *self.output_items()]
+
+
+def _is_cut_call(item: JSON) -> bool:
+    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("status") == "incomplete"
 
 
 _REFERENCE = "item_reference"

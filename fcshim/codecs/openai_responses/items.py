@@ -1,7 +1,7 @@
 """Building the items of a response: messages, reasoning and calls, whole or event by event.
 
 Rule: an item keeps its index and its id in all its events; the item of the `done` event is repeated unchanged in the
-final output. A call that ended with an error is not in the output.
+final output. A call that ended with an error is there only if the response is `incomplete`, too.
 """
 
 from fcshim.codecs.openai_chat.request import custom_text
@@ -141,7 +141,7 @@ class FunctionItem:
         self, index: int, item_id: str, start: ToolCallStart, client_options: ResponsesClientOptions, emitter: Emitter
     ) -> None:
         self._id = item_id
-        self._index = index
+        self.index = index
         self._client_options = client_options
         self._location: dict[str, JSON] = {"item_id": item_id, "output_index": index}
         self._template = DeltaTemplate("response.function_call_arguments.delta", self._location)
@@ -165,13 +165,14 @@ class FunctionItem:
         item = call_item(self._id, call, self._client_options)
         done = {**self._location, "name": item["name"], "arguments": item["arguments"]}
         emitter.emit("response.function_call_arguments.done", done)
-        emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
+        emitter.emit("response.output_item.done", {"output_index": self.index, "item": item})
         return item
 
-    def end_incomplete(self, emitter: Emitter) -> None:
-        """Write the end of a failed call: the official client raises if a response ends with an open item."""
+    def end_incomplete(self, emitter: Emitter) -> dict[str, JSON]:
+        """Write the end of a failed call, and return the item: the official client raises if an item stays open."""
         item = {**self._item, "arguments": self._arguments.sent_text(), "status": "incomplete"}
-        emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
+        emitter.emit("response.output_item.done", {"output_index": self.index, "item": item})
+        return item
 
 
 def write_whole_call(

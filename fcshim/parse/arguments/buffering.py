@@ -201,23 +201,29 @@ class CommitBuffer:
         if self.target is not None:
             self.target.append('"')
 
-    def add_content(self, source: str, strict: str = "") -> None:
+    def add_content(self, source: str, strict: str | None = None) -> None:
         """Send a piece of a string; `strict` is its JSON spelling if that differs from its source."""
         if not source:
             return
+        if strict is None:
+            strict = source
         self.at_string_start = False
         if self.source is None:
             if self.target is not None:
-                self.target.append(strict or source)
+                self.target.append(strict)
             return
         self.source.append(source)
-        self.parts.append(strict or source)
+        self.parts.append(strict)
         self.size += len(source)
         if self.size > self._limits.search:
             # The string did not close within the limit: the marker is content, for example of a file being written.
-            self._in_string = False
-            self.commit("string")
-            self._in_string = True
+            self.resume()
+
+    def resume(self) -> None:
+        """Send the content of the string that was kept back: the end marker is content."""
+        self._in_string = False
+        self.commit("string")
+        self._in_string = True
 
     def pause(self) -> None:
         """Keep the content of the string back from here on: an end marker follows."""

@@ -70,6 +70,8 @@ class StrictJsonReader:
         """True inside a string value while nothing is buffered."""
         self.has_backslash = False
         """True if a string has a backslash that is not an escape."""
+        self.lost_backslash = False
+        """True if a backslash before an apostrophe was read as its escape, which JSON does not have."""
         self.raw_controls = 0
         """Control characters in strings that were not escaped, as JSON demands."""
         self.has_raw_break = False
@@ -114,7 +116,7 @@ class StrictJsonReader:
         """Drop what was read and begin another value."""
         self.buffer.reset()
         self._token_parts.clear()
-        self.in_content = self.has_backslash = self.has_raw_break = False
+        self.in_content = self.has_backslash = self.lost_backslash = self.has_raw_break = False
         self.raw_controls = 0
         self.begin_value()
 
@@ -203,6 +205,8 @@ class StrictJsonReader:
         end, strict = found
         if end == pos + 1:
             self.has_backslash = True
+        elif strict == "'":
+            self.lost_backslash = True
         self.buffer.add_content(text[pos:end], strict)
         return end
 

@@ -1,16 +1,15 @@
 """Write arguments token by token, for readers that tokenise their syntax themselves: no text is parsed twice.
 
-Theory of operation. A token is a method and its text, so that a reader can keep a token and write it later. Commas and
-colons are added automatically. A key waits for its value, because a null that means an absent value drops its key.
+Theory of operation. Commas and colons are added automatically. A key waits for its value, because a null that means an
+absent value drops its key.
 
 Rule: each token is already strict JSON (an atom, a key, the escaped content of a string), and brackets are balanced; so
 the result is strict JSON, coerced by the schema, within the limits, and without duplicate keys.
 """
 
 import json
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from fcshim.parse.arguments.buffering import CommitBuffer
 from fcshim.parse.arguments.scopes import Members
@@ -65,22 +64,16 @@ class TokenWriter:
 
     def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
-        self._separate()
-        self.buffer.parts.append(atom)
-        self.buffer.add_atom(atom)
+        buffer = self.buffer
+        if buffer.commit_point == "after" and buffer.containers[-1] == "[":
+            buffer.parts.append(", ")
+        buffer.parts.append(atom)
+        buffer.add_atom(atom)
 
-    def begin_string(self, _quote: str) -> None:
-        """Begin a string."""
+    def begin_string(self) -> None:
+        """Begin a string, whose content is added to the buffer."""
         self._separate()
         self.buffer.begin_string()
-
-    def write_content(self, escaped: str) -> None:
-        """Write escaped content of the string."""
-        self.buffer.add_content(escaped)
-
-    def end_string(self, _quote: str) -> None:
-        """End the string."""
-        self.buffer.end_string()
 
     def collected(self) -> str:
         """Return what was written and flushed, but waits for the end of its value."""
@@ -120,5 +113,24 @@ class TokenWriter:
             buffer.parts.append(", ")
 
 
-Token: TypeAlias = tuple[Callable[[TokenWriter, str], None], str]
-"""A method of `TokenWriter`, and its text."""
+class DiscardingWriter(TokenWriter):
+    """Takes the place of a writer where nothing is written: only the content of strings is read."""
+
+    def open(self, bracket: str) -> None:
+        """Open an object or an array."""
+
+    def close(self, bracket: str) -> None:
+        """Close the innermost object or array."""
+
+    def write_key(self, escaped: str) -> None:
+        """Write the key of the next value."""
+
+    def write_atom(self, atom: str) -> None:
+        """Write a number or literal."""
+
+    def begin_string(self) -> None:
+        """Begin a string, whose content is added to the buffer."""
+
+    def admits_key(self, _depth: int, _key: str) -> bool:
+        """Return whether this key may come next."""
+        return True

@@ -27,6 +27,7 @@ MISTRAL = Dialect(
         rf"\s{{0,8}}+(?!<){_NAME}\s{{0,4}}(?:{_CALL_ID})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
         next_header=rf"{_BETWEEN_CALLS}(?P<name>{_WORD})[ \t]{{0,4}}(?:{_CALL_ID})?\[ARGS\]\s{{0,8}}(?=[{{｛])",
         partial_next=rf"{_BETWEEN_CALLS}(?:{_WORD}(?:[ \t]{{0,4}}(?:{_CALL_ID})?(?:\[[A-Z_]{{0,7}}\]?\s{{0,8}})?)?)?\Z",
+        words=("[CALL_ID]", "[ARGS]"),
         lines=2,
         never=rf"\s{{0,8}}<|{_BROKEN_OFF}\[TOOL_CALLS\]",
         json=JsonShape(),
@@ -150,6 +151,13 @@ HARMONY = Dialect(
     answer_headers=_FINAL,
 )
 
+_ACTION_INPUT = tuple(
+    f"Action{space}{word}{end}"
+    for space in " _"
+    for word in ("Input", "input", "Args", "args", "Arguments", "arguments")
+    for end in (":", "**:")
+)
+
 REACT = Dialect(
     name="react",
     summary="ReAct prompts: a line Action: with the tool's name, then Action Input: with its arguments",
@@ -161,6 +169,7 @@ REACT = Dialect(
         r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?"
         r"(?=[^\s`*])",  # anything but an object is asked for again
         ends=(":",),
+        words=_ACTION_INPUT,
         lines=4,
         never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA*]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",
     ),
@@ -194,6 +203,7 @@ QWEN_AGENT = Dialect(
     close="",
     body=HeaderShape(
         rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=[{{｛])",
+        words=("✿ARGS✿:",),
         lines=4,
         never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\s✿]|{_BROKEN_OFF}(?:✿[^\n]{{0,16}}\n)?✿FUNCTION",
     ),

@@ -267,11 +267,13 @@ class JsonBody(BodyReader):
 
     def _begin_trailer(self) -> None:
         calls_follow = not (self._envelope.outer_depth or self._envelope.has_header)
+        # Where the name stands in front, another object before the end marker holds arguments, too.
+        only_arguments = self._envelope.has_header and self._dialect.closes_bodies
         self._trailer = JsonTrailer(
             self._dialect,
             self._end_markers,
             self._limits,
-            self._calls.lacks_parameter,
+            self._calls.takes_parameter if only_arguments else self._calls.lacks_parameter,
             name_keys=frozenset(self._shape.name_keys) if calls_follow else frozenset(),
             semicolons=self._shape.semicolons,
         )

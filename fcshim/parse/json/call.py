@@ -218,11 +218,13 @@ class JsonCalls:
             return False
         return has_unlisted_key(arguments, self._sink.expectation)
 
+    def takes_parameter(self, key: str) -> bool:
+        """Return whether the tool has this parameter."""
+        return self.name is not None and key in self._sink.parameter_names(self.name)
+
     def lacks_parameter(self, key: str) -> bool:
         """Return whether the tool has this parameter, and the call no such argument."""
-        if self.name is None or key not in self._sink.parameter_names(self.name):
-            return False
-        return key not in json.loads(self._read_arguments() or "{}")
+        return self.takes_parameter(key) and key not in json.loads(self._read_arguments() or "{}")
 
     # The end of a call.
 

@@ -47,6 +47,8 @@ class HeaderShape:
     header: str
     ends: tuple[str, ...] = ("{", "｛")
     """The markers with which, or before which, a header ends: nothing is matched until one of them is there."""
+    words: tuple[str, ...] = ()
+    """Words and tokens of a header, beside the start marker; the prompt escapes them in other text."""
     lines: int = 0
     """The most newlines in a header."""
     never: str = r"(?!)"

@@ -174,6 +174,7 @@ class JsonRepair:
             self._envelope.root(),
             sent=self._calls.sent_arguments(),
             at_string_start=buffer.at_string_start,
+            lost_backslash=self._reader.lost_backslash,
             has_end_marker=closed,
         )
 

@@ -138,7 +138,8 @@ class JsonTrailer:
         """Read after a call; another may follow after a semicolon (`semicolons`), or inside the end marker.
 
         There, white space may separate them, or a comma if the next one begins with one of `name_keys`; without
-        `name_keys` none may follow. `lacks_parameter` says whether the call lacks an argument with this name.
+        `name_keys` none may follow. `lacks_parameter` says whether an object with this key, behind the call, may be a
+        part of it.
         """
         self.wait = False
         self.ended = False

@@ -36,8 +36,8 @@ from fcshim.parse.body import (
 from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
-from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.literals.strings import LiteralError, json_escape
+from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
@@ -45,8 +45,6 @@ from fcshim.parse.sink import CallSink
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
 _ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError, *WRITING_ERRORS)
-_MAX_NAME_LENGTH = 256
-"""Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 _ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
     r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
@@ -60,27 +58,28 @@ _STRING_END = re.compile(r"[\"'](?=\s*[,)\]}:])")
 class LiteralBody(BodyReader):
     """Reads one body; a subclass adds the syntax around the calls."""
 
-    def __init__(self, make_values: ValuesFactory, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+    def __init__(
+        self, make_values: ValuesFactory, dialect: Dialect, sink: CallSink, limits: Limits, *, has_keywords: bool
+    ) -> None:
         self._dialect = dialect
         self._sink = sink
         self._end_markers = compiled_closers(dialect)
         self._progress = BodyProgress(sink)
-        self._call = LiteralCall(self._progress, sink, limits)
-        self._arguments = self._call.arguments
+        self._call = LiteralCall(self._progress, sink, limits, has_keywords=has_keywords)
         self._values = make_values(self._call, dialect, limits)
         call_markers = compiled_call_markers(dialect)
         self._trailing = TrailingText(self._end_markers, call_markers, markup_only=dialect.calls_only)
-        self._trailing_start = -1
-        """Where text after a call begins that is not collected yet, or -1 where none is collected."""
-        self._name = Word()
         self._state: Callable[[str, int], int] | None = self._before_first_call
         """None in the arguments of a call, whose reader has states of its own."""
         self._in_call = False
+        self._is_complete = False
+        """True if the body is complete by its own syntax, without an end marker."""
         self._was_truncated = False
         """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
         self._limits = limits
-        self._held = Word()
+        self._held: list[str] = []
         """The text from a doubtful quote on."""
+        self._held_size = 0
         self._escaped_text = ""
         """The same text with its inner quotes escaped, as far as it was not read yet."""
         self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
@@ -91,39 +90,6 @@ class LiteralBody(BodyReader):
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
-        progress = self._progress
-        if self._state is not None or self._escaped_text:
-            return self._read_around(text, pos)
-        # Fast path: in the arguments only their reader's states follow each other.
-        progress.status = READING
-        progress.wait = False
-        values, arguments, size = self._values, self._arguments, len(text)
-        try:
-            while pos < size:
-                pos = values.read_next(text, pos)
-                if progress.wait or progress.status is not READING:
-                    break
-            if arguments.output or arguments.collected:
-                arguments.flush()
-        except _ERRORS as error:
-            pos = self._recover(error, pos)
-            return self._end_piece(pos) if progress.wait or progress.status is not READING else self._read(text, pos)
-        self.in_content = self._call.in_content
-        status = self.status = progress.status
-        if status is not READING and not values.brackets:
-            self._leave_call(pos)
-        return pos
-
-    def is_unfinished(self, _unread: str) -> bool:
-        """Return whether a call is unfinished."""
-        return self._in_call
-
-    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Return whether a call begins with this start marker, which ends at `pos`."""
-        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
-
-    def _read_around(self, text: str, pos: int) -> int:
-        """Read what is not plain arguments: text around a call, and text that was escaped."""
         progress = self._progress
         if progress.end_pending:
             progress.report_pending_end()
@@ -136,9 +102,16 @@ class LiteralBody(BodyReader):
                 return pos
         return self._read(text, pos)
 
+    def is_unfinished(self, _unread: str) -> bool:
+        """Return whether a call is unfinished."""
+        return self._in_call
+
+    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
+        """Return whether a call begins with this start marker, which ends at `pos`."""
+        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
+
     def _read(self, text: str, pos: int) -> int:
         progress, values = self._progress, self._values
-        self._restart_collecting(pos)
         while pos < len(text):
             try:
                 pos = (self._state or values.read_next)(text, pos)
@@ -146,7 +119,6 @@ class LiteralBody(BodyReader):
                 pos = self._recover(error, pos)
             if progress.wait or progress.status is not READING:
                 break
-        self._collect(text, pos)
         return self._end_piece(pos)
 
     def _recover(
@@ -167,11 +139,14 @@ class LiteralBody(BodyReader):
 
     def _end_piece(self, pos: int) -> int:
         """Send what was written, publish the status, and leave a call that ended at `pos`."""
-        self._call.flush()
-        self.in_content = self._call.in_content
+        arguments = self._call.writer.arguments
+        if arguments.output or arguments.collected:
+            self._call.flush()
+        self.in_content = self._state is None and not self._progress.wait and self._values.in_content
         self.status = self._progress.status
         if self.status is not READING and self._in_call and not self._values.brackets:
-            self._leave_call(pos)
+            self._in_call = False
+            self._state = self._between_calls
         return pos
 
     # The text from a doubtful quote on.
@@ -180,27 +155,29 @@ class LiteralBody(BodyReader):
         """Keep the remainder of the body, up to its end marker, and then escape its inner quotes."""
         found = self._end_markers.search(text, pos)
         end = found.start() if found is not None else self._end_markers.partial_start(text, pos)
-        self._held.add(text[pos:end])
-        if self._held.size > self._limits.search:
+        self._held.append(text[pos:end])
+        self._held_size += end - pos
+        if self._held_size > self._limits.search:
             raise LiteralError(f"more than {self._limits.search} characters after a doubtful quote", end, "limit")
         if found is None:
             self._progress.wait = end < len(text)
             return end
         self._escape_held(end)
         self._read_escaped_text()
-        self._restart_collecting(end)
         return end
 
     def _escape_held(self, pos: int) -> None:
         """Take the text that was kept, with its inner quotes escaped. Raises `LiteralError`."""
-        text = self._held.take()
+        text = "".join(self._held)
+        self._held.clear()
+        self._held_size = 0
         try:
-            self._escaped_text = self._values.escape_quotes(text)
+            self._escaped_text = self._values.context.escape_quotes(self._values.string, text)
         except NoReadingError as error:
             closers = self._values.brackets[0].closing_brackets
             end = -1 if self._dialect.closes_bodies else _end_after_last_string(text, closers)
             raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
-        self._values.mark_escaped()
+        self._values.quotes_escaped = True
         self._state = None
 
     def _read_escaped_text(self) -> None:
@@ -214,17 +191,16 @@ class LiteralBody(BodyReader):
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` if it lies wholly inside a string of the arguments (the fast path); else return False."""
-        string = self._values.string
-        assert string is not None
-        if string.syntax.fullmatch_json_content(text) is None:
-            if "\n" in text or string.syntax.fullmatch_content(text) is None:
+        syntax = self._values.string.syntax
+        if syntax.fullmatch_json_content(text) is None:
+            if "\n" in text or syntax.fullmatch_content(text) is None:
                 return False
             text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self._trailing_start = -1
+        self._trailing.clear()
         self._call.refuse()
         self.in_content = False
 
@@ -245,40 +221,23 @@ class LiteralBody(BodyReader):
 
     def _begin_call(self, name: str, closer: str, enclosing: str = "") -> None:
         """Enter a call after its name and opening bracket; `enclosing` closes the brackets around the call."""
-        self._trailing_start = -1
+        self._trailing.clear()
         self._call.begin(name, is_certain=not self._dialect.bare)
         self._values.begin(closer, enclosing)
         self._state = None
         self._in_call = True
 
-    def _leave_call(self, pos: int) -> None:
-        """Continue after a call that ended at `pos`."""
-        self._in_call = False
-        self._state = self._between_calls
+    def _skip_trailing_space(self, text: str, pos: int) -> int:
+        """Skip space after a call, which is trailing text if no call, bracket or comma follows it."""
+        end = self._values.skip_space(text, pos)
         if not self._progress.refused:
-            self._trailing_start = 0
-            self._skip_to(pos)
+            self._trailing.add(text[pos:end])
+        return end
 
     def _skip_to(self, pos: int) -> int:
         """Return `pos` after a bracket or comma that belongs to the body: the text before it is not trailing text."""
         self._trailing.clear()
-        self._restart_collecting(pos)
         return pos
-
-    def _restart_collecting(self, pos: int) -> None:
-        """Collect from `pos` on, if text is collected."""
-        if self._trailing_start >= 0:
-            self._trailing_start = pos
-
-    def _collect(self, text: str, pos: int) -> None:
-        if self._trailing_start >= 0:
-            self._trailing.add(text[self._trailing_start : pos])
-            self._trailing_start = pos
-
-    @property
-    def _fits_name(self) -> bool:
-        """Whether the collected word is short enough for a tool name; a longer one is not a call."""
-        return self._name.size <= _MAX_NAME_LENGTH
 
     def _reject_or_wait(self, pos: int, partial: object) -> int:
         """Report that no body starts at `pos`, or wait where a partial match may become one."""
@@ -302,7 +261,7 @@ class LiteralBody(BodyReader):
             if self._progress.status is READING:
                 self._progress.end_body()
             return
-        self._skip_depth = self._values.depth
+        self._skip_depth = len(self._values.brackets[-1].closing_brackets)
         self._state = self._skip_to_end_marker if self._dialect.closes_bodies else self._skip_brackets
 
     def _end_at_next_feed(self, _text: str, pos: int) -> int:
@@ -339,7 +298,7 @@ class LiteralBody(BodyReader):
 
     def _after_calls(self, text: str, pos: int) -> int:
         """After the last call."""
-        pos = self._values.skip_space(text, pos)
+        pos = self._skip_trailing_space(text, pos)
         if pos == len(text):
             return pos
         end = self._end_markers.end_of_marker(text, pos)
@@ -353,9 +312,7 @@ class LiteralBody(BodyReader):
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the end marker after unexpected text."""
-        self._collect(text, pos)
         status, end = self._trailing.read(text, pos)
-        self._restart_collecting(end)
         if status is TrailingStatus.OPEN:
             self._progress.wait = end < len(text)
             return end
@@ -373,14 +330,6 @@ class LiteralBody(BodyReader):
         elif self._sink.is_complete and _EXPRESSION.match(text):
             self._sink.fail("malformed", "the call is a part of an expression")
 
-    def _has_trailing_text(self) -> bool:
-        """Return whether unexpected text follows the last call."""
-        return self._state == self._in_trailing_text
-
-    def _is_complete(self) -> bool:
-        """Return whether the body is complete by its own syntax, without an end marker."""
-        return False
-
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
@@ -390,9 +339,12 @@ class LiteralBody(BodyReader):
         self._was_truncated = not natural
         unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
         if unread and natural:
-            self._end_at_restart(unread)
+            self._call.abandon("malformed", BEGUN_AGAIN)
+            self._progress.end_body()
+            self.unread, self.status = unread, BodyStatus.ENDED
             return
-        if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
+        in_text = self._in_call or self._state == self._in_trailing_text
+        if not in_text and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
             tail = ""
         pos = self._read_tail(tail)
         if self.status is BodyStatus.ENDED or self.status is BodyStatus.NO_BODY:
@@ -400,15 +352,10 @@ class LiteralBody(BodyReader):
             return
         self._progress.status = READING
         if self._in_call:
-            self._close_incomplete()
+            self._close_call()
         else:
-            self._close_complete(tail[pos:], natural=natural)
+            self._close_body(tail[pos:], natural=natural)
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
-
-    def _end_at_restart(self, unread: str) -> None:
-        self._call.abandon("malformed", BEGUN_AGAIN)
-        self._progress.end_body()
-        self.unread, self.status = unread, BodyStatus.ENDED
 
     def _read_tail(self, tail: str) -> int:
         """Read the tail, after which no more text follows; return where reading stopped."""
@@ -422,7 +369,7 @@ class LiteralBody(BodyReader):
 
     def _close_held(self, tail: str) -> None:
         """Read the text from a doubtful quote on, which the reply's end has ended."""
-        self._held.add(tail)
+        self._held.append(tail)
         try:
             self._escape_held(0)
         except LiteralError as error:
@@ -433,28 +380,29 @@ class LiteralBody(BodyReader):
         while self._escaped_text != waiting and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             waiting = self._escaped_text  # half an end marker stays
             self.feed("", 0)
-        if self._has_trailing_text():
+        if self._state == self._in_trailing_text:
             self._trailing.add(self._escaped_text)
         else:
             self.unread += self._escaped_text
         self._escaped_text = ""
 
-    def _close_incomplete(self) -> None:
+    def _close_call(self) -> None:
         """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""
-        string = self._values.string
-        after_marker = None if string is None else string.text_after_marker()
+        after_marker = self._values.text_after_marker()
         if after_marker is not None:
             self._call.abandon("malformed", "a string is not closed")
             self.unread = "" if self._call.is_text else after_marker
         else:
             self._call.abandon("truncated", "the reply ended inside the call")
 
-    def _close_complete(self, tail: str, *, natural: bool) -> None:
-        has_trailing = self._has_trailing_text()
+    def _close_body(self, tail: str, *, natural: bool) -> None:
+        """The reply ended after a call: accept it, unless the rest of the body may be missing."""
+        has_trailing = self._state == self._in_trailing_text
         if has_trailing:
             self._check_trailing_text()
-        self.unread = (self._trailing.text() if has_trailing else "") + tail
-        if natural or has_trailing or self._is_complete():
+            tail = self._trailing.text() + tail
+        self.unread = tail
+        if natural or has_trailing or self._is_complete:
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")

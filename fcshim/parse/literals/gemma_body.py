@@ -26,7 +26,8 @@ _NAME_AND_BRACE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+\{")
 _PARTIAL_NAME = re.compile(r"[ \t]{0,4}+(?:[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+)?\Z")
 _MEMBER = re.compile(r",\s{0,64}(?!call\s{0,16}:)[\w-]{1,64}\s{0,16}:")
 _PARTIAL_MEMBER = re.compile(r",\s{0,64}[\w-]{0,64}\s{0,16}\Z")
-_NAME = re.compile(r"[^{<\n]*+")
+_NAME = re.compile(r"[^{<\n]{0,256}+")
+"""The bound limits the text that is held back before it turns out not to be a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class GemmaBody(LiteralBody):
     """Reads one body."""
 
     def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(GemmaValues, dialect, sink, limits)
+        super().__init__(GemmaValues, dialect, sink, limits, has_keywords=False)
         if start_marker in dialect.words:
             self._state = self._read_name
 
@@ -63,18 +64,16 @@ class GemmaBody(LiteralBody):
 
     def _read_name(self, text: str, pos: int) -> int:
         """The name of the tool, up to the brace."""
-        end = self._name.gather(_NAME, text, pos)
-        if end == len(text) and self._fits_name:
-            return end
-        if not self._fits_name or text[end] != "{":
-            self._progress.reject_body()
-            return end
-        self._begin_call(self._name.take().strip().removeprefix("call:"), "}")  # `:call:f` is written too
-        return end + 1
+        found = _NAME.match(text, pos)
+        assert found is not None
+        if text[found.end() : found.end() + 1] != "{":
+            return self._reject_or_wait(pos, found.end() == len(text))
+        self._begin_call(found[0].strip().removeprefix("call:"), "}")  # `:call:f` is written too
+        return found.end() + 1
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one; surplus closing braces are skipped."""
-        pos = self._values.skip_space(text, pos)
+        pos = self._skip_trailing_space(text, pos)
         if pos == len(text):
             return pos
         if _MEMBER.match(text, pos) and self._sink.is_open:

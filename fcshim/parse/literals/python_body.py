@@ -17,8 +17,8 @@ from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.python_values import PythonValues
 from fcshim.parse.sink import CallSink
 
-_NAME = re.compile(r"[\w.-]*+")
-_NAME_START = re.compile(r"[^\W\d]")
+_NAME = re.compile(r"(?P<name>[^\W\d][\w.-]{0,255}+)[ \t]{0,16}+(?P<parenthesis>\(|)")
+"""The bounds limit the text that is held back before it turns out not to be a call."""
 _FENCE = re.compile(r"```[a-z_]{0,16}[ \t]*\r?\n")
 _PARTIAL_FENCE = re.compile(r"[ \t\r\n]*+`{1,3}(?:(?<=```)[a-z_]{0,16}[ \t]{0,8}\r?)?\Z")
 _LOOK_AHEAD = 128
@@ -59,7 +59,7 @@ class PythonBody(LiteralBody):
     """Reads one body."""
 
     def __init__(self, syntax: PythonCalls, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        super().__init__(PythonValues, dialect, sink, limits)
+        super().__init__(PythonValues, dialect, sink, limits, has_keywords=True)
         self._bare = syntax.bare
         self._method = f".{syntax.method}" if syntax.method else ""
         self._alone = syntax.alone
@@ -78,11 +78,7 @@ class PythonBody(LiteralBody):
         if text[pos] == "[":
             self._list_depth += 1
             return pos + 1
-        if not _NAME_START.match(text, pos):
-            self._progress.reject_body()
-            return pos
-        self._state = self._read_name
-        return pos
+        return self._read_name(text, pos)
 
     def _skip_fence(self, text: str, pos: int) -> int:
         """Skip the opening line of a code fence inside the markers."""
@@ -92,36 +88,29 @@ class PythonBody(LiteralBody):
         return self._reject_or_wait(pos, _PARTIAL_FENCE.match(text, pos))
 
     def _read_name(self, text: str, pos: int) -> int:
-        """The name of the tool."""
-        end = self._name.gather(_NAME, text, pos)
-        if not self._fits_name:
-            return self._end_or_reject(end)
-        if end < len(text):
-            self._state = self._after_name
-        return end
-
-    def _after_name(self, text: str, pos: int) -> int:
-        """After the name."""
-        if text[pos] in " \t":
-            return pos + 1
-        if text[pos] != "(":
+        """Read the name of the tool and the parenthesis after it; a word that starts no call ends the body."""
+        found = _NAME.match(text, pos)
+        if found is None or not found["parenthesis"]:
+            if found is not None and found.end() == len(text) and not self._progress.final:
+                self._progress.wait = True
+                return pos
             return self._end_or_reject(pos)
-        name = self._name.take().removesuffix(self._method)
+        name, pos = found["name"].removesuffix(self._method), found.end()
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             self._in_print = True
-            return pos + 1
+            return pos
         self._is_separated = False
         self._begin_call(name, ")", "]" * self._list_depth)
-        return pos + 1
+        return pos
 
     def _end_or_reject(self, pos: int) -> int:
-        """Read a word that starts no call: trailing text after a call, else the body is not one."""
-        if self._call.call_count and not self._bare:
-            self._name.take()
+        """Read text that starts no call: trailing text after a call, else the body is not one."""
+        if self._bare:
+            self._reject_operand()
+        if self._call.call_count and (not self._bare or self._progress.final):
             self._state = self._in_trailing_text
         else:
-            self._reject_operand()
             self._progress.reject_body()
         return pos
 
@@ -135,7 +124,7 @@ class PythonBody(LiteralBody):
         if self._alone and self._call.call_count and not (self._in_print or self._list_depth):
             self._progress.end_body()
             return pos
-        start, pos = pos, self._values.skip_space(text, pos)
+        start, pos = pos, self._skip_trailing_space(text, pos)
         self._is_separated = self._is_separated or "\n" in text[start:pos]
         if pos == len(text):
             return pos
@@ -143,21 +132,15 @@ class PythonBody(LiteralBody):
         if char == "]" and self._list_depth:
             self._list_depth -= 1
             if not self._list_depth:
+                self._is_complete = self._bare
                 self._state = self._after_list if self._bare else self._after_calls
             return self._skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
             self._in_print = self._in_print and char != ")"
             self._is_separated = self._is_separated or char in ",;"
             return self._skip_to(pos + 1)
-        return self._after_separators(text, pos)
-
-    def _after_separators(self, text: str, pos: int) -> int:
-        """Read the next name, or text that is not a call."""
-        if _NAME_START.match(text, pos):
-            self._state = self._read_name
-            return pos
-        if self._bare:
-            return self._end_or_reject(pos)
+        if self._bare or _NAME.match(text, pos):
+            return self._read_name(text, pos)
         self._state = self._after_calls
         return pos
 
@@ -171,7 +154,7 @@ class PythonBody(LiteralBody):
 
     def _after_calls(self, text: str, pos: int) -> int:
         """After the last call: surplus closing brackets, a code fence, then the end marker."""
-        pos = self._values.skip_space(text, pos)
+        pos = self._skip_trailing_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] in ")]":
@@ -183,14 +166,3 @@ class PythonBody(LiteralBody):
         """Reject a call without its closing bracket if that bracket, or another argument, follows the list."""
         if char in "),;" and self._call.lacks_brackets and self._sink.is_complete:
             self._sink.fail("malformed", "a bracket at the wrong place")
-
-    def _has_trailing_text(self) -> bool:
-        return super()._has_trailing_text() or (self._call.call_count > 0 and self._name.size > 0)
-
-    def _close_complete(self, tail: str, *, natural: bool) -> None:
-        if self._bare and self._name.size:
-            self._reject_operand()
-        super()._close_complete(tail, natural=natural)
-
-    def _is_complete(self) -> bool:
-        return self._state == self._after_list

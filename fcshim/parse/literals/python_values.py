@@ -2,9 +2,9 @@
 
 Names, operators, calls and comprehensions are never evaluated: they end the call with `error: malformed`.
 
-    _before_item --word--> _read_word --> _after_word --=--> _before_item
-                                                      --otherwise--> _after_item
-                 --quote--> _in_string --> _after_string --> _after_item
+    _before_argument, ... --word--> _after_word --=--> _before_value
+                                                --otherwise--> _after_value, or _before_value after a key
+    _in_string --quote--> _after_string --> _after_value    (where every quote ends its string)
 
 Rule: a Python literal has its Python value; every tolerance beyond Python is named in `python_call.lark`.
 """
@@ -15,51 +15,60 @@ from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, PAREN, SPREAD, BracketKind, OpenBracket
-from fcshim.parse.literals.call import ATOM, BEGIN, KEY, LiteralCall
-from fcshim.parse.literals.python_quotes import PREFIXES
-from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, Matcher, PythonString, python_string_syntax
-from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError
+from fcshim.parse.literals.call import LiteralCall
+from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, GROUP, SPREAD, TUPLE, BracketKind
+from fcshim.parse.literals.strings import PREFIXES, LiteralError, Matcher, json_escape, string_syntax
+from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
 
 _QUOTE_RUN = re.compile(r"\"{1,7}|'{1,7}")
+_MAX_QUOTE_RUN = 7
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
 _COMMENT = re.compile(r"[^\n]*+")
-_WORD = re.compile(r"[\w.+-]*+")
+_MATCH_WORD = re.compile(r"[\w.+-]*+").match
 _KEY = re.compile(r"[^\W\d][\w-]*+")
+_STRING_START = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])?(?:(?P<quote>[\"'])|\Z)")
+_PARENTHESIS_PART = re.compile(
+    r"""(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comma>[,，])|(?P<string>
+    '{3}(?:[^\\]|\\.)*?'{3} | "{3}(?:[^\\]|\\.)*?"{3} | '(?!'')(?:[^'\\]|\\.)*+' | "(?!"")(?:[^"\\]|\\.)*+"
+    ) | (?P<plain>[^\s()\[\]{},，"'#]++) | \s++ | \#[^\n]*+\n""",
+    re.DOTALL | re.VERBOSE,
+)
 # Fast patterns for what usually stands between two values: one match instead of several states, with the same result.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _FAST_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
 _MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)|\Z)"""
 _ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_FAST_VALUE}|\Z)|\Z)"
+_NEXT_ITEM = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}").match
 _NEXT_PATTERNS: dict[BracketKind, Matcher] = {
-    ARRAY: re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}").match,
+    ARRAY: _NEXT_ITEM,
+    TUPLE: _NEXT_ITEM,
     DICT: re.compile(f"{SPACE},{SPACE}{_MEMBER}").match,
     ARGUMENTS: re.compile(f"{SPACE},{SPACE}{_ARGUMENT}").match,
-    SPREAD: re.compile("(?!)").match,
 }
-_FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
+_MATCH_MEMBER = re.compile(f"{SPACE}{_MEMBER}").match
 
 
 class PythonValues(LiteralValues):
     """Reads the arguments of one call."""
 
     _next_patterns = _NEXT_PATTERNS
+    _match_member = staticmethod(_MATCH_MEMBER)
     _fast_literals = _LITERALS
-    _plain_quotes = "\"'"
-    string: PythonString | None
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         super().__init__(call, dialect, limits)
-        self._joined_in: OpenBracket | None = None
-        """The parentheses in which string literals were joined: they are not a tuple."""
-        self._plain_syntaxes = {quote: python_string_syntax("", quote, self._end_markers) for quote in "\"'"}
+        self._plain_syntaxes = {quote: string_syntax("", quote, self._end_markers) for quote in "\"'"}
+        self._in_comment = False
+        """True inside a comment whose end has not been read yet."""
+        self._word = ""
+        """The last word, whose meaning what follows decides."""
+        self._scanned = 1, 0, True
+        """How far undecided parentheses were read: an offset, the brackets open there, and whether they are empty."""
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)
-        self._seen_keyword, self._call.has_keywords = False, True
-        self._joined_in = None
+        self.context.seen_keyword, self._scanned = False, (1, 0, True)
 
     # White space.
 
@@ -91,94 +100,105 @@ class PythonValues(LiteralValues):
 
     # Items.
 
-    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
-        if bracket.kind is not ARGUMENTS:
-            self._put(KEY, key)
-            bracket.expects_key = False
-        else:
-            self._argument_name = key
-            self._seen_keyword = self._call.is_certain = True
-        bracket.expects_value = True
-
-    def _read_item(self, text: str, pos: int) -> int:
-        """Read the start of a value, a key or an argument."""
+    def _read_argument(self, text: str, pos: int) -> int:
+        """The name of an argument, a value without a name, or `**{`."""
         char = text[pos]
-        if char in "\"'":
-            plain = pos + 1 < len(text) and text[pos + 1] != char
-            return self._open_plain_string(char, pos) if plain else self._open_string(text, pos, "")
-        if char in "[(":
-            return self._open_bracket(ARRAY if char == "[" else PAREN, "]" if char == "[" else ")", pos)
-        if char == "{":
-            return self._read_brace(text, pos)
+        self._has_name = False
         if char == "*":
-            return self._read_star(text, pos)
-        if _WORD.match(text, pos, pos + 1).end() == pos:  # type: ignore[union-attr] # it matches nothing, too
-            return self._handle_unexpected(text, pos)
-        self.read_next = self._read_word
-        return pos
+            return self._read_spread(text, pos)
+        if char == "{" and not (self._call.names and self.context.seen_keyword) and not self._admits_object():
+            return self._open_spread(pos)
+        if char in "\"'[({":
+            self._name_argument(pos)
+            self.read_next = self._before_value
+            return pos
+        return self._read_word(text, pos)
 
-    def _read_brace(self, text: str, pos: int) -> int:
-        """A dict; as a positional argument where no object fits, it is read as a dict of the arguments."""
-        bracket = self.brackets[-1]
-        if bracket.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(bracket):
-            if bracket.count and self._seen_keyword:
-                raise LiteralError("an argument without a name", pos)
-            return self._open_spread(pos + 1)
-        return self._open_brace(_FIRST_MEMBER, text, pos)
-
-    def _admits_object(self, bracket: OpenBracket) -> bool:
-        names = self._call.parameter_names
-        if names is None:
-            return True
-        if bracket.count >= len(names):
-            return bool(bracket.count)
-        return self._call.admits_object(names[bracket.count])
-
-    def _read_star(self, text: str, pos: int) -> int:
+    def _read_spread(self, text: str, pos: int) -> int:
         """`**{...}`: arguments whose names are not identifiers."""
         rest = text[pos : pos + 3]
-        if rest == "**{" and self.brackets[-1].kind is ARGUMENTS and self._argument_name is None:
-            return self._open_spread(pos + 3)
+        if rest == "**{":
+            return self._open_spread(pos + 2)
         if "**{".startswith(rest) and not self._progress.final:
             self._progress.wait = True
             return pos
         raise LiteralError("expected a literal, found '*'", pos)
 
     def _open_spread(self, pos: int) -> int:
-        self._seen_keyword = True
-        self._push_bracket(SPREAD, "}")
-        return pos
+        self.context.seen_keyword = True
+        return self._open_bracket(SPREAD, "}", pos)
 
-    def _positional_name(self, bracket: OpenBracket, pos: int) -> str:
-        """Return the parameter name at this position in the tool's schema."""
-        names = self._call.parameter_names
-        if names is None:
-            return ""
-        if self._seen_keyword or bracket.count >= len(names):
+    def _admits_object(self) -> bool:
+        """Return whether the next argument without a name may be a dict; else it is a dict of the arguments."""
+        names, count = self._call.parameter_names, len(self._call.names)
+        if names is None or count >= len(names):
+            return names is None or count > 0
+        return self._call.admits_object(names[count])
+
+    def _name_argument(self, pos: int) -> None:
+        """Write the name of an argument without one: the parameter at this position in the tool's schema."""
+        names, count = self._call.parameter_names, len(self._call.names)
+        if names is not None and (self.context.seen_keyword or count >= len(names)):
             raise LiteralError("an argument without a name", pos)
         self._call.is_positional = True
-        return names[bracket.count]
+        self._call.write_argument_name(json_escape(names[count]) if names else "")
+        self._has_name = True
 
-    def _handle_unexpected(self, text: str, pos: int) -> int:
-        """Close the call at the `]` of its list where its `)` is missing, or handle other unexpected text."""
-        bracket = self.brackets[-1]
-        in_list = bracket.kind is ARGUMENTS and bracket.closing_brackets.startswith(")]")
-        if text[pos] == "]" and in_list and not bracket.expects_value:
-            if self._call.is_positional:
-                raise LiteralError("a bracket is missing after an argument without a name", pos)
-            self._call.lacks_brackets = True
-            return self._close_bracket(pos) - 1
-        return super()._handle_unexpected(text, pos)
+    def _read_value(self, text: str, pos: int) -> int:
+        char = text[pos]
+        if char in "\"'":
+            if text[pos + 1 : pos + 2] in {"", char}:
+                return self._open_string(text, pos, pos)
+            self._begin_string(self._plain_syntaxes[char])
+            return pos + 1
+        if char == "[":
+            return self._open_bracket(ARRAY, "]", pos)
+        if char == "{":
+            return self._open_brace(pos)
+        return self._open_parenthesis(text, pos) if char == "(" else self._read_word(text, pos)
+
+    def _read_key(self, text: str, pos: int) -> int:
+        self.string.key = ""
+        return self._open_string(text, pos, pos) if text[pos] in "\"'" else self._read_word(text, pos)
+
+    def _open_parenthesis(self, text: str, pos: int) -> int:
+        """Open a tuple, or parentheses around one value: the first comma or closing bracket in it decides.
+
+        Raises `LiteralError`.
+        """
+        offset, depth, is_empty = self._scanned
+        while found := _PARENTHESIS_PART.match(text, pos + offset):
+            part, end = found.lastgroup, found.end()
+            if depth == 0 and part in {"comma", "close"}:
+                self._scanned = 1, 0, True
+                return self._open_bracket(TUPLE if part == "comma" or is_empty else GROUP, ")", pos)
+            if end == len(text) and part in {"string", "plain"}:
+                break
+            if part == "plain" and self._end_markers.search(text, found.start(), end):
+                raise LiteralError("parentheses are not closed", found.start())
+            depth += {"open": 1, "close": -1}.get(part or "", 0)
+            offset, is_empty = end - pos, is_empty and part is None
+            self._scanned = offset, depth, is_empty
+        if len(text) - pos > self._limits.search:
+            raise LiteralError(f"more than {self._limits.search} characters in parentheses", pos, "limit")
+        if self._progress.final and self._end_markers.search(text, pos):
+            raise LiteralError("parentheses are not closed", pos)
+        self._progress.wait = not self._progress.final
+        return pos if self._progress.wait else len(text)
 
     # Words.
 
     def _read_word(self, text: str, pos: int) -> int:
         """A number, a name, or the prefix of a string."""
-        end = self._gather_word(_WORD, text, pos)
-        if end == len(text):
-            return end
-        if text[end] in "\"'" and self._word.text.lower() in PREFIXES:
-            return self._open_string(text, end, self._word.take())
+        found = self._match_word(_MATCH_WORD, text, pos)
+        if found is None:
+            return pos
+        end = found.end()
+        if end == pos:
+            raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)
+        if text[end : end + 1] in {'"', "'"} and found[0].lower() in PREFIXES:
+            return self._open_string(text, pos, end)
+        self._word = found[0]
         self.read_next = self._after_word
         return end
 
@@ -186,182 +206,90 @@ class PythonValues(LiteralValues):
         pos = self.skip_space(text, pos)
         if pos == len(text):
             return pos
-        bracket = self.brackets[-1]
-        if text[pos] in "=:：" and bracket.kind is ARGUMENTS and self._argument_name is None:
+        char, word = text[pos], self._word
+        if char in "=:：" and self.string.key is None and self.brackets[-1].kind is ARGUMENTS and not self._has_name:
             return self._read_argument_name(text, pos)
-        token = self._word.take()
-        atom = atom_to_json(token)
-        if text[pos] in ":：" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
-            return self._end_bare_key(json_escape(token), pos)
+        atom = atom_to_json(word)
+        if self.string.key is not None and (atom is not None or _KEY.fullmatch(word)):
+            self._end_key(atom or json_escape(word))
+            return pos
         if atom is None:
-            found = "a number with a leading zero" if token.isdigit() else "a name or an expression"
+            found = "a number with a leading zero" if word.isdigit() else "a name or an expression"
             raise LiteralError(f"expected a literal, found {found}", pos)
-        self._call.add_number(token, atom)
-        return self._end_atom(atom, pos)
-
-    def _end_atom(self, atom: str, pos: int) -> int:
-        """Write a complete number or literal, which ends at `pos`."""
-        self._put_item_start(pos)
-        self._put(ATOM, atom)
-        self.read_next = self._after_item
-        return pos
-
-    def _end_bare_key(self, key: str, pos: int) -> int:
-        """Write an unquoted key, which ends at `pos`."""
-        self._put_item_start(pos)
-        self._call.put_string(key)
-        self.read_next = self._after_item
+        if self.brackets[-1].kind is ARGUMENTS and not self._has_name:
+            self._name_argument(pos)
+        self._write_atom(atom)
+        self._call.add_number(word, atom)
         return pos
 
     def _read_argument_name(self, text: str, pos: int) -> int:
         if pos + 1 == len(text) and text[pos] in "=:" and not self._progress.final:
             self._progress.wait = True
             return pos
-        token = self._word.take()
-        if not _KEY.fullmatch(token) or text[pos : pos + 2] in {"==", ":="}:
+        if not _KEY.fullmatch(self._word) or text[pos : pos + 2] in {"==", ":="}:
             raise LiteralError("expected the name of an argument", pos)
-        self._argument_name = token
-        self._seen_keyword = self._call.is_certain = True
-        self.brackets[-1].expects_value = True
-        self.read_next = self._before_item
+        self._write_key(self.brackets[-1], self._word)
+        self.read_next = self._before_value
         return pos + 1
+
+    def _after_value_slow(self, text: str, pos: int) -> int:
+        """After a value that no fast pattern follows; the `)` before the `]` of a list of calls may be missing."""
+        bracket = self.brackets[-1]
+        if text[pos] == "]" and bracket.kind is ARGUMENTS and bracket.closing_brackets.startswith(")]"):
+            if self._call.is_positional:
+                raise LiteralError("a bracket is missing after an argument without a name", pos)
+            self._call.lacks_brackets = True
+            return self._close_bracket(pos) - 1
+        return super()._after_value_slow(text, pos)
 
     # Strings.
 
-    def _open_plain_string(self, quote: str, pos: int) -> int:
-        """Begin a string with one quote and no prefix."""
-        bracket = self.brackets[-1]
-        if bracket.kind is not ARRAY:
-            self._put_item_start(pos)
-        self._put(BEGIN, '"')
-        return self._enter_plain_string(bracket, quote, pos)
-
-    def _enter_plain_string(self, bracket: OpenBracket, quote: str, pos: int) -> int:
-        key = quote, bracket.kind, bracket.expects_key
-        string = self._fresh_strings.get(key)
-        if string is None:
-            string = PythonString(self._plain_syntaxes[quote], self._string_context(bracket), self._limits)
-            self._fresh_strings[key] = string
-        self.string = string
-        self._call.in_content = False
-        self.read_next = self._in_string
-        return pos + 1
-
-    def _open_string(self, text: str, pos: int, prefix: str) -> int:
-        """Begin a string with one quote or three."""
-        string, end = self._make_string(text, pos, prefix)
-        if string is None:
-            if prefix:
-                self._word.add(prefix)
-            self._progress.wait = True
-            return pos
-        self._begin_string(string, pos)
-        return end
-
-    def _make_string(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
-        """Make the reader of the string that starts at `pos`; None while it may have one quote or three."""
-        quotes, following = text[pos], text[pos + 1 : pos + 2]
-        if following == quotes or not following:
-            rest = text[pos : pos + 3]
-            if len(rest) < 3 and pos + len(rest) == len(text) and not self._progress.final:
-                return None, pos
-            if rest == quotes * 3:
-                return self._make_triple_quoted(text, pos, prefix)
-        return self._make_literal(prefix, quotes), pos + 1
-
-    def _make_triple_quoted(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
-        """Make the reader of a string in triple quotes; after more than three quotes, one may have been meant."""
+    def _open_string(self, text: str, start: int, pos: int) -> int:
+        """Begin a string with one quote or three, at `pos` after a prefix."""
         found = _QUOTE_RUN.match(text, pos)
         assert found is not None
-        count = found.end() - pos
-        if count < 7 and found.end() == len(text) and not self._progress.final:
-            return None, pos
-        if count in {3, 6}:
-            return self._make_literal(prefix, found[0][:3]), pos + 3
-        string = self._make_literal(prefix, found[0][0])
-        string.doubtful = True
-        return string, pos + 1
-
-    def _make_literal(self, prefix: str, quotes: str) -> PythonString:
-        bracket = self.brackets[-1]
-        syntax = python_string_syntax(prefix, quotes, self._end_markers)
-        return PythonString(syntax, self._string_context(bracket), self._limits)
-
-    def _in_string(self, text: str, pos: int) -> int:
-        """Read plain content, and the quote after it where a fast pattern says whether that ends the string."""
-        string, call = self.string, self._call
-        assert string is not None
-        if string.doubtful or not (call.is_direct and string.streams):
-            return self._in_unusual_string(text, pos)
-        found = string.syntax.match_run(text, pos)
-        assert found is not None
-        end, group = found.end(1), found.lastgroup
-        if end > pos:
-            self._buffer.add_content(found[1])
-        if group == "run":
-            if end < len(text):
-                return self._in_unusual_string(text, end)
-            call.in_content = call.in_content or call.streams_string
-        elif group != "partial" and string.context.ends_fast(found):
-            return self._end_fast(string, end)
-        elif self._progress.final or not (group == "partial" or string.context.may_be_next_key(found)):
-            return self._in_unusual_string(text, end)
-        else:
+        run = found[0]
+        size = len(run)
+        if found.end() == len(text) and size < _MAX_QUOTE_RUN and not self._progress.final:
             self._progress.wait = True
-        return end
+            return start
+        if self.string.key is None and self.brackets[-1].kind is ARGUMENTS and not self._has_name:
+            self._name_argument(pos)
+        quote = run[:3] if size in {3, 6} else run[0]
+        syntax = string_syntax(text[start:pos].lower(), quote, self._end_markers)
+        if self.read_next == self._after_string:
+            self.string.begin(syntax)
+            self.read_next = self._in_string
+        else:
+            self._begin_string(syntax)
+        if size not in {1, 2, 3, 6}:
+            raise DoubtfulQuoteError(pos + 1)
+        return pos + len(quote)
 
-    def _in_unusual_string(self, text: str, pos: int) -> int:
-        """Read what the fast pattern does not decide; the reader of the string is not a fresh one from here on."""
-        self._fresh_strings.clear()
-        return super()._in_string(text, pos)
-
-    def _end_fast(self, string: PythonString, pos: int) -> int:
-        """End the string at the quote at `pos`."""
-        call = self._call
-        self._buffer.end_string()
-        call.in_content = False
-        if string.has_backslash:
-            call.escapes_doubtful = True
-        self.string = None
-        self.read_next = self._after_item
-        return pos + 1
-
-    def _end_string(self, text: str, pos: int) -> int:
-        if pos < len(text) and text[pos] in ",:)]}":
-            return super()._end_string(text, pos)
+    def _end_string(self, pos: int) -> int:
+        if not self.quotes_escaped or self.string.key is not None:
+            return super()._end_string(pos)
         self.read_next = self._after_string
         return pos
+
+    def _after_string(self, text: str, pos: int) -> int:
+        """After a string in which inner quotes were escaped: an adjacent string literal continues it."""
+        pos = self.skip_space(text, pos)
+        if pos == len(text):
+            return pos
+        found = _STRING_START.match(text, pos)
+        if found is None or (found["quote"] is None and self._progress.final):
+            return super()._end_string(pos)
+        if found["quote"] is None:
+            self._progress.wait = True
+            return pos
+        if not self._joins_strings():
+            raise LiteralError("two strings without a comma, or one string in two parts", pos)
+        return self._open_string(text, pos, found.start("quote"))
 
     def _joins_strings(self) -> bool:
         """Return whether a string literal continues the one before it: in an array, a comma may be missing."""
         bracket = self.brackets[-1]
-        if bracket.kind is PAREN:
-            self._joined_in, bracket = bracket, self.brackets[-2]
-        return self._seen_keyword if bracket.kind is ARGUMENTS else bracket.kind is DICT and not bracket.expects_key
-
-    def _begin_next_item(self, bracket: OpenBracket, pos: int) -> None:
-        if bracket is self._joined_in:
-            raise LiteralError("a tuple of strings, one of them in two parts", pos)
-        super()._begin_next_item(bracket, pos)
-
-    def _after_string(self, text: str, pos: int) -> int:
-        """After a string: an adjacent string literal continues it."""
-        pos = self.skip_space(text, pos)
-        if pos == len(text):
-            return pos
-        found = PREFIX.match(text, pos)
-        if found is None and PARTIAL_PREFIX.match(text, pos) and not self._progress.final:
-            self._progress.wait = True
-            return pos
-        at = found.end() if found else pos
-        if text[at] not in "\"'":
-            return super()._end_string(text, pos)
-        if not self._joins_strings():
-            raise LiteralError("two strings without a comma, or one string in two parts", pos)
-        string, end = self._make_string(text, at, text[pos:at])
-        if string is None:
-            self._progress.wait = True
-            return pos
-        self.string = string
-        self.read_next = self._in_string
-        return end
+        if bracket.kind is GROUP:
+            bracket = self.brackets[-2]
+        return self.context.seen_keyword if bracket.kind is ARGUMENTS else bracket.kind is DICT

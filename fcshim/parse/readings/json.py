@@ -29,6 +29,7 @@ from fcshim.parse.readings.edits import (
     QUOTED_COMMENT,
     SECOND_VALUE,
     SURPLUS,
+    SWAPPED_QUOTE,
     TEXT_AFTER,
     UNKNOWN_KEY,
     WORD,
@@ -68,10 +69,11 @@ _WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]]|
 """A string that has no quotes; a call is none, and at the end of the text it may be a part."""
 _CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
 _SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
+_EMPTY_STRING = r"(?=\"\"\s*[,}\]])"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"
-_SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}")
+_SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\s{{0,64}}{_EMPTY_STRING}")
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
-_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|(?=\"\"\s*[,}}\]])")
+_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|{_EMPTY_STRING}")
 _BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
 _REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
 _QUOTE = re.compile(r"[\"']")
@@ -91,13 +93,14 @@ def read_json(
     *,
     sent: str = "",
     at_string_start: bool = False,
+    lost_backslash: bool = False,
     has_end_marker: bool = True,
 ) -> JsonReading:
     """Return the only reading of `text` as strict JSON, which continues at `commit_point` in the innermost bracket.
 
     `frame` is that bracket, `root` what may stand in the outermost value. `sent` is the JSON before `text`,
-    `at_string_start` if `text` begins right after a string's quote, `has_end_marker` if the body's end marker follows
-    it. Raises `NoReadingError`.
+    `at_string_start` if `text` begins right after a string's quote, `lost_backslash` if `sent` lacks one that was
+    written before an apostrophe, `has_end_marker` if the body's end marker follows the text. Raises `NoReadingError`.
     """
     if commit_point in UNESCAPED_AT:
         text = rewrite_options(unescape_entities(text), root if frame is None else frame.members)
@@ -105,8 +108,8 @@ def read_json(
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
     last = search.find(search.first_step(frame, commit_point), len(before))
-    if NOT_ESCAPED in last.styles and LITERAL_COMMA.search(sent):
-        raise NoReadingError("a comma between two strings, or in one that is not escaped")
+    if NOT_ESCAPED in last.styles and (lost_backslash or LITERAL_COMMA.search(sent)):
+        raise NoReadingError("a backslash or a comma that was read may be content of a string that is not escaped")
     return JsonWriter(text, len(before), frame).write(last, commit_point)
 
 
@@ -217,7 +220,9 @@ class JsonSearch(ReadingSearch):
         if char == frame.closer:
             self._close(step, frame, pos + 1)
         elif found := _KEY.match(self.text, pos):
-            self._add_key(step, frame, found, *(() if found["alone"] is None else (COLON_MISSING,)))
+            is_swapped = found[_key_group(found)].endswith((":", "："))
+            missing = SWAPPED_QUOTE if is_swapped else COLON_MISSING
+            self._add_key(step, frame, found, *(() if found["alone"] is None else (missing,)))
         if char and self.may_err(step):
             self._add_damaged_key(step, frame, pos)
 
@@ -299,10 +304,17 @@ class JsonSearch(ReadingSearch):
         may_be_code = self.text[step.pos - 2 : step.pos - 1] in _BEFORE_LITERAL
         pattern = _REPEATED if frame.repeats else _SECOND if may_be_code else _SECOND_AFTER_WORD
         found = pattern.match(self.text, step.pos)
-        if found:
+        start = found.end() if found else self._skip(step.pos)[0] if self._is_repeated(step) else -1
+        if start >= 0:
             again = frame.changed(slot=frame.slot)
             again.repeats = True
-            self.add(step, self._value, found.end(), again, *(() if frame.repeats else (SECOND_VALUE,)))
+            self.add(step, self._value, start, again, *(() if frame.repeats else (SECOND_VALUE,)))
+
+    def _is_repeated(self, step: Step) -> bool:
+        """Return whether the string that ends here is written once more."""
+        kind, start, _ = step.token or ("", 0, 0)
+        text, quote = self.text, self.text[step.pos - 1 : step.pos]
+        return kind == "string" and text.startswith(quote + text[start : step.pos], self._skip(step.pos)[0])
 
     def key_at(self, pos: int) -> str | None:
         """Return the key that begins at `pos`, if a colon follows it."""

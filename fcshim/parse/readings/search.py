@@ -69,6 +69,7 @@ LITERAL_COMMA = re.compile(
     r"(?<!\\)\"(?<=[\s(\[{<>=:,;!&|+*/%'-]\")\s{0,16}+,\s{0,16}+\"(?=[.)\]}+,:;%*\[=!|&\\])|(?<!\\)\",\"(?=[\s<>?'-])"
 )
 """A comma between quotes, and what precedes and follows such a literal in code."""
+_NEXT_NAME = re.compile(r"\s{0,64},\s{0,64}[\"']?([\w$]{1,64})")
 _LOST_END = re.compile(r"(?=\s*[,，}\]｝］)])")
 
 
@@ -280,7 +281,7 @@ class ReadingSearch(ABC):
     def _add_end(self, step: Step, string: OpenString, at: int, end: int, *edits: Edit) -> None:
         """Add the end of the string at `at`; its quote ends at `end`."""
         if string.has_quotes and not self.text[string.start : min(at, string.start + _LONGEST_RUN_ALONE)].strip(
-            string.quote
+            string.quote + " "
         ):
             return  # nothing but quotes: empty strings, or signs for one
         if _NO_END.match(self.text, end) and step.uncertain is None and not self.may_err(step):
@@ -319,9 +320,15 @@ class ReadingSearch(ABC):
         self, step: Step, string: OpenString, end: int, edits: Sequence[Edit], *, is_quoting: bool
     ) -> None:
         """Add the step after quotes that are content; the last of them may end the string."""
-        if not string.is_quoting and step.frame is not None and self.follows(step.frame, end):
+        frame = step.frame
+        if not string.is_quoting and frame is not None and (self.follows(frame, end) or self._names_next(frame, end)):
             edits = edits if LITERAL_COMMA.match(self.text, end - 1) else (*edits, SKIPPED_END)
         self._go_on(step, string, end, edits, is_quoting=is_quoting)
+
+    def _names_next(self, frame: Frame, pos: int) -> bool:
+        """Return whether the next member seems to begin at `pos`, whatever stands behind its name."""
+        found = _NEXT_NAME.match(self.text, pos) if frame.keyed else None
+        return found is not None and found[1] not in frame.keys and frame.members.lists_member(found[1]) is True
 
     def _go_on(self, step: Step, string: OpenString, pos: int, edits: Sequence[Edit], *, is_quoting: bool) -> None:
         quote, start, _, _, has_escape, lacks_quote = string

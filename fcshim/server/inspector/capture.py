@@ -18,7 +18,8 @@ from fcshim.config import Config, ModelConfig
 from fcshim.config.credentials import CredentialMask
 from fcshim.dispatch import MIN_SIZE
 from fcshim.messages import Request, Tool, as_tools
-from fcshim.pipeline.exchange import AnyExchange, Batch
+from fcshim.pipeline.attempt import Batch
+from fcshim.pipeline.exchange import Exchange
 from fcshim.server.inspector.decoded_reply import DecodedReply, decode_reply, masked_reply, relayed_reply
 from fcshim.server.kept_replies import CHUNK_BYTES, ChunkLog
 from fcshim.server.observation import Reads, RequestObserver
@@ -107,10 +108,17 @@ class Capture(RequestObserver):
         elif self.room.charge(2 * len(masked)):
             self.body, self.tools = masked, self._masked_tools(request.tools)
 
-    def begin_attempt(self, exchange: AnyExchange, reason: str, *, native: bool) -> None:
+    def on_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Keep the tools that the model is offered, without credentials."""
+        if not self.withheld:
+            self.tools = self._masked_tools(tools)
+
+    def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Keep the request that is sent upstream."""
-        sent, log = exchange.upstream_request, ChunkLog(self.room.charge)
-        attempt = AttemptCapture(self.mask.mask_text(reason), log, path=sent.path, codec=exchange.codec, native=native)
+        sent, log = exchange.attempt.upstream_request, ChunkLog(self.room.charge)
+        attempt = AttemptCapture(
+            self.mask.mask_text(reason), log, path=sent.path, codec=exchange.attempt.codec, native=native
+        )
         self.attempts.append(attempt)
         self._name_upstream()
         if self.withheld:

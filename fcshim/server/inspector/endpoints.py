@@ -1,7 +1,8 @@
 """Serves the inspector: its page, and the JSON that the page and scripts read.
 
 Rule: the page's files hold nothing private; everything below `/fcshim/api` needs the key, where keys are configured. No
-other web origin can read any of it, and the page can load nothing from elsewhere.
+other web origin can read any of it, and the page can load nothing from elsewhere. Our own server gives the inspector a
+port, and so an origin, that serves nothing else: nothing of an upstream can run there. Other ASGI servers have one.
 """
 
 import asyncio
@@ -57,19 +58,32 @@ _MAX_LISTED = 5_000
 class InspectorEndpoints:
     """The endpoints below `/fcshim/`."""
 
-    def __init__(self, config: Config, reports: Callable[[], Awaitable[list[ModelReport]]], ring: CaptureRing) -> None:
+    def __init__(
+        self, config: Config, reports: Callable[[], Awaitable[list[ModelReport]]], ring: CaptureRing, *, port: int = 0
+    ) -> None:
+        """`port` serves the inspector and nothing else; 0 if it is below `/fcshim/` of the proxy's port."""
+        self.port = port
         self._config = config
         self._reports = reports
         self._ring = ring
         self._summaries: WeakKeyDictionary[Capture, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
-    @staticmethod
-    def is_page(connection: ClientConnection) -> bool:
+    def serves(self, connection: ClientConnection) -> bool:
+        """Return whether a request is for the inspector."""
+        if self.port:
+            return connection.own_port == self.port
+        return self.is_page(connection) or self.is_api(connection)
+
+    def is_page(self, connection: ClientConnection) -> bool:
         """Return whether a request is for a file of the page."""
         path = connection.path
-        known = path == "/fcshim" or (path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES)
-        return known and connection.method in {"GET", "HEAD"}
+        known = (
+            path == "/fcshim"
+            or (self.port and path == "/")
+            or (path.startswith(_ROOT) and path[len(_ROOT) :] in _FILES)
+        )
+        return bool(known) and connection.method in {"GET", "HEAD"}
 
     @staticmethod
     def is_api(connection: ClientConnection) -> bool:
@@ -78,8 +92,8 @@ class InspectorEndpoints:
 
     async def serve_page(self, connection: ClientConnection) -> None:
         """Send a file of the page."""
-        if connection.path == "/fcshim":
-            connection.prepare(308, [(b"location", _ROOT.encode())])
+        if connection.path in {"/", "/fcshim"}:
+            connection.prepare(307, [(b"location", _ROOT.encode())])
             await connection.end()
             return
         name, content_type = _FILES[connection.path[len(_ROOT) :]]
@@ -88,6 +102,12 @@ class InspectorEndpoints:
 
     async def serve_api(self, connection: ClientConnection) -> None:
         """Answer a request for data. Raises `RequestError`."""
+        if not self.is_api(connection):
+            raise RequestError(
+                f"there is nothing at {connection.path!r:.200}; this port serves the inspector, at {_ROOT}",
+                status=404,
+                kind="not_found",
+            )
         path = connection.path[len(_API) :]
         if path == "parse":
             await self._serve_parse(connection)

@@ -23,7 +23,7 @@ class NotTextError(Exception):
     """The file is not text."""
 
 
-class TextPart(msgspec.Struct, frozen=True):
+class TextExcerpt(msgspec.Struct, frozen=True):
     """The text, and where the file goes on: at a column of a line, or nowhere (`next_line` 0) if it is all."""
 
     text: str
@@ -31,7 +31,7 @@ class TextPart(msgspec.Struct, frozen=True):
     next_column: int = 1
 
 
-def read_text_part(file: BinaryIO, line: int, column: int, lines: int | None, size: int) -> TextPart:
+def read_text_part(file: BinaryIO, line: int, column: int, lines: int | None, size: int) -> TextExcerpt:
     """Read at most `lines` lines and `size` characters, cut between lines if more than one fits.
 
     Raises `NotTextError`, `ToolError` if the line has no such column, or at `SCAN_LIMIT`, and `OSError`.
@@ -42,11 +42,11 @@ def read_text_part(file: BinaryIO, line: int, column: int, lines: int | None, si
     if "\0" in text[:_TEXT_HEAD]:
         raise NotTextError
     if is_end and len(text) <= size:
-        return TextPart(text)
+        return TextExcerpt(text)
     end = text.rfind("\n", 0, size) + 1
     if end:
-        return TextPart(text[:end], line + text.count("\n", 0, end))
-    return TextPart(text[:size], line, column + size)
+        return TextExcerpt(text[:end], line + text.count("\n", 0, end))
+    return TextExcerpt(text[:size], line, column + size)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from fcshim.errors import FcshimError, ToolError
 from fcshim.tools.base import Traits
 from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
-from fcshim.tools.builtin.websearch import SearchResult, SearchService
+from fcshim.tools.builtin.websearch import SearchBackend, SearchResult
 from fcshim.tools.function import FunctionTool
 from fcshim.tools.summary import AskModel, read_in_pieces
 
@@ -36,7 +36,7 @@ class Web:
     """
 
     def __init__(
-        self, *, model: FindModel | None = None, service: SearchService | None = None, allow_private: bool = False
+        self, *, model: FindModel | None = None, service: SearchBackend | None = None, allow_private: bool = False
     ) -> None:
         self._model = model
         self._service = service

@@ -6,7 +6,7 @@ address is asked like a SearXNG; the results may have the usual names of other s
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -83,6 +83,14 @@ _FORBIDDEN_HINTS = {"searxng": " A SearXNG answers so if its settings.yml does n
 """By service, what its status 403 usually means (docs.searxng.org/dev/search_api)."""
 
 
+class SearchBackend(Protocol):
+    """Whatever searches the web: a service, or the provider of the model."""
+
+    async def search(self, query: str, count: int) -> list[SearchResult]:
+        """Return up to `count` results. Raises `ToolError`."""
+        ...
+
+
 class SearchService:
     """A web search service. Raises `ConfigError` if its key or its URL is missing."""
 
@@ -149,7 +157,10 @@ def search_service(name: str, key: str = "") -> SearchService:
             return SearchService(name, key=key)
         case url if url.startswith(("http://", "https://")) and urlsplit(url).hostname:
             return SearchService("searxng", key=key, url=url)
-    raise ConfigError(f"web search: expected tavily, brave, jina or the URL of a search service, got {name!r:.80}")
+    hint = ", which only fcshim chat can use" if name == "provider" else ""
+    raise ConfigError(
+        f"web search: expected tavily, brave, jina or the URL of a search service, got {name!r:.80}{hint}"
+    )
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True):
+class ProgramUsage(msgspec.Struct, frozen=True):
     """What a program, or a subcommand of it, may be given."""
 
     options: str = ""
@@ -18,7 +18,7 @@ class Usage(msgspec.Struct, frozen=True):
     has that value alone; `-c!` has one, and is harmless only where a rule spells it out; `*` is every option."""
     operands: str = "any"
     """A key of `usage.OPERANDS`."""
-    subcommands: Mapping[str, "Usage"] = {}
+    subcommands: Mapping[str, "ProgramUsage"] = {}
     """What follows one of the words in a key has a row of its own."""
     single_dash: bool = False
     """Options are whole words (`-name`), never clusters of letters."""
@@ -52,34 +52,34 @@ _READERS = (
 )
 """They have no option that runs a program or writes a file."""
 
-GENERAL: Mapping[str, Usage] = {
-    _READERS: Usage("*"),
-    "sort": Usage(
+GENERAL: Mapping[str, ProgramUsage] = {
+    _READERS: ProgramUsage("*"),
+    "sort": ProgramUsage(
         "-n -r -u -k= -t= -f -b -d -g -h -i -M -V -R -s -z -c -C -m --reverse --unique --key= --field-separator= "
         "--numeric-sort --human-numeric-sort --general-numeric-sort --version-sort --month-sort --ignore-case "
         "--ignore-leading-blanks --check? --stable --zero-terminated --merge --parallel="
     ),
     # Its operand `e` would show environments.
-    "ps": Usage("-e -f -A -p= -o= -C= --forest", "none", {"aux": Usage("-p=", "none")}),
-    "uniq": Usage("-c -d -u -i -D -z -f= -s= -w= --count --repeated --unique --ignore-case", most=1),
-    "date": Usage("-u -R -I? -d= -r= --utc --date= --reference= --iso-8601? --rfc-3339=", "date"),
-    "file": Usage("-b -i -L -h -k -0 --brief --mime --mime-type --mime-encoding --dereference"),
-    "sed gsed": Usage(
+    "ps": ProgramUsage("-e -f -A -p= -o= -C= --forest", "none", {"aux": ProgramUsage("-p=", "none")}),
+    "uniq": ProgramUsage("-c -d -u -i -D -z -f= -s= -w= --count --repeated --unique --ignore-case", most=1),
+    "date": ProgramUsage("-u -R -I? -d= -r= --utc --date= --reference= --iso-8601? --rfc-3339=", "date"),
+    "file": ProgramUsage("-b -i -L -h -k -0 --brief --mime --mime-type --mime-encoding --dereference"),
+    "sed gsed": ProgramUsage(
         "-n -r -E -s -u -z -e= --quiet --silent --regexp-extended --expression= --separate --null-data "
         "--unbuffered --posix --sandbox --debug --version",
         "sed",
     ),
-    "awk gawk mawk": Usage("-F= -v=", "awk", least=1),
-    "jq": Usage(
+    "awk gawk mawk": ProgramUsage("-F= -v=", "awk", least=1),
+    "jq": ProgramUsage(
         "-r -c -n -s -S -e -a -j -M -C -R --raw-output --compact-output --null-input --slurp --sort-keys "
         "--exit-status --ascii-output --join-output --monochrome-output --color-output --tab --indent= --args "
         "--jsonargs --raw-input --arg== --argjson== --slurpfile== --rawfile==",
         "jq",
     ),
-    "tree": Usage(
+    "tree": ProgramUsage(
         "-a -d -f -s -h -D -C -F -i -p -J -L= -I= -P= --du --dirsfirst --gitignore --noreport --prune --charset="
     ),
-    "find": Usage(
+    "find": ProgramUsage(
         "-H -L -P -name= -iname= -path= -ipath= -wholename= -iwholename= -regex= -iregex= -regextype= -type= "
         "-xtype= -size= -mtime= -mmin= -atime= -amin= -ctime= -cmin= -newer= -newermt= -perm= -user= -group= -uid= "
         "-gid= -links= -inum= -samefile= -empty -maxdepth= -mindepth= -not -o -or -a -and -print -print0 -printf= "
@@ -87,11 +87,11 @@ GENERAL: Mapping[str, Usage] = {
         "-nouser -nogroup -noleaf",
         single_dash=True,
     ),
-    "fd fdfind": Usage(
+    "fd fdfind": ProgramUsage(
         "-e= -t= -d= -E= -H -I -a -g -p -u -s -i -F -L -0 -1 --extension= --type= --max-depth= --exclude= "
         "--hidden --no-ignore"
     ),
-    "rg": Usage(
+    "rg": ProgramUsage(
         "-n -N -i -l -c -v -w -x -o -S -s -F -P -u -U -H -h -I -p -L -0 -. -e= -f= -g= -t= -T= -A= -B= -C= -m= -r= "
         "-d= --glob= --iglob= --type= --type-not= --type-list --files --hidden --no-ignore --no-ignore-vcs --count "
         "--count-matches --files-with-matches --files-without-match --line-number --no-line-number --ignore-case "
@@ -100,43 +100,43 @@ GENERAL: Mapping[str, Usage] = {
         "--max-columns= --heading --no-heading --color= --json --sort= --sortr= --no-filename --with-filename "
         "--only-matching --stats --trim --vimgrep --column --replace= --regexp= --no-messages --no-config"
     ),
-    "mkdir": Usage("-p -v -m= --parents --verbose --mode=", "inside"),
-    "touch": Usage("-a -c -m -d= -t= --no-create --date=", "inside"),
+    "mkdir": ProgramUsage("-p -v -m= --parents --verbose --mode=", "inside"),
+    "touch": ProgramUsage("-a -c -m -d= -t= --no-create --date=", "inside"),
     # Builtins of the shell; most others assign variables, evaluate their arguments or run them.
-    "cd": Usage("-L -P", "inside", least=1, most=1),
-    "printf": Usage("", "format"),
-    "test [": Usage(
+    "cd": ProgramUsage("-L -P", "inside", least=1, most=1),
+    "printf": ProgramUsage("", "format"),
+    "test [": ProgramUsage(
         "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -z -n -o -G -L -N -O -S -eq -ne -lt -le -gt -ge -nt "
         "-ot -ef -#",
         single_dash=True,
     ),
-    "read": Usage("-r -s -t= -n= -d= -p=", "variable"),
-    "unset": Usage("-v", "variable"),
-    "export declare typeset readonly": Usage("", "setting"),
-    "wait times jobs": Usage(operands="none"),
-    "exit return": Usage("-#", "name"),
+    "read": ProgramUsage("-r -s -t= -n= -d= -p=", "variable"),
+    "unset": ProgramUsage("-v", "variable"),
+    "export declare typeset readonly": ProgramUsage("", "setting"),
+    "wait times jobs": ProgramUsage(operands="none"),
+    "exit return": ProgramUsage("-#", "name"),
     # Programs that run the command in their arguments.
-    "timeout": Usage("-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose", runs=1),
-    "time": Usage("-p", runs=0),
-    "nice": Usage("-n= -# --adjustment=", runs=0),
-    "nohup": Usage(runs=0),
-    "stdbuf": Usage("-i= -o= -e= --input= --output= --error=", runs=0),
-    "env": Usage("-i -u= --ignore-environment --unset=", runs=0, assigns=True),
-    "xargs": Usage(
+    "timeout": ProgramUsage("-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose", runs=1),
+    "time": ProgramUsage("-p", runs=0),
+    "nice": ProgramUsage("-n= -# --adjustment=", runs=0),
+    "nohup": ProgramUsage(runs=0),
+    "stdbuf": ProgramUsage("-i= -o= -e= --input= --output= --error=", runs=0),
+    "env": ProgramUsage("-i -u= --ignore-environment --unset=", runs=0, assigns=True),
+    "xargs": ProgramUsage(
         "-0 -r -t -n= -P= -L= -I= -d= -a= --null --no-run-if-empty --verbose --max-args= --max-procs= --delimiter= "
         "--arg-file=",
         runs=0,
         appends=True,
     ),
-    "command": Usage("", "none", {"-v": Usage(), "-V": Usage()}, runs=0),
-    "builtin": Usage(runs=0),
-    "exec": Usage("-c -l", runs=0),
-    "setsid": Usage("-w -c -f --wait --ctty --fork", runs=0),
-    "ionice": Usage("-c= -n= -t --class= --classdata= --ignore", runs=0),
-    "flock": Usage(
+    "command": ProgramUsage("", "none", {"-v": ProgramUsage(), "-V": ProgramUsage()}, runs=0),
+    "builtin": ProgramUsage(runs=0),
+    "exec": ProgramUsage("-c -l", runs=0),
+    "setsid": ProgramUsage("-w -c -f --wait --ctty --fork", runs=0),
+    "ionice": ProgramUsage("-c= -n= -t --class= --classdata= --ignore", runs=0),
+    "flock": ProgramUsage(
         "-n -s -x -e -w= -u --nonblock --nb --shared --exclusive --wait= --timeout= --unlock", runs=1, named=True
     ),
-    "sudo": Usage("-n -k -H -S", runs=0, named=True, assigns=True),
-    "doas": Usage("-n", runs=0, named=True),
+    "sudo": ProgramUsage("-n -k -H -S", runs=0, named=True, assigns=True),
+    "doas": ProgramUsage("-n", runs=0, named=True),
 }
 """Programs for files and text, builtins of the shell, and programs that run others."""

@@ -33,7 +33,7 @@ MAX_PIPES = 100
 MAX_COMMANDS = 300
 """Commands of one line, those inside others included."""
 MAX_WORDS = 3_000
-"""Words of all of them: each `sudo -u` in a row doubles the readings of what follows."""
+"""Words of all of them: each `sudo -u` in a row doubles the ways to understand what follows."""
 MAX_LEADING = 50
 """Options and values before the arguments of one command; all their combinations are compared with a rule."""
 MAX_DEPTH = 6

@@ -71,10 +71,10 @@ def inspect_command(command: str, root: Path) -> CommandRisks:
     if len(command) > _MAX_COMMAND:
         return CommandRisks(refusal=f"it is longer than {_MAX_COMMAND} characters; write a script and run that")
     outer = [words for part in _COMMAND_SEPARATOR.split(command) if (words := _split_words(part))]
-    reading = read_commands(command)
-    commands = [*outer, *([word.text for word in words] for words in reading.commands if words)]
+    line = read_commands(command)
+    commands = [*outer, *([word.text for word in words] for words in line.commands if words)]
     refused = next(filter(None, (*map(_refuse_call, commands), _refuse_command(command))), "")
-    warnings = (*_warnings(commands), *_outside_paths(commands, root), *_unread(complete=reading.complete))
+    warnings = (*_warnings(commands), *_outside_paths(commands, root), *_unread(complete=line.complete))
     return CommandRisks(refused, tuple(dict.fromkeys(warnings)))
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from fcshim.tools.commands.harmless import GENERAL, INERT, VARIABLES, Usage
+from fcshim.tools.commands.harmless import GENERAL, INERT, VARIABLES, ProgramUsage
 from fcshim.tools.commands.harmless_development import DEVELOPMENT
 from fcshim.tools.commands.sed import executing_sed_words
 from fcshim.tools.commands.words import ShellWord, assigned_name, is_one_word, may_be_option
@@ -152,7 +152,7 @@ class _UsageScan:
             _ANY_WORD,
         ]
 
-    def _begins_inner(self, usage: Usage, word: ShellWord) -> bool:
+    def _begins_inner(self, usage: ProgramUsage, word: ShellWord) -> bool:
         """Return whether the inner command begins with a word. A rule has to name some wrappers."""
         if self._operands < (usage.runs or 0) or self._may_be_option(word):
             return False
@@ -163,7 +163,7 @@ class _UsageScan:
         self.inner = self._at
         return True
 
-    def _accept(self, usage: Usage, word: ShellWord) -> bool:
+    def _accept(self, usage: ProgramUsage, word: ShellWord) -> bool:
         """Go on behind one word and its values; return whether they are harmless."""
         given = self._at < self._spelled
         self._at += 1
@@ -184,7 +184,7 @@ class _UsageScan:
         """Return whether a word is an option, or the shell may replace it by one: `*` by the name of a file."""
         return not self._only_operands and may_be_option(word)
 
-    def _accept_option(self, usage: Usage, word: ShellWord, *, given: bool) -> bool:
+    def _accept_option(self, usage: ProgramUsage, word: ShellWord, *, given: bool) -> bool:
         count = self._option_values(usage, word)
         if count is None:
             # The rule spells an option out; the next word may be its value, which then stands in the rule too.
@@ -199,7 +199,7 @@ class _UsageScan:
             for value in values
         )
 
-    def _option_values(self, usage: Usage, word: ShellWord) -> int | None:
+    def _option_values(self, usage: ProgramUsage, word: ShellWord) -> int | None:
         """Return how many of the next words are values of an option; None if it is not known as harmless."""
         options = _option_table(usage.options)
         if "*" in options:
@@ -212,11 +212,11 @@ class _UsageScan:
 
 
 @cache
-def _programs() -> Mapping[str, Usage]:
+def _programs() -> Mapping[str, ProgramUsage]:
     return _by_name({**GENERAL, **DEVELOPMENT})
 
 
-def _by_name(rows: Mapping[str, Usage]) -> dict[str, Usage]:
+def _by_name(rows: Mapping[str, ProgramUsage]) -> dict[str, ProgramUsage]:
     """Return rows by each word of their keys."""
     return {
         name: msgspec.structs.replace(row, subcommands=_by_name(row.subcommands)) if row.subcommands else row

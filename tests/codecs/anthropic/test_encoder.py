@@ -14,7 +14,7 @@ from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
 from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
-from tests.codecs.openai_chat.test_encoder import bad, call, replies
+from tests.codecs.openai_chat.test_encoder import bad, call, failure_sentence, replies
 
 IDENTITY = ReplyIdentity("msg_1", 1700000000, "the model")
 
@@ -45,12 +45,23 @@ def stream(*events, **fields):
     return found
 
 
+USAGE_DETAILS = {"output_tokens_details": {"thinking_tokens": 0}, "server_tool_use": None}
+
+
+def text_block(text):
+    return {"type": "text", "text": text, "citations": None}
+
+
+def tool_use_block(call_id, arguments):
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": arguments, "caller": {"type": "direct"}}
+
+
 def types(events):
     return [event["type"] for event in events]
 
 
 def test_a_text_reply_is_one_block():
-    usage = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 3}
+    usage = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, **USAGE_DETAILS}
     message = {
         "id": "msg_1",
         "type": "message",
@@ -59,22 +70,28 @@ def test_a_text_reply_is_one_block():
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
+        "stop_details": None,
+        "container": None,
         "usage": {
             "input_tokens": 0,
             "output_tokens": 1,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
+            **USAGE_DETAILS,
+            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+            "inference_geo": None,
+            "service_tier": "standard",
         },
     }
     expected = [
         {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_start", "index": 0, "content_block": text_block("")},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 'lo "\n\u2028'}},
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None, "container": None},
             "usage": {"input_tokens": 4, "output_tokens": 5, **usage},
         },
         {"type": "message_stop"},
@@ -88,7 +105,7 @@ def test_a_call_is_a_block_with_its_input_in_deltas():
         Text("a"), *call('{"a":1}', sent=['{"a"', ":1}"]), Stop("tool_use")
     )
 
-    assert {"type": "tool_use", "id": "call_0", "name": "f", "input": {}} == start["content_block"]
+    assert tool_use_block("call_0", {}) == start["content_block"]
     assert (0, 0, 1, 1) == (text_start["index"], text_stop["index"], start["index"], stop["index"])
     assert [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"a"', ":1", "}")] == [
         delta["delta"] for delta in deltas
@@ -109,7 +126,7 @@ def test_a_call_is_a_block_with_its_input_in_deltas():
 def test_stop_reasons_are_translated(reason, stops, word, sequence):
     delta = stream(Text("a"), Stop(reason), stop=stops)[-2]["delta"]
 
-    assert {"stop_reason": word, "stop_sequence": sequence} == delta
+    assert (word, sequence) == (delta["stop_reason"], delta["stop_sequence"])
 
 
 def test_the_call_of_a_toolset_s_member_names_the_toolset():
@@ -305,9 +322,9 @@ def test_a_message_with_every_kind_of_block():
 
     assert [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
-        {"type": "text", "text": "Let me see."},
-        {"type": "tool_use", "id": "call_0", "name": "f", "input": {"a": 1.0}},
-        {"type": "tool_use", "id": "call_1", "name": "f", "input": {}},
+        text_block("Let me see."),
+        tool_use_block("call_0", {"a": 1.0}),
+        tool_use_block("call_1", {}),
     ] == message["content"]
     assert ("msg_1", "message", "assistant", "the model", "tool_use", None) == tuple(
         message[name] for name in ("id", "type", "role", "model", "stop_reason", "stop_sequence")
@@ -320,7 +337,7 @@ def test_a_message_with_every_kind_of_block():
 def test_thinking_is_dropped_unless_the_client_requested_it():
     message = whole_reply(Reasoning("hm"), Text("a"), Stop("complete"), thinking=False)
 
-    assert [{"type": "text", "text": "a"}] == message["content"]
+    assert [text_block("a")] == message["content"]
 
 
 def test_redacted_reasoning_is_a_redacted_block():
@@ -336,10 +353,10 @@ def test_a_failed_call_is_dropped_next_to_a_valid_one():
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("truncated", "max_tokens"), ("malformed", "end_turn")])
-def test_a_failed_call_alone_leaves_its_excerpt_as_text(kind, reason):
+def test_a_sentence_stands_for_a_failed_call_alone(kind, reason):
     message = whole_reply(*bad(kind, ['{"a"']), Stop("complete"))
 
-    assert [{"type": "text", "text": "raw"}] == message["content"]
+    assert [text_block(failure_sentence(kind))] == message["content"]
     assert reason == message["stop_reason"]
 
 

@@ -13,7 +13,7 @@ from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallE
 from fcshim.messages import Request, UserMessage
 from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
-from tests.codecs.openai_chat.test_encoder import bad, call, replies
+from tests.codecs.openai_chat.test_encoder import bad, call, failure_sentence, replies
 
 IDENTITY = ReplyIdentity("ollama-1", 1700000000, "llama3.2")
 KNOWN = {"model": "llama3.2", "created_at": "2023-11-14T22:13:20Z"}
@@ -254,10 +254,11 @@ def test_a_whole_reply_has_durations_if_there_is_a_clock():
 
 
 @pytest.mark.parametrize(("kind", "word"), [("truncated", "length"), ("malformed", "stop")])
-def test_a_failed_call_alone_leaves_its_excerpt_as_text(kind, word):
+def test_a_sentence_stands_for_a_failed_call_alone(kind, word):
     body = written(*bad(kind, ['{"a"']), Stop("complete"))
 
-    assert (word, "raw") == (body["done_reason"], body["message"]["content"])
+    assert word == body["done_reason"]
+    assert failure_sentence(kind) == body["message"]["content"]
     assert "tool_calls" not in body["message"]
 
 

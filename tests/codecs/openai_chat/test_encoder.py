@@ -45,6 +45,13 @@ def bad(kind, sent, index=0):
     return call("".join(sent), index=index, sent=sent, error=CallError(kind, "no good", "raw"))
 
 
+def failure_sentence(kind):
+    """Give what stands for a call of `bad`."""
+    if kind == "truncated":
+        return "[The reply was cut off inside a call of f, which was not made.]"
+    return "[The model wrote a call of f that cannot be used: no good.]"
+
+
 def stream(*events, close=True, **fields):
     """Write events of choice 0; give the payloads as JSON, `[DONE]` as it is."""
     encoder = OPENAI_CHAT.encoder(request(**fields), IDENTITY)
@@ -390,10 +397,10 @@ def test_invalid_calls_are_left_out_and_valid_ones_kept():
 
 
 @pytest.mark.parametrize(("kind", "word"), [("truncated", "length"), ("malformed", "stop")])
-def test_an_invalid_call_alone_becomes_its_excerpt(kind, word):
+def test_a_sentence_stands_for_a_failed_call_alone(kind, word):
     choice = written([*bad(kind, ['{"a"']), Stop("complete")])["choices"][0]
 
-    assert (word, "raw") == (choice["finish_reason"], choice["message"]["content"])
+    assert (word, failure_sentence(kind)) == (choice["finish_reason"], choice["message"]["content"])
     assert "tool_calls" not in choice["message"]
 
 

@@ -15,7 +15,7 @@ from fcshim.events import CallError, Error, Reasoning, Stop, Text, ToolCallChunk
 from fcshim.messages import Request, UserMessage
 from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
-from tests.codecs.openai_chat.test_encoder import bad, call, replies
+from tests.codecs.openai_chat.test_encoder import bad, call, failure_sentence, replies
 from tests.codecs.stored_documents import StoredDocuments
 
 IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
@@ -215,7 +215,7 @@ def test_reasoning_that_is_cut_off_is_incomplete_streamed_or_not():
 def test_a_message_before_a_truncated_call_is_complete():
     last = stream(Text("a"), *bad("truncated", ['{"a"']), Stop("max_tokens"))[-1]["response"]
 
-    assert ("incomplete", ["completed"]) == (last["status"], [item["status"] for item in last["output"]])
+    assert ("incomplete", ["completed", "incomplete"]) == (last["status"], [item["status"] for item in last["output"]])
 
 
 def test_a_response_has_every_field_that_the_api_documents():
@@ -295,8 +295,8 @@ def test_a_truncated_call_is_incomplete_and_never_json(sent):
     events = stream(Text("a"), *bad("truncated", sent), Stop("max_tokens"))
 
     assert "response.incomplete" == events[-1]["type"]
-    assert ["message"] == [item["type"] for item in events[-1]["response"]["output"]]
-    assert ["completed", "incomplete"] == [each["item"]["status"] for each in only(events, "response.output_item.done")]
+    assert events[-1]["response"]["output"] == [each["item"] for each in only(events, "response.output_item.done")]
+    assert ["completed", "incomplete"] == [item["status"] for item in events[-1]["response"]["output"]]
     assert not is_json(only(events, "response.output_item.done")[1]["item"]["arguments"])
     assert not only(events, "response.function_call_arguments.done")
     assert not any(map(is_json, arguments_sent(events)))
@@ -406,10 +406,10 @@ def test_custom_calls_have_their_text_as_input():
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("truncated", {"reason": "max_output_tokens"}), ("malformed", None)])
-def test_a_bad_call_alone_shows_its_excerpt_and_does_not_look_complete(kind, reason):
+def test_a_sentence_stands_for_a_failed_call_alone_which_does_not_look_complete(kind, reason):
     body = written(*bad(kind, ['{"a"']), Stop("complete"))
 
-    assert ("incomplete", "raw") == (body["status"], body["output"][0]["content"][0]["text"])
+    assert ("incomplete", failure_sentence(kind)) == (body["status"], body["output"][0]["content"][0]["text"])
     assert (reason, None) == (body["incomplete_details"], body["completed_at"])
     assert (body["error"] is None) == (kind == "truncated")
 

@@ -59,3 +59,11 @@ def test_a_chain_is_put_in_order():
 )
 def test_a_damaged_document_counts_as_not_stored(damaged):
     assert read_stored(damaged) is None
+
+
+def test_a_stored_call_that_was_cut_off_is_not_part_of_the_conversation():
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a"}]', "status": "incomplete"}
+    stored = read_stored(document(response={"output": [call, {**call, "call_id": "d", "status": "completed"}]}))
+
+    assert stored is not None
+    assert ["d"] == [item["call_id"] for item in stored.all_items()]

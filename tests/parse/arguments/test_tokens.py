@@ -39,9 +39,9 @@ def _sent(sink: CallSink) -> str:
 
 
 def _write_string(writer: TokenWriter, text: str) -> None:
-    writer.begin_string('"')
-    writer.write_content(json.dumps(text)[1:-1])
-    writer.end_string('"')
+    writer.begin_string()
+    writer.buffer.add_content(json.dumps(text)[1:-1])
+    writer.buffer.end_string()
 
 
 def test_commas_and_colons_are_added_automatically() -> None:
@@ -70,7 +70,7 @@ def test_a_key_is_sent_with_its_value() -> None:
     writer.write_key("a")
     writer.flush()
     before = _sent(sink)
-    writer.begin_string('"')
+    writer.begin_string()
     writer.flush()
 
     assert ("{", '{"a": "') == (before, _sent(sink))
@@ -79,8 +79,8 @@ def test_a_key_is_sent_with_its_value() -> None:
 def test_the_content_of_a_string_is_sent_at_once() -> None:
     writer, sink = _writer()
     writer.write_key("a")
-    writer.begin_string('"')
-    writer.write_content("x")
+    writer.begin_string()
+    writer.buffer.add_content("x")
     writer.flush()
 
     assert writer.arguments.streams

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fcshim.events import ToolCallEnd
 from fcshim.parse.readings.json import read_json
 from fcshim.parse.stream import StreamParser
+from fcshim.testing.splits import random_split
 from tests.fuzz.documents import body, spell
-from tests.parse.cases import random_split
 
 NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES: st.SearchStrategy[Any] = st.recursive(

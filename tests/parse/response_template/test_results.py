@@ -16,7 +16,8 @@ from fcshim.parse.response_template.shapes import template_dialect
 from fcshim.parse.response_template.template import decode_template
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
-from tests.parse.cases import Case, check, splits
+from fcshim.testing.splits import splits
+from tests.parse.cases import Case, check
 from tests.parse.laws import Piece
 
 DATA = Path(__file__).parent / "data"

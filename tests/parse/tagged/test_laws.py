@@ -12,8 +12,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.tagged import TAGGED
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_calls
+from fcshim.testing.splits import random_split
 from tests.examples import examples
-from tests.parse.cases import random_split
 from tests.parse.laws import Piece, check_reply, executable
 
 TOOLS = [

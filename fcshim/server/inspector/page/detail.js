@@ -19,7 +19,7 @@ export async function detailView(id, openPlayground) {
     found.why_no_call && el("p", { class: "why" }, el("strong", {}, "Why there is no call: "), line(found.why_no_call, 1000)),
     timing(found.timing),
     el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, headings(found.attempts)[index]))),
-    el("div", { class: "panes" }, requestPane(found), ...found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane), responsePane(found)));
+    el("div", { class: "panes" }, requestPane(found), toolsPane(found), ...found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane), responsePane(found)));
 }
 
 function facts(summary) {
@@ -107,6 +107,16 @@ function requestPane({ request }) {
     el("details", {}, el("summary", {}, `${request.headers.length} headers`), longText(headers)), bodyView(request.body));
 }
 
+// Tools that run in the proxy have a category; those of the client have none.
+function toolsPane({ tools }) {
+  if (!tools.length) return null;
+  const categories = [...new Set(tools.map((tool) => tool.category ?? ""))];
+  const rows = categories.map((category) => el("tr", {},
+    el("th", {}, line(category || "the client's", 60)),
+    el("td", {}, line(tools.filter((tool) => (tool.category ?? "") === category).map((tool) => tool.name).join(", "), 4000))));
+  return el("div", { class: "panel" }, el("h2", {}, `Offered tools: ${tools.length}`), el("table", { class: "categories" }, el("tbody", {}, rows)));
+}
+
 function promptPane(attempt, index) {
   const value = parsed(attempt.prompt.text);
   const messages = Array.isArray(value?.messages) ? value.messages : null;
@@ -133,7 +143,8 @@ function quoted(text) {
 
 function asCurl({ request }) {
   const query = request.query ? `?${request.query}` : "";
-  const url = location.origin + encodeURI(request.path) + query;
+  const host = request.headers.find(([name]) => name === "host")?.[1] ?? location.host;
+  const url = `${location.protocol}//${host}${encodeURI(request.path)}${query}`;
   // A header's name may have any character that a shell reads.
   const masked = request.headers.filter(([name, value]) => /^[a-z0-9-]+$/i.test(name) && /^([a-z]+ )?[*]{3}$/i.test(value) && name !== "cookie");
   const keys = masked.map(([name, value]) => ` -H "${name}: ${value.replace("***", "$KEY")}"`).join("");

@@ -1,0 +1,151 @@
+"""Mistakes in one member of a call's arguments: its key, its value, or what stands between the two.
+
+Rule: the call is rendered with a token in the place of what the model writes in a wrong way, so that a mistake is the
+same in every dialect. A change returns None where it does not apply.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable, Sequence
+
+from fcshim.events import JSON
+from fcshim.parse.dialect import Dialect
+from fcshim.prompt.render import render_calls
+from fcshim.testing.mutations.seeds import Call, Seed
+
+_NUMBER_TOKEN = 7_000_999
+_KEY_MARK = "zq_key"
+_UNITS = (" days", "px", " %", "k", " km/h", "°", " EUR")
+_EXCHANGED = str.maketrans(",.", ".,")
+_LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n")
+
+MemberChange = Callable[[Seed, Dialect, random.Random], str | None]
+"""Returns the reply with the mistake."""
+
+
+def _render(dialect: Dialect, calls: Sequence[Call]) -> str:
+    return render_calls(dialect, [(name, json.dumps(value, ensure_ascii=False)) for name, value in calls])
+
+
+def _with_last_arguments(seed: Seed, arguments: dict[str, JSON]) -> list[Call]:
+    return [*seed.calls[:-1], (seed.calls[-1][0], arguments)]
+
+
+def _double_key(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Write a key twice, with another value before or after the one that is meant."""
+    arguments = seed.calls[-1][1]
+    if not arguments:
+        return None
+    key = rng.choice(list(arguments))
+    other = (_KEY_MARK, rng.choice(("other", 17, ["x"], None)))
+    members = list(arguments.items())
+    at = rng.randint(0, len(members))
+    text = _render(dialect, _with_last_arguments(seed, dict([*members[:at], other, *members[at:]])))
+    return text.replace(_KEY_MARK, key) if _KEY_MARK in text else None
+
+
+def _with_value(spell: Callable[[str, JSON, random.Random], str | None]) -> MemberChange:
+    """Write the value of one member in a way that is not a value."""
+
+    def change(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+        arguments = seed.calls[-1][1]
+        spelled = {key: spell(key, value, rng) for key, value in arguments.items()}
+        keys = [key for key, text in spelled.items() if text is not None]
+        if not keys:
+            return None
+        key = rng.choice(keys)
+        text = _render(dialect, _with_last_arguments(seed, {**arguments, key: _NUMBER_TOKEN}))
+        before, *after = text.split(str(_NUMBER_TOKEN))
+        in_tags = before.rstrip()[-1:] in {">", ""}  # any text is a value there
+        return f"{before}{spelled[key]}{after[0]}" if len(after) == 1 and not in_tags else None
+
+    return change
+
+
+def _name_as_value(key: str, _value: JSON, _rng: random.Random) -> str:
+    return key
+
+
+def _number_with_unit(_key: str, value: JSON, rng: random.Random) -> str | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value}{rng.choice(_UNITS)}" if is_number else None
+
+
+def _type_of(_key: str, value: JSON, _rng: random.Random) -> str | None:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value))
+
+
+def _placeholder(key: str, _value: JSON, rng: random.Random) -> str:
+    return rng.choice((f"<{key}>", f"{{{key}}}", f"{{{{{key}}}}}", f"${{{key}}}", "...", "…", "", "nil"))
+
+
+def _repeated(_key: str, value: JSON, rng: random.Random) -> str:
+    return rng.choice(("", " ", ", ")).join([json.dumps(value, ensure_ascii=False)] * rng.randint(2, 5))
+
+
+def _grouped(_key: str, value: JSON, rng: random.Random) -> str | None:
+    """Write a number with the signs of a language, which are not those of JSON."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    written = f"{value:,}"
+    others = (written, written.translate(_EXCHANGED), written.replace(",", " "), written.replace(",", "'"))
+    spellings = [other for other in others if other != str(value)]
+    return rng.choice(spellings) if spellings else None
+
+
+def _wrap_arguments(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Write the arguments one level too deep."""
+    key = rng.choice(("arguments", "parameters", "args", "input", "kwargs", "properties"))
+    arguments = seed.calls[-1][1]
+    return _render(dialect, _with_last_arguments(seed, {key: arguments})) if arguments else None
+
+
+def _half_escape_line_break(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    r"""Write a line break in a string of JSON as a backslash and a line break."""
+    text, arguments = _render(dialect, seed.calls), seed.calls[-1][1]
+    whole = json.dumps(arguments, ensure_ascii=False)
+    start = text.rfind(whole) if arguments else -1
+    places = [start + found.end() - 1 for found in _LINE_BREAK.finditer(whole)] if start >= 0 else []
+    if not places:
+        return None
+    at = rng.choice(places)
+    return text[:at] + "\n" + text[at + 1 :]
+
+
+def _end_early(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Write the end marker between two arguments, too."""
+    end = dialect.close or dialect.section_close
+    arguments = seed.calls[-1][1]
+    members = [json.dumps({key: value}, ensure_ascii=False)[1:-1] for key, value in arguments.items()]
+    text = _render(dialect, seed.calls)
+    at = text.rfind(", ".join(members))
+    if not end or dialect.fenced or len(members) < 2 or at < 0:
+        return None
+    before = ", ".join(members[: rng.randrange(1, len(members))])
+    at += len(before) + rng.choice((0, 1, 2))
+    return text[:at] + end + rng.choice(("", "\n")) + text[at:]
+
+
+def _escape_for_markdown(seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
+    r"""Write `\_` for each underscore of names and values, as in Markdown."""
+    text = _render(dialect, seed.calls)
+    for name in {name for name, _ in seed.calls}:
+        text = text.replace(name, name.replace("_", "\\_"))
+    return text.replace('"_', '"\\_')
+
+
+MEMBER_CHANGES: dict[str, MemberChange] = {
+    "key twice": _double_key,
+    "key as the value": _with_value(_name_as_value),
+    "number with a unit": _with_value(_number_with_unit),
+    "type as the value": _with_value(_type_of),
+    "placeholder as the value": _with_value(_placeholder),
+    "value repeated": _with_value(_repeated),
+    "number grouped": _with_value(_grouped),
+    "arguments one level deeper": _wrap_arguments,
+    "line break half escaped": _half_escape_line_break,
+    "Markdown escapes": _escape_for_markdown,
+    "end marker too early": _end_early,
+}

@@ -1,0 +1,57 @@
+"""The environments of the frameworks that fcshim has plugins for: one each, in `.cache/integrations`.
+
+Rule: `python -m tests.integrations.framework_environments` makes them (`make test-integrations`); a second run reuses
+them. Each framework's own requirements decide what else is installed.
+"""
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".cache" / "integrations"
+_PROJECT = ROOT / "pyproject.toml"
+_SECONDS = 900.0
+
+ENVIRONMENTS = {
+    "langchain": ("langchain-core", ("langchain", "langchain-openai", "langchain-tests")),
+    "llm": ("llm", ("pytest",)),
+}
+"""By extra: the distribution whose version counts, and what its tests need beside the extra and the embedded model."""
+
+
+def missing(name: str) -> str:
+    """Return how to make an environment; empty if it is there."""
+    return "" if (CACHE / name / "complete").exists() else "python -m tests.integrations.framework_environments"
+
+
+def python(name: str) -> Path:
+    """Return the Python of an environment."""
+    return CACHE / name / "bin" / "python"
+
+
+def version(name: str) -> str:
+    """Return the version of the framework in its environment."""
+    [folder] = (CACHE / name / "lib").glob("python*/site-packages")
+    return next(iter(importlib.metadata.distributions(name=ENVIRONMENTS[name][0], path=[str(folder)]))).version
+
+
+def main() -> None:
+    """Make the environments that are missing, or older than the project's requirements; print the versions."""
+    for name, (_, packages) in ENVIRONMENTS.items():
+        stamp = CACHE / name / "complete"
+        if not stamp.exists() or stamp.stat().st_mtime < _PROJECT.stat().st_mtime:
+            pip = [str(python(name)), "-m", "pip", "install", "--quiet"]
+            for command in (
+                [sys.executable, "-m", "venv", str(CACHE / name)],
+                [*pip, "--upgrade", "pip"],
+                [*pip, "--editable", f"{ROOT}[{name}]", "gguf>=0.19", "numpy>=2", *packages],
+            ):
+                subprocess.run(command, check=True, timeout=_SECONDS)
+            stamp.touch()
+        sys.stdout.write(f"{name} {version(name)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The plugins for frameworks: the tests of `frameworks/` run in the environment of each (`make test-integrations`)."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.demo.served import Addresses, served_demo
+from tests.integrations.framework_environments import ENVIRONMENTS, ROOT, missing, python, version
+
+FOLDER = Path(__file__).parent / "frameworks"
+PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+PLUGINS = ROOT / "fcshim" / "integrations"
+MAX_LINES = 150
+_SECONDS = 300.0
+"""Limit for one program; LangChain's takes half a minute on an idle core."""
+
+
+def run(name: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    if reason := missing(name):
+        pytest.skip(reason)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [python(name), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_framework_calls_tools(name: str) -> None:
+    """Its tests run without the configuration of this project, which the environment has no packages for."""
+    options = ["-q", "--noconftest", "-c", os.devnull, "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
+    options = options[: None if name == "langchain" else -2]
+    done = run(name, "-m", "pytest", *options, FOLDER / f"check_{name}.py")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "skipped" not in done.stdout.splitlines()[-1] or name == "langchain"  # its suite skips what a model cannot
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[Addresses]:
+    with served_demo() as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_example_of_the_page_runs(name: str, addresses: Addresses, tmp_path: Path) -> None:
+    """It prints the answer of the embedded model, which is served at the address of the example."""
+    section = PAGE.split(f"<!-- {name} -->")[1].split("<!--")[0].replace("http://127.0.0.1:8080", addresses.upstream)
+    blocks = dict(re.findall(r"```(python|yaml)\n(.*?)```", section, re.DOTALL))
+    (tmp_path / "extra-openai-models.yaml").write_text(blocks.get("yaml", ""), encoding="utf-8")
+    done = run(name, "-c", blocks["python"], LLM_USER_PATH=str(tmp_path))
+
+    assert (0, "add_numbers returned 42") == (done.returncode, done.stdout.strip()), done.stderr
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_page_names_the_tested_version(name: str) -> None:
+    if reason := missing(name):
+        pytest.skip(reason)
+
+    assert f"| {version(name)} |" in PAGE
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_plugin_is_short(name: str) -> None:
+    assert len((PLUGINS / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= MAX_LINES
