@@ -66,7 +66,7 @@ class _Writer:
         before = source.choice(("", f"{noise(source).strip()}\n\n"))
         said = noise(source).strip()
         # What begins so may belong to the call, or be an invented result.
-        said = f"so {said}" if said.lstrip("}] ").startswith(("\\", "{")) else said
+        said = f"so {said}" if said.lstrip("}]' ").startswith(("\\", "{")) or said.startswith("' }") else said
         after = source.choice(("", "", f"\n\n{said}."))
         written = render_calls(self._row, [(name, json.dumps(value, ensure_ascii=False)) for name, value in calls])
         document.text = before + written + after

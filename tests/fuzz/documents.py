@@ -20,7 +20,7 @@ WORDS = (
     "C:\\dir", "—", "\t", "<thi", "think", "&lt;", "#", "\\", "'", "<function_call", "<br/>", "null",
     "\u2028", "e\u0301",
 )  # fmt: skip
-CLOSERS = frozenset({"}", "</", "<", "\t"})
+CLOSERS = frozenset({"}", "</", "<", "\t", "\u2028"})
 """Words that may belong to a stray closing marker."""
 NASTY = (
     CLOSE, OPEN, "{", "}", "]", '"', '\\"', "\\", "\n", "\t", "```", "`", "<think>", "</think>", "</", "<",

@@ -10,6 +10,7 @@ import functools
 import re
 
 from fcshim.parse.arguments.atoms import atom_to_json
+from fcshim.parse.arguments.entities import holds_entity
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.dialect import Dialect
@@ -115,7 +116,7 @@ class GemmaValues(LiteralValues):
             return
         is_number = word.lstrip("+-").lower() in _NOT_A_NUMBER
         is_damaged = is_damaged_word(word) or word.count("(") != word.count(")") or _HOLDS_KEY.search(word)
-        if lacks_bracket or is_number or is_damaged or _NESTED_CALL.match(word):
+        if lacks_bracket or is_number or is_damaged or holds_entity(word) or _NESTED_CALL.match(word):
             raise LiteralError("expected a literal", pos)
         self._call.words.add(word)
         self._call.writer.begin_string()

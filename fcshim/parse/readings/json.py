@@ -39,7 +39,7 @@ from fcshim.parse.readings.edits import (
     Edit,
 )
 from fcshim.parse.readings.json_writer import JsonReading, JsonWriter, open_string_content
-from fcshim.parse.readings.search import LITERAL_COMMA, OTHER_QUOTES, ReadingSearch
+from fcshim.parse.readings.search import BEFORE_LITERAL, LITERAL_COMMA, OTHER_QUOTES, ReadingSearch
 from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, done
 
 UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
@@ -69,13 +69,12 @@ _WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]]|
 """A string that has no quotes; a call is none, and at the end of the text it may be a part."""
 _CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
 _SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
-_EMPTY_STRING = r"(?=\"\"\s*[,}\]])"
+_EMPTY_STRING = r"(?=\"\"\s*[,}\])])"
 _SECOND_SIGN = r"(?!\s*,\s*[{\[])\s{0,64}(?:[^\w\s\"'{}\[\]()]{1,2}|or\b|and\b)"
 _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\s{{0,64}}{_EMPTY_STRING}")
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
-_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|{_EMPTY_STRING}")
-_BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
-_REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}{_SECOND_START}")
+_SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|\s{{0,64}}{_EMPTY_STRING}")
+_REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}(?:{_SECOND_START}|{_EMPTY_STRING})")
 _QUOTE = re.compile(r"[\"']")
 _FULL_STOP = re.compile(r"\.(?=\s+[\"'])")
 _VALUE_START = re.compile(r"[\"'“”{\[｛［\d+-]|(?:true|false|null|True|False|None)\b")
@@ -301,7 +300,7 @@ class JsonSearch(ReadingSearch):
         return char in {"", "}", ","} or _KEY.match(self.text, pos) is not None or self.key_at(pos) is not None
 
     def _add_second_value(self, step: Step, frame: Frame) -> None:
-        may_be_code = self.text[step.pos - 2 : step.pos - 1] in _BEFORE_LITERAL
+        may_be_code = self.text[step.pos - 2 : step.pos - 1] in BEFORE_LITERAL
         pattern = _REPEATED if frame.repeats else _SECOND if may_be_code else _SECOND_AFTER_WORD
         found = pattern.match(self.text, step.pos)
         start = found.end() if found else self._skip(step.pos)[0] if self._is_repeated(step) else -1

@@ -49,6 +49,8 @@ quotes in most lines takes 335."""
 _OPENS_QUOTATION = re.compile(r"(?:[^\w)\].?]|\\[nrt]|(?:\A|\W|\\[nrt])[rRbBfFuU]{1,2}|[^\x00-\u2e7f])\Z")
 """What precedes a quotation in text, or a literal in code; Chinese and Japanese have no blanks."""
 _CLOSES_QUOTATION = re.compile(r"[^\w]|(?:if|else|and|or|in|for|is|not)\b|[^\x00-\u2e7f]|\Z")
+BEFORE_LITERAL = " \t\n([{=,:;+<>&|\"'\\-"
+"""What stands directly before an empty literal of code."""
 _NO_END = re.compile(r"[\w:=<>;+*&|!?%$@^~\\-]")
 """What follows no value."""
 _LONGEST_PREFIX = 3
@@ -337,6 +339,10 @@ class ReadingSearch(ABC):
 
     def _opens_quotation(self, start: int, at: int) -> bool:
         before = self.text[max(start, at - _LONGEST_PREFIX) : at]
+        quote = self.text[at]
+        is_empty = self.text.startswith(2 * quote, at) and not self.text.startswith(_TRIPLE * quote, at)
+        if is_empty and before and before[-1] not in BEFORE_LITERAL:
+            return False
         return not before or _OPENS_QUOTATION.search(before) is not None
 
     def _closes_quotation(self, at: int) -> bool:

@@ -18,8 +18,10 @@ _LONGEST_ENTITY = 8
 _AROUND = " \t\r\n\ufffd"
 """White space, and what a decoder writes for bytes that are no text."""
 _JSON_PAIRS = {"}": "{", "]": "["}
-_DAMAGED_REST_OF_TAG = r"(?:(?!<).?<?[^<>\s]{1,256}>|</?[^<>\s]{1,256}&(?:gt|#62);|</[^<>]{0,64}[A-Z])"
-"""The rest of a tag after its token: with a wrong bracket, an escaped one, or the name in capitals."""
+_DAMAGED_REST_OF_TAG = (
+    r"(?:(?!<).?<?[^<>\s]{1,256}>|</?[^<>\s]{1,256}&(?:gt|#62);|</?\w[^<>\s]{0,256}[<\"]|</[^<>]{0,64}[A-Z])"
+)
+"""The rest of a tag after its token: with a wrong bracket, an escaped one or none, or the name in capitals."""
 
 
 def holds_damaged(text: str, tag: str) -> bool:
