@@ -4,8 +4,8 @@ Theory of operation. The text of a prompt is counted by kinds of characters (`KI
 tokens for one of each kind, within the bounds of the table. Which number is not known, but every earlier request of the
 same model says what their sum was. A new prompt shares most of its messages with an earlier one, and these take the
 same tokens again. So the least that it takes is the smallest sum over all numbers that agree with an earlier request
-(`_bound`): a linear program with one equation, solved by filling the cheapest kinds first. If the server reports fewer,
-it has cut the prompt.
+(`_minimise`): a linear program with one equation, solved by filling the cheapest kinds first. If the server reports
+fewer, it has cut the prompt.
 
 Some servers report only the tokens that they did not find in their prefix cache. So a count that the new messages alone
 could take is no loss, until the server was seen to count everything: several times in a row, for a prompt that
@@ -51,7 +51,7 @@ KINDS: tuple[tuple[str, float, float], ...] = (
     ("symbol", 0, 4),
     ("emoji", 0.2, 5),
 )
-"""Kinds of characters, with the fewest and the most tokens for one (`benchmarks/context` measures 12 tokenizers).
+"""Kinds of characters, with the fewest and the most tokens for one, of 11 tokenizers (`benchmarks/prompt_loss.py`).
 
 `prompt`: what a chat template writes once, a system prompt of its own included. `message`: the markers around one.
 `optional`: what templates may leave out (reasoning of earlier turns, tools), and media. `gap`: a line break with its
