@@ -25,14 +25,17 @@ from anyio.lowlevel import RunVar
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.fill_in_middle import CODECS
+from fcshim.codecs.ollama import OLLAMA, OllamaWithContext
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.events import Error, Stop
 from fcshim.messages import Request, uses_tools
-from fcshim.pipeline.attempt import Batch, Plan
+from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
@@ -41,9 +44,11 @@ from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
+from fcshim.prompt.repetition import find_repetition
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
 from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+from fcshim.upstream.prompt_loss import PromptLoss, read_prompt
 
 Result = TypeVar("Result")
 
@@ -113,6 +118,10 @@ class AttemptObserver(Protocol):
         """Handle the failure of the attempt."""
         ...
 
+    def lose_prompt(self, message: str) -> None:
+        """Handle that the upstream has read only a part of the attempt's prompt."""
+        ...
+
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
         ...
@@ -146,7 +155,10 @@ class AttemptPlanner:
         exchange.begin(plan, codec)
 
     def _plan(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> tuple[Plan, UpstreamCodec]:
-        request, codec = self.request, _reduced(self.capabilities.upstream.kind.codec, omissions)
+        codec: UpstreamCodec = self.capabilities.upstream.kind.codec
+        if codec is OLLAMA and self.model.num_ctx:
+            codec = OllamaWithContext(self.model.num_ctx)
+        request, codec = self.request, _reduced(codec, omissions)
         if request.suffix:
             return request, _fill_in_codec(self.capabilities.upstream.kind, backend)
         searches_stops = STOP in omissions and bool(request.stop)
@@ -155,7 +167,8 @@ class AttemptPlanner:
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
             return request, codec
-        shim = make_shim(request, self.model, self.new_id, backend)
+        model = self.capabilities.fit_prompt(self.model, request.model)
+        shim = make_shim(request, model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
         return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
@@ -163,8 +176,11 @@ class AttemptPlanner:
     def _native_plan(self, searched_stops: tuple[str, ...]) -> Plan:
         request, kind = self.request, self.capabilities.upstream.kind
         is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
+        repetition = find_repetition(request.messages, self.model.repeatable_tools)
+        if repetition.notes:
+            logger.info("%s: %s", request.model, "; ".join(repetition.notes))
         return prepare_native(
-            request,
+            msgspec.structs.replace(request, messages=repetition.messages),
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
             searched_stops=searched_stops,
@@ -200,8 +216,9 @@ def make_shim(
         request = msgspec.structs.replace(request, real_model=model.real_name)
     name = request.real_model or request.model
     dialect = chosen_dialect(model.dialect, name)
-    return prepare_shim(
-        request,
+    repetition = find_repetition(request.messages, model.repeatable_tools)
+    shim = prepare_shim(
+        msgspec.structs.replace(request, messages=repetition.messages),
         dialect=dialect,
         profile=chosen_profile(model.profile, name),
         style=chosen_style(model.prompt_style, name, dialect.name),
@@ -216,6 +233,8 @@ def make_shim(
             new_id=new_id,
         ),
     )
+    refused = repetition.refused if request.tool_choice.mode == "auto" else {}
+    return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
 
 
 class RequestAttempts:
@@ -301,14 +320,43 @@ class RequestAttempts:
                 yield
                 if exchange.finished:
                     break
-            self._end(exchange.close(), sink)
+            loss = await self._report_prompt(exchange.attempt)  # before the end, which estimates missing tokens
+            self._end(exchange.close(), sink, loss)
             yield
 
-    def _end(self, batch: Batch, sink: ReplySink) -> None:
-        """Pass the last events of an attempt on, which end the reply unless another attempt may follow."""
+    async def _report_prompt(self, attempt: Attempt) -> PromptLoss | None:
+        """Log how the upstream has read the prompt: from its cache, again, or only in part; return what was lost."""
+        prompt, usage, planner = attempt.request, attempt.usage, self._planner
+        if usage is not None and usage.cached_tokens:
+            logger.info(
+                "%s: %s of %s tokens of the prompt were in the server's cache",
+                self._request.model,
+                f"{usage.cached_tokens:,}",
+                f"{usage.input_tokens:,}",
+            )
+        if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
+            logger.info("%s: %s", self._request.model, front)
+        if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
+            return None
+        sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
+        loss = await self._capabilities.find_prompt_loss(prompt, sent, usage.input_tokens)
+        if loss is not None:
+            logger.warning("%s: %s", self._request.model, loss)
+            if self._observer is not None:
+                self._observer.lose_prompt(str(loss))
+        return loss
+
+    def _end(self, batch: Batch, sink: ReplySink, loss: PromptLoss | None = None) -> None:
+        """Pass the last events of an attempt on, which end the reply unless another attempt may follow.
+
+        It ends with an error if the upstream has lost a part of the prompt, and the settings say so.
+        """
+        may_go_on = self._exchange.state is ExchangeState.DECIDING
+        if loss is not None and self._planner.model.cut_prompt == "error" and not may_go_on:
+            batch = [*(each for each in batch if not isinstance(each[1], Stop)), (0, Error(CONTEXT_LENGTH, str(loss)))]
         if self._observer is not None:
             self._observer.end_attempt(batch)
-        if self._exchange.state is ExchangeState.DECIDING:
+        if may_go_on:
             sink.feed(batch)
         else:
             sink.close(batch)

@@ -4,6 +4,7 @@ from fcshim.config.check import check_file, check_worker_settings
 from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, load_config
 from fcshim.config.model_settings import (
     ArgumentsPolicy,
+    CutPromptPolicy,
     ModelConfig,
     ModelOptions,
     ModelOverrides,
@@ -24,6 +25,7 @@ __all__ = [
     "NOT_NAMED",
     "ArgumentsPolicy",
     "Config",
+    "CutPromptPolicy",
     "ModelConfig",
     "ModelOptions",
     "ModelOverrides",

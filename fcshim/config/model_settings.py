@@ -22,6 +22,7 @@ from fcshim.prompt.styles import PROMPT_STYLES, ToolsListing, chosen_style
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
+CutPromptPolicy = Literal["fit", "error", "off"]
 Group = Literal[
     "upstream",
     "listening",
@@ -148,6 +149,32 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             "CHARACTERS",
         ),
     ] = DEFAULT_MAX_RESULT
+    cut_prompt: Annotated[
+        CutPromptPolicy,
+        About(
+            "prompt",
+            "when the upstream has read only a part of a prompt: fit the next ones to what it reads, also end the "
+            "reply with an error, or do not look for it (off)",
+        ),
+    ] = "fit"
+    num_ctx: Annotated[
+        int,
+        Meta(ge=0),
+        About(
+            "prompt",
+            "context length that Ollama is asked for, with --upstream-api ollama, unless the client asks for one; 0 "
+            "leaves it to Ollama",
+            "TOKENS",
+        ),
+    ] = 0
+    repeatable_tools: Annotated[
+        tuple[str, ...],
+        About(
+            "prompt",
+            "tool that may be called again and again with the same result, such as one that polls; * for all",
+            "PATTERN",
+        ),
+    ] = ()
     max_retries: Annotated[
         int,
         Meta(ge=0, le=5),
@@ -209,6 +236,9 @@ class ModelOptions(TypedDict, total=False):
     max_tools: int
     prompt_budget: int
     max_result: int
+    cut_prompt: CutPromptPolicy
+    num_ctx: int
+    repeatable_tools: tuple[str, ...]
     max_retries: int
 
 

@@ -89,7 +89,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def terms(self) -> dict[str, JSON]:
         """Return everything that a single result depends on, without API keys."""
-        row: dict[str, JSON] = msgspec.to_builtins(self._model_config())
+        row: dict[str, JSON] = msgspec.json.decode(msgspec.json.encode(self._model_config()))  # lists, as in a file
         del row[_DIALECT_SETTING]
         return {
             "upstream": _without_password(self.config.upstream),

@@ -10,9 +10,8 @@ or nothing. The client sees indexes from 0 without a gap, whichever calls were h
 """
 
 import itertools
-import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -32,6 +31,7 @@ from fcshim.events import (
 from fcshim.parse.defect import Defect
 from fcshim.parse.restart import BEGUN_AGAIN
 from fcshim.parse.sink import EXCERPT_SIZE
+from fcshim.prompt.repetition import REFUSED, CallKey, call_key, canonical_arguments
 
 ParsedEvent: TypeAlias = tuple[Event, Defect | None]
 """An event, with the defect that the parser reported of it."""
@@ -44,29 +44,32 @@ class AttemptDefect:
     `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`:
     text that was meant as a call, without a readable tool name. `result`, `copied`: text that is neither a call nor an
     answer. `bad`: a call with the error in `message`.
+    `repeated`: a call that gave the same result too often.
     `broken`: the same, but the client already has its start. `is_restarted`: the call was broken off and begun again,
     so that it is no defect if the call after it is accepted.
     """
 
-    kind: Literal["missing", "unoffered", "unreadable", "result", "copied", "bad", "broken"]
+    kind: Literal["missing", "unoffered", "unreadable", "result", "copied", "repeated", "bad", "broken"]
     name: str = ""
     message: str = ""
     is_restarted: bool = False
 
     def __str__(self) -> str:
         match self.kind:
-            case "missing":
-                return "no call came although one was demanded"
-            case "unoffered":
-                return f"there is no tool {self.name!r:.80}"
-            case "unreadable":
-                return "a call could not be read"
-            case "result":
-                return "a tool's result was invented"
-            case "copied":
-                return "the instructions were repeated"
             case "bad" | "broken":
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
+            case kind:
+                return _PHRASES[kind].format(name=f"{self.name!r:.80}")
+
+
+_PHRASES = {
+    "missing": "no call came although one was demanded",
+    "unoffered": "there is no tool {name}",
+    "unreadable": "a call could not be read",
+    "result": "a tool's result was invented",
+    "copied": "the instructions were repeated",
+    "repeated": "a call of {name} repeats without progress",
+}
 
 
 def as_phrase(defects: Iterable[AttemptDefect]) -> str:
@@ -76,6 +79,8 @@ def as_phrase(defects: Iterable[AttemptDefect]) -> str:
 
 COPIES = frozenset({"result", "copied"})
 """The kinds of defects that no call has: the model need not have meant one."""
+ANSWERED = COPIES | {"repeated"}
+"""The kinds of defects after which the model may answer without a call; one that sees its own reply repeats it."""
 MISSING_CALL = AttemptDefect("missing")
 
 
@@ -88,9 +93,13 @@ def defect_of_call(end: ToolCallEnd, violation: Defect | None) -> AttemptDefect 
 
 
 class ReplyCalls:
-    """The calls that the client has; `accepted` are those that ended without error, each a name and arguments."""
+    """The calls that the client has; `accepted` are those that ended without error, each a name and arguments.
 
-    def __init__(self) -> None:
+    `refused` are calls that the client must not get, and how often each was made.
+    """
+
+    def __init__(self, refused: Mapping[CallKey, int] | None = None) -> None:
+        self._refused = refused or {}
         self.accepted: list[tuple[str, str]] = []
         self.indexes_unchanged = True
         """True as long as every call has the index that its parser gave it."""
@@ -113,6 +122,13 @@ class ReplyCalls:
         """Record a call that the client may execute."""
         self.accepted.append((end.tool_call_name, end.tool_call_arguments_complete))
 
+    def refusal(self, end: ToolCallEnd) -> str:
+        """Return the sentence that stands for a call that is refused; empty for any other."""
+        if not self._refused or end.error is not None:
+            return ""
+        count = self._refused.get(call_key(end.tool_call_name, end.tool_call_arguments_complete))
+        return "" if count is None else REFUSED.format(name=end.tool_call_name, count=count)
+
     def repeats(self, end: ToolCallEnd, count: int) -> bool:
         """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
         arguments = canonical_arguments(end.tool_call_arguments_complete)
@@ -120,14 +136,6 @@ class ReplyCalls:
             end.tool_call_name == name and arguments == canonical_arguments(text)
             for name, text in self.accepted[:count]
         )
-
-
-def canonical_arguments(arguments: str) -> str:
-    """Return a text that is equal for equal JSON values."""
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +223,15 @@ class AttemptFilter:
     def close(self, stop: Stop) -> None:
         """Handle the end of the attempt; a required call that did not come is a defect."""
         self.stop = stop
+        if stop.stop_reason == "tool_use" and not self.accepted_count and self.has_only_repeats:
+            self.stop = Stop("complete")  # a sentence stands for each call
         if self._awaiting_call and not self.defects and stop.stop_reason in NORMAL_STOPS:
             self.defects.append(MISSING_CALL)
+
+    @property
+    def has_only_repeats(self) -> bool:
+        """Whether there are defects, and each is a call that gave the same result too often."""
+        return bool(self.defects) and all(defect.kind == "repeated" for defect in self.defects)
 
     def resumable_call(self, stop: Stop) -> InterruptedCall | None:
         """Return the call that a retry should continue; None if the attempt did not end in one."""
@@ -318,6 +333,9 @@ class AttemptFilter:
         self.has_surplus = self.has_surplus or self.accepted_count >= self._max_calls
         if self.has_surplus:
             return []
+        if refusal := self._calls.refusal(end):
+            self.defects.append(AttemptDefect("repeated", end.tool_call_name))
+            return self._buffer_events([Text(refusal)], len(refusal))
         defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end, violation)
         if defect is not None:
             self.defects.append(defect)

@@ -25,7 +25,7 @@ from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.attempt_filter import (
-    COPIES,
+    ANSWERED,
     NORMAL_STOPS,
     AttemptDefect,
     AttemptFilter,
@@ -159,8 +159,9 @@ class Exchange:
 
         It takes the place of one that failed before the client had anything of it, or of native tools with a defect.
         """
-        self._calls = ReplyCalls()
-        if isinstance(plan, Shim) and self._retries_left and plan.tools and plan.request.n <= 1:
+        self._calls = ReplyCalls(plan.refused_calls if isinstance(plan, Shim) else {})
+        may_change = isinstance(plan, Shim) and (self._retries_left or plan.refused_calls)
+        if isinstance(plan, Shim) and may_change and plan.tools and plan.request.n <= 1:
             self._shim, self._upstream = plan, upstream
             attempt_filter = self._live_filter(call_required=plan.request.tool_choice.mode == "required")
             self.attempt = first_attempt(plan, upstream, attempt_filter, buffered=self._buffered)
@@ -315,6 +316,7 @@ class Exchange:
             return (
                 stop.stop_reason in _RETRYABLE_STOPS
                 and not attempt_filter.overflowed
+                and not (attempt_filter.accepted_count and attempt_filter.has_only_repeats)  # another call came beside
                 and (request.allows_parallel_calls or not self._calls.accepted)
             )
         if self._resumption is not None or len(attempt_filter.defects) > 1:
@@ -497,7 +499,7 @@ def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> S
     """Return the defects of calls in the attempts that the client gets in the end."""
     first, last = filters[0], filters[-1]
     defects = last.defects or (first.defects if _has_failed(last, stop) else ())
-    return [defect for defect in defects if defect.kind not in COPIES]
+    return [defect for defect in defects if defect.kind not in ANSWERED]
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

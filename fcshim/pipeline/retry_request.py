@@ -16,7 +16,7 @@ from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolCh
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.attempt import Attempt
-from fcshim.pipeline.attempt_filter import COPIES, AttemptDefect, AttemptFilter, ReplyCalls
+from fcshim.pipeline.attempt_filter import ANSWERED, AttemptDefect, AttemptFilter, ReplyCalls
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.resumption import PREFILL, count_names, prefill_fields
 from fcshim.pipeline.shim import Shim
@@ -45,7 +45,7 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
     """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
     if shim.options.arguments != "stream":
         return shim.options.arguments
-    if buffered:
+    if buffered or shim.refused_calls:  # no part of a call that is refused may be sent
         return "checked"
     return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
 
@@ -135,7 +135,7 @@ def max_calls_of_retry(shim: Shim, reply_text: str, defects: Sequence[AttemptDef
 def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
     """Return whether a retry may do without a call: none was meant, or one of an unknown tool."""
     call_required = shim.request.tool_choice.mode == "required"
-    return not call_required and all(defect.kind == "unoffered" or defect.kind in COPIES for defect in defects)
+    return not call_required and all(defect.kind == "unoffered" or defect.kind in ANSWERED for defect in defects)
 
 
 def retry_messages(
@@ -147,7 +147,7 @@ def retry_messages(
     dialect: Dialect,
 ) -> tuple[Message, ...]:
     """Return `messages` with the model's reply and a user turn that names its defects."""
-    if all(defect.kind in COPIES for defect in defects) and not calls.accepted:
+    if all(defect.kind in ANSWERED for defect in defects) and not calls.accepted:
         reply_text = ""  # a model that sees what it has copied copies it again
     needs_names = any(defect.kind in {"unoffered", "missing"} for defect in defects)
     correction = write_correction(
@@ -157,7 +157,7 @@ def retry_messages(
         names=[tool.name for tool in shim.tools] if needs_names else (),
         accepted_calls=calls.accepted,
         optional=is_call_optional(shim, defects),
-        answer=shim.has_results and all(defect.kind == "result" for defect in defects),
+        answer=shim.has_results and all(defect.kind in {"result", "repeated"} for defect in defects),
     )
     if reply_text.strip():
         # The reasoning tag at the end of the prompt is a part of the model's turn.

@@ -5,8 +5,8 @@ client only sees its own spelling.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
@@ -54,6 +54,7 @@ from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import escaper_for, map_strings, strings_of
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
+from fcshim.prompt.repetition import CallKey
 from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
 
 WHITE_SPACE_LIMIT = 4_096
@@ -105,6 +106,8 @@ class Shim:
     codec: UpstreamCodec | None
     notes: tuple[str, ...]
     """What the constraint does not enforce of the tools' schemas, and what the prompt budget left out."""
+    refused_calls: Mapping[CallKey, int] = field(default_factory=dict)
+    """Calls that are refused, since they repeat without progress, and how often each was made."""
     prefill: str = ""
     """Text at the end of `prepared` that the model continues."""
 

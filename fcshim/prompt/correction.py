@@ -29,7 +29,7 @@ def write_correction(
 ) -> str:
     """Write the turn. A defect has a `kind`, a `name` and a `message`.
 
-    The kinds are `missing`, `unoffered`, `unreadable`, `result`, `copied` and `bad`.
+    The kinds are `missing`, `unoffered`, `unreadable`, `result`, `copied`, `repeated` and `bad`.
     `names` lists the functions, as in the prompt, where the model may not know them. `accepted_calls`, names with
     arguments, are not to be repeated. `optional`: the model may answer without a call.
     `answer`: it has the results to answer with, so that the call format is not shown, which it would repeat.

@@ -16,7 +16,7 @@ from fcshim.codecs.openai_chat.models import extend_models
 from fcshim.codecs.routes import OPENAI_MODEL_LISTS, RouteMatch
 from fcshim.config import Config
 from fcshim.dispatch import make_shim, run_off_loop
-from fcshim.errors import RequestError, UpstreamError
+from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.attempt import estimate_usage
@@ -29,42 +29,13 @@ from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.model_pages import complete_model
 from fcshim.upstream.model_resolution import apply_evidence
+from fcshim.upstream.token_count import count_exactly
 
 
 async def count_tokens(request: Request, upstream: Upstream) -> tuple[int, bool]:
     """Count the tokens of a request as the upstream gets it; return the count and whether it is exact."""
-    exact = await _count_upstream(request, upstream) if upstream.kind.full_openai_api else None
+    exact = await count_exactly(request, upstream)
     return (estimate_usage(request, 0).input_tokens, False) if exact is None else (exact, True)
-
-
-async def _count_upstream(request: Request, upstream: Upstream) -> int | None:
-    upstream_request = upstream.kind.codec.encode_request(request)
-    try:
-        count = await _fetch_field(
-            upstream, upstream_request.path + "/input_tokens", upstream_request.body, "input_tokens"
-        )
-        return count if isinstance(count, int) else await _count_by_template(upstream, upstream_request.body)
-    except UpstreamError:
-        return None
-
-
-async def _count_by_template(upstream: Upstream, body: bytes) -> int | None:
-    """Render and tokenize the prompt with llama-server releases that have no `input_tokens` endpoint."""
-    prompt = await _fetch_field(upstream, "//apply-template", body, "prompt")
-    if not isinstance(prompt, str):
-        return None
-    fields = {"content": prompt, "add_special": True, "parse_special": True}
-    tokens = await _fetch_field(upstream, "//tokenize", msgspec.json.encode(fields), "tokens")
-    return len(tokens) if isinstance(tokens, list) else None
-
-
-async def _fetch_field(upstream: Upstream, path: str, body: bytes, field: str) -> JSON:
-    status, response = await upstream.fetch("POST", path, body)
-    try:
-        value = msgspec.json.decode(response) if status == 200 else None
-    except (ValueError, RecursionError):
-        return None
-    return value.get(field) if isinstance(value, dict) else None
 
 
 COUNT_HEADER = b"x-fcshim-count"

@@ -88,6 +88,9 @@ class _MetricSet:
         self.tokens = counter("fcshim_tokens", "tokens", ("model", "upstream", "kind"))
         self.retries = counter("fcshim_retries", "further requests upstream for one request", ("model", "upstream"))
         self.upstream_errors = counter("fcshim_upstream_errors", "failed requests upstream", ("upstream",))
+        self.cut_prompts = counter(
+            "fcshim_cut_prompts", "prompts of which the upstream has read only a part", ("model", "upstream")
+        )
         self.tool_runs = counter("fcshim_mcp_calls", "tool calls that ran in the proxy", ("server", "outcome"))
         self.first_token_seconds = histogram(
             "fcshim_time_to_first_token_seconds", "time until the first event of the reply", _REQUEST, buckets=_SECONDS
@@ -146,6 +149,8 @@ class Metrics:
             self._count_tokens(observed.usage, labels[1], upstream)
         if observed.upstream_errors:
             self._metrics.upstream_errors.labels(upstream).inc(observed.upstream_errors)
+        if observed.cut_prompts:
+            self._metrics.cut_prompts.labels(labels[1], upstream).inc(observed.cut_prompts)
         for run in observed.runs:
             self._metrics.tool_runs.labels(self._server_label(run.source), "failed" if run.failed else "done").inc()
 

@@ -102,6 +102,9 @@ class RequestObserver:
     def fail_attempt(self, message: str) -> None:
         """Handle the failure of the attempt."""
 
+    def lose_prompt(self, message: str) -> None:
+        """Handle that the upstream has read only a part of the attempt's prompt."""
+
     def end_attempt(self, batch: Batch) -> None:
         """Receive the last events of the attempt, which have no bytes."""
 
@@ -160,6 +163,10 @@ class RequestObservers:
         """Report that the attempt failed."""
         self.catch_up()
         self._notify(lambda each: each.fail_attempt(message))
+
+    def lose_prompt(self, message: str) -> None:
+        """Report that the upstream has read only a part of the attempt's prompt."""
+        self._notify(lambda each: each.lose_prompt(message))
 
     def end_attempt(self, batch: Batch) -> None:
         """Report the last events of the attempt."""

@@ -73,6 +73,8 @@ class ObservedRequest(RequestObserver):
         self._relayed_usage = RelayedUsage()
         self._relayed_calls = RelayedCalls(self.codec.name)
         self.upstream_errors = 0
+        self.cut_prompts = 0
+        """Attempts of whose prompt the upstream has read only a part."""
         self.status = 0
         self.error = ""
 
@@ -108,6 +110,10 @@ class ObservedRequest(RequestObserver):
         """Record that the attempt failed."""
         self.upstream_errors += 1
         self.attempts[-1].error = message
+
+    def lose_prompt(self, message: str) -> None:  # noqa: ARG002 - the protocol's
+        """Count a prompt that was cut."""
+        self.cut_prompts += 1
 
     def end_attempt(self, batch: Batch) -> None:
         """Record the last events of the attempt."""

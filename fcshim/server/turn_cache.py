@@ -19,7 +19,7 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage, TextPart, ToolCall, text_of
-from fcshim.pipeline.attempt_filter import canonical_arguments
+from fcshim.prompt.repetition import canonical_arguments
 from fcshim.server.store import StoredDocument
 from fcshim.server.store.client_memory import ClientMemory
 

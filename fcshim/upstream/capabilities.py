@@ -27,9 +27,12 @@ from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
-from fcshim.upstream.detection import detect, loads_on_demand, matches
+from fcshim.upstream.detection import PAGE_TIMEOUT, detect, loads_on_demand, matches
 from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
 from fcshim.upstream.pages import props_path
+from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
+from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
+from fcshim.upstream.token_count import count_exactly
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -86,6 +89,8 @@ class Capabilities:
         self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
         self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
         self._options_left_out: set[str] = set()  # options that were logged
+        self._prompt_counts: dict[str, ModelCounts] = {}
+        self._fronts: dict[str, PromptFronts] = {}
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
@@ -99,6 +104,8 @@ class Capabilities:
         self._native_failures.clear()
         self._native_suspects.clear()
         self._omissions.clear()
+        self._prompt_counts.clear()
+        self._fronts.clear()
         self._servers.clear()
 
     def uses_native_tools(self, request: Request, model: ModelConfig) -> bool:
@@ -213,6 +220,34 @@ class Capabilities:
             if shown not in self._options_left_out and len(self._options_left_out) < _MAX_OPTIONS:
                 self._options_left_out.add(shown)
                 logger.warning("%s: left out, since the upstream's API (%s) has no such option", shown, api)
+
+    def find_varying_front(self, prompt: Request) -> VaryingFront | None:
+        """Return the line of the system text that differs from the requests before, so that much is read again."""
+        if len(self._fronts) >= _MAX_MODELS and prompt.model not in self._fronts:
+            self._fronts.clear()
+        return self._fronts.setdefault(prompt.model, PromptFronts()).compare(prompt)
+
+    def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
+        """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
+        counts = self._prompt_counts.get(name)
+        limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
+        return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
+
+    async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
+        """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
+        if len(self._prompt_counts) >= _MAX_MODELS and prompt.model not in self._prompt_counts:
+            self._prompt_counts.clear()
+        counts = self._prompt_counts.setdefault(prompt.model, ModelCounts())
+        verdict = counts.judge(sent, tokens)
+        evidence = self.models.known(prompt.model)
+        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
+        if verdict.loss is not None or verdict.doubt is None or server is not _LLAMA_SERVER:
+            return verdict.loss
+        exact: int | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PAGE_TIMEOUT):
+                exact = await count_exactly(prompt, self.upstream)
+        return None if exact is None else counts.settle(sent, tokens, exact)
 
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
         """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.

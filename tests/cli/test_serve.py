@@ -18,9 +18,11 @@ def parser():
     return parser
 
 
-def test_every_setting_has_its_flag_and_its_variable_in_the_help(parser):
+def test_every_setting_has_its_flag_and_its_variable_in_the_whole_help(parser, capsys):
     """The settings of fcshim's own tools are those of the commands that offer them."""
-    text = parser.format_help()
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help-all"])
+    text = capsys.readouterr().out
 
     for setting in settings():
         assert (setting.group == OWN_TOOLS) != (f"{setting.flag} " in text or f"{setting.flag}," in text)

@@ -15,8 +15,9 @@ tokens. White space between the tokens of arguments may change, because every re
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget, UpstreamRequest
 from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.model_info import ModelInfo, find_model, read_models
 from fcshim.codecs.ndjson import write_line
@@ -35,7 +36,7 @@ from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.errors import FcshimError
 from fcshim.messages import Request
 
-__all__ = ["OLLAMA", "Ollama", "OllamaDecoder", "OllamaEncoder"]
+__all__ = ["OLLAMA", "Ollama", "OllamaDecoder", "OllamaEncoder", "OllamaWithContext"]
 
 _GENERATE_PATH = "/api/generate"
 _SHOW_PATH = "/api/show"
@@ -88,3 +89,18 @@ class Ollama(Codec):
 
 
 OLLAMA = Ollama()
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaWithContext:
+    """The upstream half of the codec, with a context length in tokens that every request asks for (`num_ctx`)."""
+
+    context: int
+
+    def encode_request(self, request: Request) -> UpstreamRequest:
+        """Write a request. Raises `RequestError`."""
+        return write_request(request, self.context)
+
+    def decoder(self) -> Decoder:
+        """Create a decoder for one upstream reply."""
+        return OLLAMA.decoder()

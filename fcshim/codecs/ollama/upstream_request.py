@@ -30,14 +30,20 @@ from fcshim.schema.providers import as_object
 PATH = "//api/chat"
 
 
-def write_request(request: Request) -> UpstreamRequest:
-    """Write a request. Raises `RequestError` for several choices, which the API does not support."""
+def write_request(request: Request, context: int = 0) -> UpstreamRequest:
+    """Write a request; `context` is the context length to ask for (`num_ctx`), unless the client asks for one; 0: none.
+
+    Raises `RequestError` for several choices, which the API does not support.
+    """
     if request.n > 1:
         raise RequestError("n: the upstream's API returns one choice; send several requests for more", param="n")
     body: dict[str, JSON] = {"model": request.model, "messages": _messages(request)}
     if tools := _allowed_tools(request):
         body["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
-    return UpstreamRequest(PATH, msgspec.json.encode({**body, **write_settings(request), "stream": True}))
+    settings = write_settings(request)
+    if context:
+        settings = {**settings, "options": {"num_ctx": context, **settings.get("options", {})}}
+    return UpstreamRequest(PATH, msgspec.json.encode({**body, **settings, "stream": True}))
 
 
 def _allowed_tools(request: Request) -> list[Tool]:

@@ -132,6 +132,10 @@ class Capture(RequestObserver):
         """Keep why the last attempt failed."""
         self.attempts[-1].error = self.mask.mask_text(message)
 
+    def lose_prompt(self, message: str) -> None:
+        """Keep that the upstream has read only a part of the prompt."""
+        self.attempts[-1].error = self.mask.mask_text(message)
+
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events of an attempt, which have no bytes."""
         if self.attempts and batch:

@@ -58,6 +58,7 @@ class RequestSummary(msgspec.Struct, frozen=True):
     first_chunk: float | None
     input_tokens: int | None
     output_tokens: int | None
+    cached_tokens: int | None
     outcome: list[str]
     calls: list[str]
     error: str
@@ -93,6 +94,7 @@ def summary_of(capture: Capture) -> RequestSummary:
         first_chunk=first - capture.started_at if first else None,
         input_tokens=None if usage is None else usage.input_tokens,
         output_tokens=None if usage is None else usage.output_tokens,
+        cached_tokens=None if usage is None else usage.cached_tokens,
         outcome=_outcome(capture, events),
         calls=[capture.mask.mask_text(event.tool_call_name) for event in events if isinstance(event, ToolCallStart)][
             :100

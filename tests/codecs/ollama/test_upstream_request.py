@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.ollama import OLLAMA
+from fcshim.codecs.ollama import OLLAMA, OllamaWithContext
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import RequestError
 from fcshim.messages import (
@@ -31,6 +31,15 @@ def written(*messages, **fields):
 
 def test_a_minimal_request_has_only_the_required_fields():
     assert {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True} == written()
+
+
+def test_a_context_length_is_asked_for_unless_the_client_asks_for_one():
+    own = {"ollama": {"options": {"num_ctx": 4_096, "num_keep": 1}}}
+    requests = [Request(model="m", messages=(USER,), max_tokens=5, verbatim=each) for each in ({}, own)]
+    bodies = [json.loads(OllamaWithContext(16_384).encode_request(request).body) for request in requests]
+
+    assert {"num_ctx": 16_384, "num_predict": 5} == bodies[0]["options"]
+    assert {"num_ctx": 4_096, "num_predict": 5, "num_keep": 1} == bodies[1]["options"]
 
 
 def test_a_conversation_with_calls_and_results():

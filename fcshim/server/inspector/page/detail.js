@@ -23,7 +23,8 @@ export async function detailView(id, openPlayground) {
 }
 
 function facts(summary) {
-  const tokens = summary.output_tokens === null ? "" : `${summary.input_tokens} → ${summary.output_tokens} tokens`;
+  const cached = summary.cached_tokens ? ` (${summary.cached_tokens} cached)` : "";
+  const tokens = summary.output_tokens === null ? "" : `${summary.input_tokens}${cached} → ${summary.output_tokens} tokens`;
   const parts = [new Date(summary.time * 1000).toLocaleString(), summary.upstream, summary.tool_calling, summary.dialect && `${summary.dialect} (${summary.dialect_reason || "set"})`, summary.streamed ? "streamed" : "in one piece", tokens, `status ${summary.status || "-"}`];
   return line(parts.filter(Boolean).join(" · "), 400);
 }
