@@ -115,7 +115,8 @@ async def test_native_calls_and_their_history(client, kind):
     request = Request(model="m", messages=HISTORY, tools=TOOLS, tool_choice=ToolChoice("required"), max_tokens=50)
     async with (
         scripted_upstream(*scripts) as upstream,
-        running_proxy(upstream.url, upstream_api=kind.name, tools="native") as url,
+        # The scripted counts are not those of the prompt, which llama-server would be asked to count.
+        running_proxy(upstream.url, upstream_api=kind.name, tools="native", cut_prompt="off") as url,
     ):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
         came = read_upstream_request(kind, upstream.requests[0])
