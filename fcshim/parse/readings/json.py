@@ -158,6 +158,8 @@ class JsonSearch(ReadingSearch):
     def _value(self, step: Step) -> None:
         pos, char = self._skip(step.pos)
         frame, text = step.frame, self.text
+        if self._add_quoted_comment(step, self._value, pos):
+            return
         atom = _ATOM.match(text, pos)
         if char in self.closers and char:
             self._open(step, char, pos + 1)
@@ -248,8 +250,7 @@ class JsonSearch(ReadingSearch):
     def _after(self, step: Step) -> None:
         pos, char = self._skip(step.pos)
         frame = step.frame
-        if pos - step.pos > 1 and _QUOTE.search(self.text, step.pos, pos):
-            self.add(step, self._after, pos, frame, QUOTED_COMMENT)
+        if self._add_quoted_comment(step, self._after, pos):
             return
         if frame is None:
             self._after_body(step)
@@ -261,6 +262,13 @@ class JsonSearch(ReadingSearch):
                 self._add_damaged_end(step, frame, pos, char)
         if frame is not None and frame.keyed and (frame.repeats or self.may_err(step)):
             self._add_second_value(step, frame)
+
+    def _add_quoted_comment(self, step: Step, state: State, end: int) -> bool:
+        """Return whether a comment up to `end` holds a quote; then add the step behind it."""
+        if end - step.pos < 2 or not _QUOTE.search(self.text, step.pos, end):
+            return False
+        self.add(step, state, end, step.frame, QUOTED_COMMENT)
+        return True
 
     def _add_next(self, step: Step, frame: Frame, pos: int, char: str) -> None:
         """Add what may follow the value: a closing bracket, a comma, or the next item where one of them is missing."""
