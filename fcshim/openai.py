@@ -106,7 +106,7 @@ def deltas(events: Iterable[Event]) -> Iterator[dict[str, JSON]]:
 def message(events: Iterable[Event]) -> dict[str, JSON]:
     """Return the assistant's message of a whole reply: `{role, content, refusal}`, and `tool_calls` if there are any.
 
-    Calls that ended with an error are left out; if the reply has nothing else, what the model wrote is the content.
+    Calls that ended with an error are left out; if the reply has nothing else, a sentence for each is the content.
     Raises `UpstreamError` for an `Error`.
     """
     written = msgspec.json.decode(write_reply(_REQUEST, _IDENTITY, [fold(events)]))

@@ -91,8 +91,21 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_choice_count", "_choices", "_ended", "codec", "decoder", "error", "filter", "finished", "is_retry"),
-        *("open_choices", "output_size", "plan", "transcript", "upstream_request", "usage"),
+        "_choice_count",
+        "_choices",
+        "_ended",
+        "codec",
+        "decoder",
+        "error",
+        "filter",
+        "finished",
+        "is_retry",
+        "open_choices",
+        "output_size",
+        "plan",
+        "transcript",
+        "upstream_request",
+        "usage",
     )
 
     def __init__(
@@ -205,9 +218,7 @@ class Attempt:
         plan = self.plan
         if isinstance(plan, Request):
             return None
-        if not isinstance(plan, Shim):
-            return plan.stream()
-        if self.filter is None:
+        if not isinstance(plan, Shim) or self.filter is None:
             return plan.stream()
         new_stream = functools.partial(plan.stream, on_text=self.transcript.append, on_defect=self.transcript.report)
         stream = new_stream()

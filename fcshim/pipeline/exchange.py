@@ -130,8 +130,21 @@ class Exchange:
     """
 
     __slots__ = (
-        *("_attempts", "_buffered", "_calls", "_last_text", "_passes", "_resumption", "_retries_left", "_shim"),
-        *("_upstream", "_usages", "attempt", "earlier", "finished", "remaining_defects", "state"),
+        "_attempts",
+        "_buffered",
+        "_calls",
+        "_last_text",
+        "_passes",
+        "_resumption",
+        "_retries_left",
+        "_shim",
+        "_upstream",
+        "_usages",
+        "attempt",
+        "earlier",
+        "finished",
+        "remaining_defects",
+        "state",
     )
 
     attempt: Attempt

@@ -313,23 +313,23 @@ class ShimStream:
     """
 
     __slots__ = (
-        *(
-            "_white_space",
-            "_after_reasoning",
-            "_saw_call",
-            "_in_text",
-            "_accepted_call",
-            "_equal_calls",
-            "_last_call",
-            "_text_after_call",
-            "_on_text",
-            "_ended",
-            "_parallel",
-            "_parser",
-            "_unescape",
-            "_withheld",
-        ),
-        *("_stop_search", "_passthrough", "finished"),
+        "_accepted_call",
+        "_after_reasoning",
+        "_ended",
+        "_equal_calls",
+        "_in_text",
+        "_last_call",
+        "_on_text",
+        "_parallel",
+        "_parser",
+        "_passthrough",
+        "_saw_call",
+        "_stop_search",
+        "_text_after_call",
+        "_unescape",
+        "_white_space",
+        "_withheld",
+        "finished",
     )
 
     def __init__(

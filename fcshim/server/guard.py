@@ -23,9 +23,10 @@ LOCAL_PATHS = frozenset({"/", "/metrics", "/ready"})
 _FOREIGN_SITES = frozenset({b"cross-site", b"same-site"})
 _PROBED_METHODS = frozenset({"GET", "HEAD"})
 _MULTIPART = b"multipart/form-data"
-_SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
+FORM_CONTENT_TYPE = b"application/x-www-form-urlencoded"
+_SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", FORM_CONTENT_TYPE})
 """Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
-_CURL_CONTENT_TYPES = frozenset({b"", b"application/x-www-form-urlencoded"})
+_CURL_CONTENT_TYPES = frozenset({b"", FORM_CONTENT_TYPE})
 """What `curl -d` and simple programs say of JSON."""
 
 
@@ -158,8 +159,7 @@ class RequestGuard:
         if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
-        is_of_browser = connection.header(b"origin") or connection.header(b"sec-fetch-site")
-        if kind in _CURL_CONTENT_TYPES and not is_of_browser:
+        if kind in _CURL_CONTENT_TYPES and not (connection.header(b"origin") or connection.header(b"sec-fetch-site")):
             return
         if kind in _SIMPLE_CONTENT_TYPES or (
             kind == _MULTIPART and find_route(connection.method, connection.path, header_names(connection)).operation

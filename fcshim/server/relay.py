@@ -21,7 +21,7 @@ from fcshim.config import Config
 from fcshim.config.credentials import is_credential
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers
-from fcshim.server.guard import client_key
+from fcshim.server.guard import FORM_CONTENT_TYPE, client_key
 from fcshim.server.model_name import read_model_name
 from fcshim.server.request_body import split_body
 from fcshim.upstream import Upstream, UpstreamReply, key_header
@@ -43,6 +43,8 @@ _PAGE_HEADERS = frozenset(
     }
 )
 """Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
+_FORM = (b"content-type", FORM_CONTENT_TYPE)
+"""The header that `curl -d` gives JSON; other servers refuse it."""
 _SANDBOX = ((b"content-security-policy", b"sandbox"), (b"x-content-type-options", b"nosniff"))
 """A page of an upstream runs no script, and has no origin: under another ASGI server, the inspector is at ours."""
 _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
@@ -170,7 +172,7 @@ class Relay:
         # CGI and WSGI servers read `_` as `-`.
         lowered = [(name.lower(), name, value) for name, value in headers]
         return [
-            (name, b"application/json" if value == _FORM_TYPE else value)
+            (name, b"application/json" if (lower, value) == _FORM else value)
             for lower, name, value in lowered
             if lower.replace(b"_", b"-") not in dropped
             and not _replaces_target(lower)
@@ -183,10 +185,6 @@ class Relay:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._upstream.kind, key)]
-
-
-_FORM_TYPE = b"application/x-www-form-urlencoded"
-"""The content type that `curl -d` gives JSON, for which other servers look."""
 
 
 @functools.lru_cache(maxsize=128)

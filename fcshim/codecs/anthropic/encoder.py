@@ -15,7 +15,7 @@ import msgspec
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
-from fcshim.codecs.anthropic.web_blocks import use_counts, web_blocks
+from fcshim.codecs.anthropic.web_blocks import DIRECT_CALLER, use_counts, web_blocks
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM
 from fcshim.codecs.json_text import write_json
@@ -71,8 +71,6 @@ _USAGE_OF_MESSAGE: dict[str, JSON] = {
 }
 """What the usage of a message has, beside the counts."""
 _TEXT_BLOCK: dict[str, JSON] = {"type": "text", "text": "", "citations": None}
-_DIRECT_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
-"""Who makes a call: the model itself, not a program that it runs at the provider."""
 
 
 def stop_fields(reason: StopReason | None, request: Request) -> dict[str, JSON]:
@@ -141,7 +139,7 @@ def _tool_use(call: ToolCallEnd, request: Request) -> dict[str, JSON]:
         "name": call.tool_call_name,
         **AnthropicClientOptions.of(request).call_fields(call.tool_call_name),
         "input": msgspec.Raw(call.tool_call_arguments_complete.encode()),
-        **_DIRECT_CALLER,
+        **DIRECT_CALLER,
     }
 
 
@@ -218,7 +216,7 @@ class MessagesEncoder:
                 self._write_reasoning(event, out)
             case ToolCallStart():
                 names = {"name": event.tool_call_name, **self._client_options.call_fields(event.tool_call_name)}
-                block = {"type": "tool_use", "id": event.tool_call_id, **names, "input": {}, **_DIRECT_CALLER}
+                block = {"type": "tool_use", "id": event.tool_call_id, **names, "input": {}, **DIRECT_CALLER}
                 self._open_block("tool_use", block, "input_json_delta", "partial_json", out)
                 self._arguments = BufferedArguments()
             case ToolCallChunk():

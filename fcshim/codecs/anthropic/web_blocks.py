@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from fcshim.events import JSON, WebResult, WebToolUse
 
 _ID_PREFIX = "srvtoolu_"
-_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
+DIRECT_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
+"""Who makes a call: the model itself, not a program that it runs at the provider."""
 
 
 def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
@@ -18,8 +19,8 @@ def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
     name = "web_search" if use.action == "search" else "web_fetch"
     parameter = "query" if use.action == "search" else "url"
     use_id = _ID_PREFIX + use.tool_call_id.removeprefix("toolu_")
-    called = {"type": "server_tool_use", "id": use_id, "name": name, "input": {parameter: use.subject}, **_CALLER}
-    result = {"type": f"{name}_tool_result", "tool_use_id": use_id, "content": _content(use, name), **_CALLER}
+    called = {"type": "server_tool_use", "id": use_id, "name": name, "input": {parameter: use.subject}, **DIRECT_CALLER}
+    result = {"type": f"{name}_tool_result", "tool_use_id": use_id, "content": _content(use, name), **DIRECT_CALLER}
     return called, result
 
 

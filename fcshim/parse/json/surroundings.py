@@ -130,7 +130,7 @@ class JsonTrailer:
         dialect: Dialect,
         end_markers: EndMarkers,
         limits: Limits,
-        lacks_parameter: Callable[[str], bool],
+        continues_call: Callable[[str], bool],
         *,
         name_keys: frozenset[str],
         semicolons: bool,
@@ -138,7 +138,7 @@ class JsonTrailer:
         """Read after a call; another may follow after a semicolon (`semicolons`), or inside the end marker.
 
         There, white space may separate them, or a comma if the next one begins with one of `name_keys`; without
-        `name_keys` none may follow. `lacks_parameter` says whether an object with this key, behind the call, may be a
+        `name_keys` none may follow. `continues_call` says whether an object with this key, behind the call, may be a
         part of it.
         """
         self.wait = False
@@ -153,7 +153,7 @@ class JsonTrailer:
         """True where a closing bracket follows the call."""
         self.has_rest = False
         """True where what follows the call may be a part of it."""
-        self._lacks_parameter = lacks_parameter
+        self._continues_call = continues_call
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
         self._limits = limits
@@ -197,7 +197,7 @@ class JsonTrailer:
             return pos
         start = skip_space(text, pos + 1)
         begins = _named_object_begins(text, start, self._name_keys)
-        self.has_rest = bool(begins) and any(map(self._lacks_parameter, self._name_keys))
+        self.has_rest = bool(begins) and any(map(self._continues_call, self._name_keys))
         return None if begins is None else start if begins and not self.has_rest else pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
@@ -233,7 +233,7 @@ class JsonTrailer:
     def _holds_argument(self, text: str, pos: int) -> bool:
         """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
         found = _OBJECT_AFTER_CALL.match(text, pos)
-        return found is not None and self._lacks_parameter(found["key"])
+        return found is not None and self._continues_call(found["key"])
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()

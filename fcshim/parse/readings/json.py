@@ -221,9 +221,7 @@ class JsonSearch(ReadingSearch):
         if char == frame.closer:
             self._close(step, frame, pos + 1)
         elif found := _KEY.match(self.text, pos):
-            is_swapped = found[_key_group(found)].endswith((":", "："))
-            missing = SWAPPED_QUOTE if is_swapped else COLON_MISSING
-            self._add_key(step, frame, found, *(() if found["alone"] is None else (missing,)))
+            self._add_key(step, frame, found, *_edits_of_key(found))
         if char and self.may_err(step):
             self._add_damaged_key(step, frame, pos)
 
@@ -385,6 +383,13 @@ class JsonSearch(ReadingSearch):
         if key is None:
             return not outer.keyed and _VALUE_START.match(self.text, found.end()) is not None
         return outer.members.lists_member(key) is not False and key not in outer.keys
+
+
+def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
+    """Return what is wrong with a key that `_KEY` found: a colon is missing, or stands before the closing quote."""
+    if found["alone"] is None:
+        return ()
+    return (SWAPPED_QUOTE,) if found[_key_group(found)].endswith((":", "：")) else (COLON_MISSING,)
 
 
 def _key_group(found: re.Match[str]) -> str:
