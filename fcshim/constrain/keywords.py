@@ -23,18 +23,18 @@ from fcshim.schema.node import has_lone_surrogate
 
 EXPRESSIBLE = frozenset(
     [
-        *("type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties"),
-        *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS),
+        "type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties",
+        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS,
     ]
-)
+)  # fmt: skip
 """Keywords that the grammar can express, at least in some forms."""
 _INEXPRESSIBLE = frozenset(
     [
-        *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
-        *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
+        "not", "if", "dependentRequired", "dependentSchemas", "dependencies",
+        "contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
     ]
-)
+)  # fmt: skip
 _BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
