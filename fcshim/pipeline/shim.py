@@ -449,7 +449,9 @@ class ShimStream:
                 return []
             text, self._white_space, self._in_text = self._white_space, "", True
             if self._after_reasoning:
-                text, self._after_reasoning = _without_blank_lines(text), False
+                # Blank lines at its start are dropped; the white space before its first line stays.
+                start = len(text) - len(text.lstrip())
+                text, self._after_reasoning = text[text.rfind("\n", 0, start) + 1 :], False
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
@@ -492,12 +494,6 @@ class ShimStream:
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())
-
-
-def _without_blank_lines(text: str) -> str:
-    """Return the text without the blank lines at its start; the white space before its first line stays."""
-    start = len(text) - len(text.lstrip())
-    return text[text.rfind("\n", 0, start) + 1 :]
 
 
 def _text_events(text: str) -> list[Event]:
