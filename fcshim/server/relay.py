@@ -164,15 +164,15 @@ class Relay:
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
-        # CGI and WSGI servers read `_` as `-`.
-        lowered = [(name.lower(), name, value) for name, value in headers]
-        return [
-            (name, b"application/json" if (lower, value) == _FORM else value)
-            for lower, name, value in lowered
-            if lower.replace(b"_", b"-") not in dropped
-            and not _replaces_target(lower)
-            and (self._forwards_key or not _holds_credential(lower))
-        ]
+        forwarded: list[tuple[bytes, bytes]] = []
+        for name, value in headers:
+            lower = name.lower()
+            # CGI and WSGI servers read `_` as `-`.
+            if lower.replace(b"_", b"-") in dropped or _replaces_target(lower):
+                continue
+            if self._forwards_key or not _holds_credential(lower):
+                forwarded.append((name, b"application/json" if (lower, value) == _FORM else value))
+        return forwarded
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return what an upstream of another API may see of the client's headers: the key, where keys are forwarded."""
@@ -253,4 +253,4 @@ def _returned_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
-    return frozenset(name.strip().lower() for name in named.split(b","))
+    return frozenset(map(bytes.strip, named.lower().split(b",")))

@@ -101,6 +101,8 @@ class ServerTools:
         Raises `RequestError` if the selection names an unknown server, or if several choices are requested;
         `StoreError` if earlier turns cannot be looked up.
         """
+        if self._manager is None and not request.provider_tools:
+            return request, None
         executed: list[ProviderTool] = []
         if self._search is not None and request.provider_tools:
             functions = {tool.name for tool in request.tools}  # one of the client takes the place of the provider's
