@@ -15,8 +15,7 @@ from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_de
 from fcshim.pipeline.exchange import Exchange
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
-from fcshim.server.relayed_calls import RelayedCalls
-from fcshim.server.relayed_usage import RelayedUsage
+from fcshim.server.relayed_reply import RelayedCalls, RelayedUsage
 
 NO_DIALECT = "native"
 """Instead of a dialect, if the upstream parses the calls itself."""
