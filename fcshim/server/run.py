@@ -45,7 +45,7 @@ def handle_signals(loop: asyncio.AbstractEventLoop, handlers: Mapping[int, Calla
     if sys.platform == "win32":
         return
 
-    # Not by `loop.add_signal_handler`: uvloop reads the numbers of signals from a pipe, and also from what its own handler
+    # Not by `loop.add_signal_handler`: uvloop reads the numbers of signals from a pipe, and from what its own handler
     # has noted. A signal that arrives while it handles another one is in both, and its callback ran twice, so that one
     # SIGTERM beside a ctrl-C of the terminal counted as two, and ended streams that should have finished.
     def on_signal(number: int, _: object) -> None:
