@@ -24,6 +24,30 @@ from fcshim.model_defaults import MODEL_PATTERNS
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.prompt.render import render_call, render_result
 
+_SETTINGS = """\
+# Settings
+
+Each setting is a flag of `fcshim serve`, an environment variable, and a line in the TOML file of `--config`. The flag
+comes before the variable, and the variable before the file. A list is a repeated flag, values with commas between
+them in a variable, and an array in the file. Those with a star may stand in a row of `[models]`."""
+_COMMANDS = """\
+# Commands
+
+`fcshim COMMAND --help` shows the same in the terminal."""
+_EVENTS = """\
+# Events
+
+`StreamParser`, `Client.stream` and `fcshim parse` give these events, whatever the provider and the dialect. In JSON
+(`event_to_dict`) each has its `type`; fields that have their default are left out."""
+_DIALECTS = """\
+# Every dialect
+
+One call and one result in each dialect, as the prompt writes them, and the names of models that are asked for it when
+no dialect is set. [Dialects](../dialects.md) says how a dialect is chosen."""
+_ENDPOINTS = """\
+# Endpoints
+
+What the proxy serves to clients. Every other path below `/v1` is relayed to an upstream of OpenAI's API."""
 _LINES_OF_HELP = "100"
 _API_MODULES = ("fcshim", "fcshim.ext", "fcshim.agent", "fcshim.openai", "fcshim.testing", "fcshim.errors")
 
@@ -45,11 +69,7 @@ def _write(name: str, lines: Iterable[str]) -> None:
 
 
 def _settings() -> Iterable[str]:
-    yield "# Settings"
-    yield ""
-    yield "Each setting is a flag of `fcshim serve`, an environment variable, and a line in the TOML file of `--config`; the"
-    yield "flag comes before the variable, and the variable before the file. A list is a repeated flag, values with commas"
-    yield "between them in a variable, and an array in the file. Those marked with a star may also stand in a row of `[models]`."
+    yield _SETTINGS
     of_models = {setting.name for setting in model_settings()}
     groups = dict.fromkeys(setting.group for setting in settings())
     for group in groups:
@@ -69,9 +89,7 @@ def _setting_row(setting: Setting, *, starred: bool) -> list[str]:
 
 
 def _commands() -> Iterable[str]:
-    yield "# Commands"
-    yield ""
-    yield "`fcshim COMMAND --help` shows the same in the terminal."
+    yield _COMMANDS
     os.environ["COLUMNS"] = _LINES_OF_HELP
     for name, summary in COMMANDS.items():
         parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
@@ -93,10 +111,7 @@ def _nested(parser: argparse.ArgumentParser) -> Iterable[str]:
 
 
 def _events() -> Iterable[str]:
-    yield "# Events"
-    yield ""
-    yield "`StreamParser`, `Client.stream` and `fcshim parse` give these events, whatever the provider and the dialect. In JSON"
-    yield "(`event_to_dict`) each has its `type`; fields that have their default are left out."
+    yield _EVENTS
     for kind in get_args(Event):
         yield from ("", f"## {kind.__struct_config__.tag}: {kind.__name__}", "", inspect.getdoc(kind) or "", "")
         fields = msgspec.structs.fields(kind)
@@ -109,7 +124,7 @@ def _events() -> Iterable[str]:
 
 def _type_name(declared: object) -> str:
     text = declared.__name__ if isinstance(declared, type) else str(declared)
-    return text.replace("typing.", "").replace("fcshim.events.", "").replace("|", "\\|")
+    return text.replace("typing.", "").replace("fcshim.events.", "")
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
@@ -119,10 +134,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def _dialects() -> Iterable[str]:
-    yield "# Every dialect"
-    yield ""
-    yield "One call and one result in each dialect, as the prompt writes them, and the names of models that are asked for it"
-    yield "when no dialect is set. [Dialects](../dialects.md) says how a dialect is chosen."
+    yield _DIALECTS
     for dialect in DIALECTS.values():
         yield from ("", f"## {dialect.name}", "", f"{dialect.summary[0].upper()}{dialect.summary[1:]}.", "")
         call = render_call(dialect, "get_weather", '{"city": "Paris"}').strip("\n")
@@ -143,9 +155,7 @@ def _models(dialect: Dialect) -> str:
 
 
 def _endpoints() -> Iterable[str]:
-    yield "# Endpoints"
-    yield ""
-    yield "What the proxy serves to clients. Every other path below `/v1` is relayed to the upstream, if that speaks OpenAI's API."
+    yield _ENDPOINTS
     for api in APIS:
         yield from ("", f"## {api.codec.name}", "")
         yield from _table(
@@ -161,7 +171,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
     yield "| " + " | ".join(head) + " |"
     yield "|" + " --- |" * len(head)
     for row in rows:
-        yield "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|").replace("\\\\|", "\\|") for cell in row) + " |"
+        yield "| " + " | ".join(map(_cell, row)) + " |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")
 
 
 main()
