@@ -23,7 +23,7 @@ from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.attempt import Batch
-from fcshim.pipeline.omissions import OMISSIONS, has_any
+from fcshim.pipeline.omissions import OMISSIONS, has_any, media_of
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.relay import Relay, with_model_name
@@ -231,11 +231,9 @@ class ReplyEndpoints:
             await run_off_loop(MIN_SIZE, functools.partial(connection.observers.on_tools, upstream_request.tools))
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
-            # Later requests refer to a stored reply, so only the upstream's own will do.
-            is_handled = None if route.api.recaller else functools.partial(_refuses_part, request)
-            write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
-            relayed = await run_off_loop(len(body), write)
-            refused = await self._relay.forward(connection, relayed, is_handled)
+            relayed = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
+            content = await run_off_loop(len(body), relayed)
+            refused = await self._forward(connection, request, model, content, stored=bool(route.api.recaller))
             if refused is None:
                 return
         if not request.messages:
@@ -279,6 +277,29 @@ class ReplyEndpoints:
         if requested_schema(request) is None or request.extra.get("logprobs"):
             return False
         return constrains_document((await self._capabilities.backend(request)).form, request)
+
+    async def _forward(
+        self, connection: ClientConnection, request: Request, model: ModelConfig, content: bytes, *, stored: bool
+    ) -> FcshimError | None:
+        """Relay a request; return an error of the upstream that may refuse a part of it, which can be left out.
+
+        `stored`: later requests refer to the reply, so only the upstream's own will do, be it an error.
+        """
+        name = model.upstream_model or request.model
+        is_handled = None if stored else functools.partial(self._refuses_part, request, name)
+        refused = await self._relay.forward(connection, content, is_handled)
+        if connection.status == 200:
+            self._capabilities.record_media(name, media_of(request))
+        return refused
+
+    def _refuses_part(self, request: Request, model: str, error: FcshimError) -> bool:
+        """Return whether an error of the upstream may refuse a part of the request that can be left out.
+
+        Not if the client wants log probabilities: only the upstream's own reply has them.
+        """
+        if request.extra.get("logprobs") or not request.messages:
+            return False
+        return has_any(request, [each for each in OMISSIONS if self._capabilities.may_refuse(model, each, error)])
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
         """Return whether the upstream stores the replies that later requests refer to.
@@ -347,17 +368,6 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
 
 def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None) -> bytes:
     return with_model_name(body if uses_tools(request) else codec.relayed_body(body), model)
-
-
-def _refuses_part(request: Request, error: FcshimError) -> bool:
-    """Return whether an error refuses a part of the request that can be left out.
-
-    Not if the client wants log probabilities: only the upstream's own reply has them.
-    """
-    if request.extra.get("logprobs") or not request.messages:
-        return False
-    suspected = [omission for omission in OMISSIONS if omission.is_meant_by(error)]
-    return has_any(request, suspected)
 
 
 def _check_tool_count(count: int, max_tools: int, limit: int) -> None:
