@@ -16,7 +16,7 @@ from fcshim.codecs.framing import EVENT_STREAM, write_data
 from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.parts import grounding_fields, wrap_signature
 from fcshim.codecs.json_text import write_json
-from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, valid_calls
+from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, sum_usage, valid_calls
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import (
     JSON,
@@ -106,7 +106,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     }
     usages = [reply.usage for reply in replies if reply.usage is not None]
     if usages:
-        body["usageMetadata"] = usage_dict(usages[0])
+        body["usageMetadata"] = usage_dict(sum_usage(usages))
     return write_json(body)
 
 
@@ -158,7 +158,7 @@ class GeminiEncoder:
         self._reply_fields = {"modelVersion": identity.model, "responseId": identity.id}
         self._chunk_suffix = b"," + write_json(self._reply_fields)[1:]
         self._candidates: dict[int, _CandidateState] = {}
-        self._usage: Usage | None = None
+        self._usages: dict[int, Usage] = {}
         self._array_started = False
         self._done = False
 
@@ -209,7 +209,7 @@ class GeminiEncoder:
             case WebToolUse():
                 candidate.web_tool_uses.append(event)
             case Usage():
-                self._usage = event
+                self._usages[index] = event
             case Stop():
                 return self._write_stop(event, candidate, index, out)
             case Error():
@@ -240,7 +240,7 @@ class GeminiEncoder:
         part, choice.signature = with_signature({"text": ""}, choice.signature), ""
         finish = finish_fields(event.stop_reason, choice.outcomes) | grounding_fields(choice.web_tool_uses)
         candidate = {"content": {"parts": [part], "role": "model"}, **finish}
-        usage = {} if self._usage is None else {"usageMetadata": usage_dict(self._usage)}
+        usage = {"usageMetadata": usage_dict(sum_usage(self._usages.values()))} if self._usages else {}
         self._write_chunk(
             write_json({"candidates": [{**candidate, "index": index}], **usage, **self._reply_fields}), out
         )
