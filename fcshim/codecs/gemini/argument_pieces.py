@@ -15,8 +15,6 @@ from fcshim.messages import Tool
 
 _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 _NAME = re.compile(r'("(?:[^"\\]|\\.)*")\s*:\s*')
-_BETWEEN = "{ \t\r\n,}"
-"""What stands around the members of the one object."""
 _SCALAR = re.compile(r"([^\s,}\[{\"]+)(?=[\s,}])")
 _TEXT = re.compile(
     r'(?:[^"\\]|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*', re.DOTALL
@@ -68,10 +66,11 @@ class ArgumentPieces:
         """Read what is complete at a position; return the position after it, the same if nothing is."""
         if self._in_text:
             return self._read_text(text, position, pieces)
+        ignored = " \t\r\n" if self._path is not None else "{ \t\r\n,}"  # around the members of the one object
+        if text[position : position + 1] in ignored:
+            return min(position + 1, len(text))
         if self._path is not None:
             return self._read_value(text, position, pieces)
-        if text[position : position + 1] in _BETWEEN:
-            return min(position + 1, len(text))
         name = _NAME.match(text, position)
         if name is None:
             return position
