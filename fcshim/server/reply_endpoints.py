@@ -291,7 +291,8 @@ class ReplyEndpoints:
         """
         name = model.upstream_model or request.model
         is_handled = None if stored else functools.partial(self._refuses_part, request, name)
-        refused = await self._relay.forward(connection, content, is_handled)
+        complete_reply = None if request.stream else self._codec.relayed_reply
+        refused = await self._relay.forward(connection, content, is_handled, complete_reply)
         if connection.status == 200:
             self._capabilities.record_media(name, media_of(request))
         return refused
