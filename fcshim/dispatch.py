@@ -404,6 +404,8 @@ class RequestAttempts:
         """Make another attempt after `error`; return false if an earlier reply stands instead, or raise it."""
         if self._observer is not None:
             self._observer.fail_attempt(error.message)
+        if self._exchange.state is ExchangeState.ENDED:  # the reply was complete, and could not be written
+            raise error
         try:
             await self._make_fallback(error, sink)
         except UpstreamError:
@@ -446,11 +448,12 @@ class RequestAttempts:
         suspected where the error names tools, which are left out first.
         """
         names_tools = self._native and uses_tools(self._request) and refuses_tools(error)
+        media = () if names_tools else media_of(self._request)
         tried, self._last_omission = self._last_omission, None
         if tried is not None and tried[1] == error.message:
             self._omissions.remove(tried[0])
         for omission in OMISSIONS:
-            if omission in self._tried_omissions or (omission.is_medium and names_tools):
+            if omission in self._tried_omissions or (omission.is_medium and omission not in media):
                 continue
             if not self._capabilities.may_refuse(self._request.model, omission, error):
                 continue
