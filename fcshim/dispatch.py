@@ -39,7 +39,7 @@ from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
+from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -404,6 +404,8 @@ class RequestAttempts:
         """Make another attempt after `error`; return false if an earlier reply stands instead, or raise it."""
         if self._observer is not None:
             self._observer.fail_attempt(error.message)
+        if self._exchange.state is ExchangeState.ENDED:  # the reply was complete, and could not be written
+            raise error
         try:
             await self._make_fallback(error, sink)
         except UpstreamError:
@@ -442,13 +444,18 @@ class RequestAttempts:
     async def _leave_out_refused(self, error: FcshimError) -> bool:
         """Begin an attempt without the part of the request that `error` refuses; return false if there is no such part.
 
-        Each part is left out once. It is sent again if the upstream gives the same error without it.
+        Each part is left out once. It is sent again if the upstream gives the same error without it. Media are not
+        suspected where the error names tools, which are left out first.
         """
+        names_tools = self._native and uses_tools(self._request) and refuses_tools(error)
+        media = () if names_tools else media_of(self._request)
         tried, self._last_omission = self._last_omission, None
         if tried is not None and tried[1] == error.message:
             self._omissions.remove(tried[0])
         for omission in OMISSIONS:
-            if omission in self._tried_omissions or not omission.is_meant_by(error):
+            if omission in self._tried_omissions or (omission.is_medium and omission not in media):
+                continue
+            if not self._capabilities.may_refuse(self._request.model, omission, error):
                 continue
             self._tried_omissions.append(omission)
             await self._begin()
@@ -491,11 +498,10 @@ class RequestAttempts:
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
+        self._capabilities.record_media(model, set(media_of(self._request)).difference(self._omissions))
         if self._native_error:
-            self._capabilities.suspect_native_tools(model, self._native_error)
+            self._capabilities.record_native_error(model, self._native_error)
             self._native_error = ""
-        elif self._native and uses_tools(self._request):
-            self._capabilities.record_native_success(model)
         if self._suspected_key:
             self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
