@@ -216,7 +216,11 @@ class Client:
         results = [
             each
             async for each in self._rounds(
-                read_request(messages, executor.definitions, _with_required_call(sampling) if output else sampling),
+                read_request(
+                    messages,
+                    executor.definitions,
+                    {**sampling, "tool_choice": sampling.get("tool_choice") or "required"} if output else sampling,
+                ),
                 executor,
                 max_rounds=max_rounds,
                 on_event=on_event,
@@ -259,7 +263,10 @@ class Client:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
             reply, remaining_defects = await self._complete(request, on_event)
             if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
-                _check_calls(request, reply, remaining_defects)
+                if request.tool_choice.mode == "required" and not reply.tool_calls:
+                    message = remaining_defects or "no call came although one was demanded"
+                    raise ModelOutputError(message, kind="missing_call", raw=reply.text)
+                check_mended(reply, remaining_defects)
             return reply
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
@@ -431,11 +438,6 @@ def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[st
     return request
 
 
-def _with_required_call(sampling: Sampling) -> Sampling:
-    """Return the options with a required call, unless they have a `tool_choice`: the answer comes as a call."""
-    return {**sampling, "tool_choice": sampling.get("tool_choice") or "required"}
-
-
 def _continue_request(first: Request, conversation: tuple[Message, ...], *, call_ends: bool) -> Request:
     """Return the request of a later round.
 
@@ -447,14 +449,6 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
     required = ToolChoice("required") if call_ends else AUTO
     choice = required if call_ends or first.tool_choice.mode == "required" else first.tool_choice
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
-
-
-def _check_calls(request: Request, reply: Reply, remaining_defects: str) -> None:
-    """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
-    if request.tool_choice.mode == "required" and not reply.tool_calls:
-        message = remaining_defects or "no call came although one was demanded"
-        raise ModelOutputError(message, kind="missing_call", raw=reply.text)
-    check_mended(reply, remaining_defects)
 
 
 def _check_answer(last: Round) -> None:

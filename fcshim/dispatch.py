@@ -151,7 +151,8 @@ class AttemptPlanner:
         `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
         plan, codec = self._plan(native=native, backend=backend, omissions=omissions)
-        self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
+        if self.request.extra:
+            self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
         exchange.begin(plan, codec)
 
     def _plan(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> tuple[Plan, UpstreamCodec]:

@@ -27,7 +27,6 @@ from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.attempt_filter import (
     ANSWERED,
     NORMAL_STOPS,
-    AttemptDefect,
     AttemptFilter,
     InterruptedCall,
     ParsedEvent,
@@ -446,7 +445,9 @@ class Exchange:
         `stop` is that of the last attempt, None if it failed.
         """
         filters = [_filter_of(attempt) for attempt in self._attempts]
-        self.remaining_defects = as_phrase(_remaining_defects(filters, stop))
+        first, last = filters[0], filters[-1]
+        defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+        self.remaining_defects = as_phrase([defect for defect in defects if defect.kind not in ANSWERED])
         if self._resumption is None:
             events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
         else:  # the call of the attempt before is still open
@@ -506,13 +507,6 @@ def best_outcome(
 def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
     """Return whether a retry mended nothing; `stop` is None if it failed before its end."""
     return stop is None or attempt.overflowed or bool(attempt.defects) or stop.stop_reason not in NORMAL_STOPS
-
-
-def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
-    """Return the defects of calls in the attempts that the client gets in the end."""
-    first, last = filters[0], filters[-1]
-    defects = last.defects or (first.defects if _has_failed(last, stop) else ())
-    return [defect for defect in defects if defect.kind not in ANSWERED]
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

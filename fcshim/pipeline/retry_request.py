@@ -55,7 +55,7 @@ def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFi
     prefill = prefill_for_required_call(shim)
     plan = replace(
         shim,
-        prepared=_with_prefill(shim.prepared, prefill, shim.backend),
+        prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
         constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
         options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
         prefill=prefill,
@@ -81,12 +81,11 @@ def later_attempt(
     # The client's response format would forbid a call.
     unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
     request = without_format(unconstrained)
+    prepared = request if constraint is None else apply_constraint(request, constraint)
     plan = replace(
         shim,
         unconstrained=unconstrained,
-        prepared=_with_prefill(
-            request if constraint is None else apply_constraint(request, constraint), prefill, backend
-        ),
+        prepared=_with_prefill(prepared, prefill, backend) if prefill else prepared,
         constraint_key="" if constraint is None else constraint.key,
         codec=None,
         dialect=shim.dialect if constraint is None else constraint.dialect,
@@ -166,8 +165,6 @@ def retry_messages(
 
 
 def _with_prefill(request: Request, prefill: str, backend: Backend) -> Request:
-    if not prefill:
-        return request
     messages = _with_turn(request.messages, AssistantMessage((TextPart(prefill),)), "")
     return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **prefill_fields(backend)})
 

@@ -4,7 +4,6 @@ Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` u
 client only sees its own spelling.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -150,13 +149,15 @@ class Shim:
     @property
     def has_results(self) -> bool:
         """Whether results of tools came after the model's last turn."""
-        turn = itertools.takewhile(lambda each: not isinstance(each, AssistantMessage), reversed(self.request.messages))
-        return any(isinstance(message, ToolMessage) for message in turn)
+        for message in reversed(self.request.messages):
+            if isinstance(message, AssistantMessage | ToolMessage):
+                return isinstance(message, ToolMessage)
+        return False
 
     def _documents(self) -> Documents | None:
         escape = self.escape.markers.escape if self.escape.changed else str
         messages = self.request.messages
-        if not any(True for _ in document_texts(messages)):
+        if next(document_texts(messages), None) is None:
             return None
         return Documents(lambda: map(escape, document_texts(messages)), (tool.name for tool in self.tools))
 
@@ -267,11 +268,13 @@ def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     names = request.tool_choice.names
+    if not names:
+        return tuple(tools)
     unknown = set(names) - {tool.name for tool in request.tools}
     if unknown:
         raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
     pairs = zip(request.tools, tools, strict=False)  # with tool_choice none, `tools` is empty
-    return tuple(tool for original, tool in pairs if not names or original.name in names)
+    return tuple(tool for original, tool in pairs if original.name in names)
 
 
 def _choose_constraint(
@@ -449,7 +452,9 @@ class ShimStream:
                 return []
             text, self._white_space, self._in_text = self._white_space, "", True
             if self._after_reasoning:
-                text, self._after_reasoning = _without_blank_lines(text), False
+                # Blank lines at its start are dropped; the white space before its first line stays.
+                start = len(text) - len(text.lstrip())
+                text, self._after_reasoning = text[text.rfind("\n", 0, start) + 1 :], False
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
@@ -492,12 +497,6 @@ class ShimStream:
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())
-
-
-def _without_blank_lines(text: str) -> str:
-    """Return the text without the blank lines at its start; the white space before its first line stays."""
-    start = len(text) - len(text.lstrip())
-    return text[text.rfind("\n", 0, start) + 1 :]
 
 
 def _text_events(text: str) -> list[Event]:

@@ -85,7 +85,9 @@ class WithheldText:
 
     def _pass_text(self, event: Text) -> list[Event]:
         if self._kind:
-            self._withhold(event.text)
+            self._size += len(event.text)
+            if self._size <= _MAX_ANSWER:
+                self._parts.append(event.text)
             return []
         if not self._sentence:
             return [event]
@@ -95,11 +97,6 @@ class WithheldText:
         sentence = self._take_sentence()
         text = event.text.lstrip()
         return [Text(text if self._has_results else f"{sentence}\n\n{text}")]
-
-    def _withhold(self, text: str) -> None:
-        self._size += len(text)
-        if self._size <= _MAX_ANSWER:
-            self._parts.append(text)
 
     def _end(self) -> list[Event]:
         """End the withheld text; return the answer in it, or keep the sentence."""

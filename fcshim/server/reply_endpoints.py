@@ -201,6 +201,11 @@ class ReplyEndpoints:
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = id_sources  # by prefix
+        self._general = config.merged_with()
+        """The settings of a model that has none of its own."""
+        kind, tools = capabilities.upstream.kind, self._general.tools
+        stands_alone = config.mcp is None and not config.upstreams
+        self._may_store_replies = kind.allows_verbatim and tools != "prompt" and stands_alone
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve one request. Raises `FcshimError` only before the response has started."""
@@ -216,7 +221,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._config.for_model(request.model)
+        model = self._config.for_model(request.model) if self._config.models else self._general
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)
         if connection.observers is not None:
@@ -311,9 +316,7 @@ class ReplyEndpoints:
 
         That works only if it generates all of them, so not where the proxy answers some itself.
         """
-        speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
-        stands_alone = self._config.mcp is None and not self._config.upstreams
-        return speaks_api and self._config.merged_with(None).tools != "prompt" and stands_alone
+        return self._may_store_replies and route.api.codec is self._codec
 
     def _new_identity(self, request: Request, codec: Codec, memory: ClientMemory) -> ReplyIdentity:
         started_at = time.monotonic()
@@ -330,8 +333,10 @@ class ReplyEndpoints:
         identity = self._new_identity(request, context.codec, context.memory)
         return RequestHandler(
             context.connection,
-            new_attempts=lambda sent: self._new_attempts(context, sent),
-            new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
+            new_attempts=functools.partial(self._new_attempts, context),
+            new_response=functools.partial(
+                response_for, request, identity, context.codec, max_reply=self._config.max_reply
+            ),
             rounds=rounds,
             memory=context.memory,
         )
