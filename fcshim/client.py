@@ -17,7 +17,7 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ModelOptions, ModelSettings, Secret
+from fcshim.config import ModelOptions, ModelSettings, Secret, endpoint_url
 from fcshim.config.values import check_address
 from fcshim.dispatch import AttemptPlanner, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
@@ -90,6 +90,8 @@ class Client:
     If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
     prompt, unless `tools` says otherwise.
 
+    An address without a scheme (`localhost:8080`) gets `http://`.
+
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile, prompt style, reasoning tag or
     backend.
     """
@@ -123,9 +125,10 @@ class Client:
         else:
             if api not in UPSTREAMS:
                 raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
-            check_address(url or "", "url")
+            url = endpoint_url(url) if url else ""
+            check_address(url, "url")
             key = Secret(api_key) if api_key else None
-            self._upstream = Upstream(url or "", key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+            self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
             self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._measured = measured

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
-from fcshim.config import Config
+from fcshim.config import Config, host_and_port
 from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
@@ -118,7 +118,7 @@ async def describe_server(config: Config, upstream: Upstream) -> ServerDescripti
 
 def _own_url(connection: ClientConnection, config: Config) -> str:
     host = connection.header(b"host")
-    return f"http://{host.decode() if _HOST.fullmatch(host) else f'{config.host}:{config.port}'}"
+    return f"http://{host.decode() if _HOST.fullmatch(host) else host_and_port(config.host, config.port)}"
 
 
 @functools.cache
