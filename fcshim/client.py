@@ -260,16 +260,18 @@ class Client:
     ) -> AsyncIterator[Round]:
         async def ask(conversation: tuple[Message, ...]) -> Reply:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
-            reply, remaining_defects = await self._complete(request, on_event)
+            reply, stream = await self._complete(request, on_event)
             if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
-                _check_calls(request, reply, remaining_defects)
+                _check_calls(request, reply, stream)
             return reply
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
             yield each
 
-    async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> tuple[Reply, str]:
-        """Return the reply, and the defects that it still has after all retries, as a phrase."""
+    async def _complete(
+        self, request: Request, on_event: Callable[[Event], None] | None = None
+    ) -> tuple[Reply, "EventStream"]:
+        """Return the reply, and its stream, which knows the defects that remain after all retries."""
         events: list[Event] = []
         async with self._stream(request, buffered=on_event is None) as stream:
             async for event in stream:
@@ -279,7 +281,7 @@ class Client:
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
-        return reply, stream.remaining_defects
+        return reply, stream
 
     def _stream(self, request: Request, *, buffered: bool = False) -> "EventStream":
         queue = _EventQueue()
@@ -301,7 +303,7 @@ class Client:
                 async for _ in pauses:
                     for event in queue.take():
                         yield event
-            queue.remaining_defects = attempts.remaining_defects
+            queue.remaining_defects, queue.raw_text = attempts.remaining_defects, attempts.raw_text
         except UpstreamError as error:
             rest = [event for _, event in attempts.fail(error)]
             if not queue.started and (not rest or isinstance(rest[-1], Error)):
@@ -356,8 +358,8 @@ class _EventQueue:
 
     def __init__(self) -> None:
         self.started = False
-        self.remaining_defects = ""
-        """The defects that the reply still has after all retries, once it has ended."""
+        self.remaining_defects = self.raw_text = ""
+        """The defects that the reply still has after all retries, once it has ended; and what the model wrote then."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -393,6 +395,11 @@ class EventStream:
     def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
         return self._queue.remaining_defects
+
+    @property
+    def raw_text(self) -> str:
+        """What the model wrote, with markup, if defects remain; empty without any."""
+        return self._queue.raw_text
 
     def __aiter__(self) -> Self:
         return self
@@ -452,12 +459,12 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
 
 
-def _check_calls(request: Request, reply: Reply, remaining_defects: str) -> None:
+def _check_calls(request: Request, reply: Reply, stream: EventStream) -> None:
     """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
     if request.tool_choice.mode == "required" and not reply.tool_calls:
-        message = remaining_defects or "no call came although one was demanded"
-        raise ModelOutputError(message, kind="missing_call", raw=reply.text)
-    check_mended(reply, remaining_defects)
+        message = stream.remaining_defects or "no call came although one was demanded"
+        raise ModelOutputError(message, kind="missing_call", raw=stream.raw_text or reply.text)
+    check_mended(reply, stream.remaining_defects, stream.raw_text)
 
 
 def _check_answer(last: Round) -> None:

@@ -30,24 +30,31 @@ _TOO_LONG = re.compile(
 _HINTS = tuple(
     (re.compile(pattern, re.IGNORECASE), hint)
     for pattern, hint in (
-        (r"--jinja\b", "start llama-server with --jinja, or fcshim with --tools prompt"),
+        (r"--jinja\b", "llama-server needs --jinja, or fcshim --tools prompt"),
         (
-            r"not support (?:tools?|functions?)\b|--enable-auto-tool-choice|--tool-call-parser"
-            r"|(?:tools?|functions?|tool use|tool calling|function calling) (?:is|are) not supported",
-            "start fcshim with --tools prompt, which needs no support",
+            (
+                r"not support (?:tools?|functions?)\b|--enable-auto-tool-choice|--tool-call-parser"
+                r"|(?:tools?|functions?|tool use|tool calling|function calling) (?:is|are) not supported"
+            ),
+            "fcshim needs no such support with --tools prompt",
         ),
         (
-            r"(?:pars(?:e|ing)|invalid|compil(?:e|ing)) (?:the )?(?:GBNF )?grammar|grammar.{0,20}(?:pars|invalid|compil)",
-            "start fcshim with --constrain off",
+            r"(?:pars(?:e|ing)|invalid|compil(?:e|ing)) (?:the )?(?:GBNF )?grammar|grammar.{0,20}(?:pars|invalid)",
+            "fcshim avoids it with --constrain off",
         ),
         (
-            r"system role|roles? must alternate|must alternate between|only user.{0,20}assistant"
-            r"|(?:unexpected|unknown|unsupported|invalid) (?:message )?roles?\b|roles? .{0,20}(?:supported|allowed)",
-            "start fcshim with --profile no-system",
+            (
+                r"system role|roles? must alternate|must alternate between|only user.{0,20}assistant"
+                r"|(?:unexpected|unknown|unsupported|invalid) (?:message )?roles?\b|roles? .{0,20}(?:supported|allowed)"
+            ),
+            "fcshim avoids it with --profile no-system",
         ),
     )
 )
-"""The flag that avoids an error, by the engine's own words for it."""
+"""The flag that avoids an error, by the engine's own words for it.
+
+`omissions` search the message, too, so no hint has words that refuse a part of a request.
+"""
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract

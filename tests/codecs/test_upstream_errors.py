@@ -91,7 +91,7 @@ def test_an_empty_error_response_gives_its_status():
 @pytest.mark.parametrize(
     ("message", "hint"),
     [
-        ("tools param requires --jinja flag", "llama-server with --jinja, or fcshim with --tools prompt"),
+        ("tools param requires --jinja flag", "needs --jinja, or fcshim --tools prompt"),
         ("registry.ollama.ai/library/gemma3:1b does not support tools", "--tools prompt"),
         ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "--tools prompt"),
         ("The model does not support function calling", "--tools prompt"),
