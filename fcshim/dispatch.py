@@ -14,6 +14,7 @@ the lock for long.
 
 import contextlib
 import functools
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.config import ModelConfig
+from fcshim.config import ArgumentsPolicy, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
@@ -39,6 +40,7 @@ from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
+from fcshim.pipeline.no_call import NoCall, explain_no_call
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget
@@ -72,6 +74,8 @@ async def run_off_loop(size: int, work: Callable[[], Result]) -> Result:
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
 
+_MAX_REPORTED = 8
+"""Invalid calls of one reply that are logged."""
 _UNAVAILABLE = frozenset({503, 504, 529})
 """Statuses of a server that is loading, overloaded or too slow, whatever the request."""
 
@@ -124,6 +128,10 @@ class AttemptObserver(Protocol):
 
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
+        ...
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Handle that the reply has no call although tools were offered."""
         ...
 
 
@@ -230,12 +238,19 @@ def make_shim(
             rescue=model.rescue,
             reasoning=model.reasoning,
             open_reasoning_tag=model.open_reasoning_tag,
-            arguments=model.arguments,
+            arguments=_arguments_mode(request, model),
+            invalid_calls=model.invalid_calls,
             new_id=new_id,
         ),
     )
     refused = repetition.refused if request.tool_choice.mode == "auto" else {}
     return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
+
+
+def _arguments_mode(request: Request, model: ModelConfig) -> ArgumentsPolicy:
+    """Return how arguments are sent: whole, if an invalid call must be an error and no retry looks for one."""
+    is_unchecked = request.n > 1 or not model.max_retries
+    return "validated" if model.invalid_calls == "error" and is_unchecked else model.arguments
 
 
 class RequestAttempts:
@@ -359,13 +374,42 @@ class RequestAttempts:
             self._observer.end_attempt(batch)
         if may_go_on:
             sink.feed(batch)
-        else:
-            sink.close(batch)
+            return
+        self._report_calls(batch)
+        sink.close(batch)
+
+    def _report_calls(self, batch: Batch) -> None:
+        """Log which calls of the reply are invalid, or why it has none although tools were offered."""
+        exchange, model = self._exchange, self._planner.model
+        for defect in itertools.islice(exchange.invalid_calls.values(), _MAX_REPORTED):
+            retry_logger.warning("%s: delivered %s (--invalid-calls error ends it)", self._request.model, defect)
+        stop_reason = next((event.stop_reason for _, event in batch if isinstance(event, Stop)), "error")
+        if exchange.has_calls or stop_reason in {"tool_use", "error"}:
+            return
+        no_call = explain_no_call(exchange.attempt, exchange.final_defects, stop_reason)
+        if no_call is None:
+            return
+        source = f"dialect {no_call.dialect}, by {model.dialect_reason}" if model.dialect_reason else no_call.dialect
+        logger.info(
+            "%s: %d %s offered, no call: %s; %s",
+            self._request.model,
+            no_call.tool_count,
+            "tool" if no_call.tool_count == 1 else "tools",
+            no_call.phrase,
+            source if no_call.dialect else "native tools",
+        )
+        if self._observer is not None:
+            self._observer.miss_call(no_call)
 
     @property
     def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase; empty without any."""
         return self._exchange.remaining_defects
+
+    @property
+    def raw_text(self) -> str:
+        """What the model wrote, if defects remain: the client does not get all of it."""
+        return self._exchange.raw_text
 
     def fail(self, error: FcshimError) -> Batch:
         """Handle the failure `error` of the reply; return its last events."""

@@ -71,6 +71,7 @@ class ChatConversation:
         self._background_model = background_model
         self._sampling = sampling or Sampling()
         self._reply_texts: list[str] = []
+        self._stream: EventStream | None = None
         self._journal = journal or EditJournal()
         self._starts = turn_starts(session.messages)
         executor = Executor(registry, permissions=permissions, max_output=max_output)
@@ -79,7 +80,7 @@ class ChatConversation:
     @property
     def raw_reply(self) -> str:
         """The text of the last reply, as the model wrote it."""
-        return "".join(self._reply_texts)
+        return (self._stream.raw_text if self._stream is not None else "") or "".join(self._reply_texts)
 
     async def send(
         self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
@@ -167,7 +168,8 @@ class ChatConversation:
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
         options = self._sampling.copy()
         options["model"] = self.session.model
-        return self.client.stream(messages, tools, **options)
+        self._stream = self.client.stream(messages, tools, **options)
+        return self._stream
 
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:

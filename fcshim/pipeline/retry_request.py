@@ -47,7 +47,9 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
         return shim.options.arguments
     if buffered or shim.refused_calls:  # no part of a call that is refused may be sent
         return "checked"
-    return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
+    if shim.escape.changed:  # escaped requests are never resumed
+        return "stream" if shim.options.invalid_calls == "deliver" else "checked"
+    return "resumable"
 
 
 def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:

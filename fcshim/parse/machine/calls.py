@@ -118,6 +118,8 @@ class CallStates:
         """True if the remainder of the body is text, whatever calls it contains."""
         self._has_reported = False
         """True if a defect of the body was reported."""
+        self._calls_unoffered = False
+        """True from the report of a call of a tool that is not offered until the end of its text is reported."""
         self._calls_before = self._restarts_before = 0
         """The sink's counts when the body began."""
         self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
@@ -296,6 +298,7 @@ class CallStates:
                 self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
             self._output.emit_text("".join(section.raw) + end_marker)
+            self._end_unoffered()
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
         elif section.return_state is State.IN_TEXT:
@@ -442,15 +445,23 @@ class CallStates:
         if copy is not None and self._output.reports_copies:
             self._output.report_copy(copy)
             self._has_reported = True
-        elif self._on_defect is None:
-            return
         elif (
             name or self._opened_by_primary or self._sink.wrapper_tool or (self._opened_in_line and self._quotes_tool())
         ):
-            self._output.mark_defect()
-            is_restarted = self._sink.restarts > self._restarts_before
-            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+            self._calls_unoffered = bool(name)
+            if self._on_defect is not None:
+                self._output.mark_defect()
+                is_restarted = self._sink.restarts > self._restarts_before
+                self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+            elif name:
+                self._output.report_copy("unoffered", name)
             self._has_reported = True
+
+    def _end_unoffered(self) -> None:
+        """Report the end of the text of a call of a tool that is not offered, if it was reported."""
+        if self._calls_unoffered and self._section is None:
+            self._calls_unoffered = False
+            self._output.report_copy("end")
 
     def _names_call(self, pending: PendingCalls) -> bool:
         """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""
@@ -554,12 +565,15 @@ class CallStates:
             if not self._has_reported:
                 self._report_defect()
             self._emit_raw_as_text(unread)
+            self._end_unoffered()
         elif self._output.pending is not None:
             self._output.pending.remove_end(len(unread))
             self._end_pending_call(self._output.pending, closed=closing and not unread)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
             cursor.state = State.AFTER_CALL
+        else:
+            self._end_unoffered()
         if unread and cursor.buffer.endswith(unread, 0, pos):
             return pos - len(unread)
         if unread:
