@@ -16,6 +16,7 @@ from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret, endpoint_url
 from fcshim.config.values import check_address
@@ -305,6 +306,7 @@ class Client:
         attempts = RequestAttempts(
             AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
+        queue.attempts = attempts
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
                 async for _ in pauses:
@@ -367,6 +369,8 @@ class _EventQueue:
         self.started = False
         self.remaining_defects = self.raw_text = ""
         """The defects that the reply still has after all retries, once it has ended; and what the model wrote then."""
+        self.attempts: RequestAttempts | None = None
+        """Those of the reply, once it has begun."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -407,6 +411,16 @@ class EventStream:
     def raw_text(self) -> str:
         """What the model wrote, with markup, if defects remain; empty without any."""
         return self._queue.raw_text
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt; None while it has not said so (llama-server does)."""
+        return None if self._queue.attempts is None else self._queue.attempts.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt, once it is written; 0 before."""
+        return 0 if self._queue.attempts is None else self._queue.attempts.prompt_tokens
 
     def __aiter__(self) -> Self:
         return self

@@ -57,6 +57,7 @@ from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.repetition import CallKey
 from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
+from fcshim.schema.member_order import long_members_last
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
@@ -236,11 +237,18 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return (
-            request.tools if _are_unchanged_by_escaping(request.tools, escape) else _as_escaped(request.tools, escape)
-        )
+        tools = _with_long_members_last(request.tools)
+        return tools if _are_unchanged_by_escaping(tools, escape) else _as_escaped(tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
+
+
+def _with_long_members_last(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Return the tools with ordered schemas; the same tuple if nothing moves, whose key is made once."""
+    ordered = [long_members_last(tool.parameters) for tool in tools]
+    if all(new is tool.parameters for new, tool in zip(ordered, tools, strict=True)):
+        return tools
+    return tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in zip(tools, ordered, strict=True))
 
 
 def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
