@@ -227,7 +227,7 @@ class Attempt:
         return PrefilledStream(
             stream,
             stream.feed_text(plan.prefill),
-            start_marker=plan.dialect.open.strip(),
+            start_marker=plan.dialect.call.open.strip(),
             new_stream=None if self.is_retry else new_stream,
         )
 

@@ -36,7 +36,7 @@ def prefill_for_required_call(shim: Shim) -> str:
         return ""
     template = call_template_of(shim.dialect)
     if template is None:
-        return shim.dialect.open.rstrip()
+        return shim.dialect.call.open.rstrip()
     name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
     return (template.before_name(0) + name).rstrip()
 
