@@ -78,7 +78,9 @@ class JsonBody(BodyReader):
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, limits)
         self._arguments = self._calls.arguments
-        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
+        self._envelope = JsonEnvelope(
+            shape, self._calls, self._buffer, sink, known_keys_only=dialect.bare or shape.keyed
+        )
         self._buffer.handler = self._envelope
         self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
         self._call_markers: MarkerSet = self._end_markers
@@ -215,7 +217,8 @@ class JsonBody(BodyReader):
         self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
         if not self._calls.end_pending:
             self.unread = unread
-            lacks_brackets = self._repair is not None and self._repair.lacks_brackets
+            reading = self._calls.reading
+            lacks_brackets = reading is not None and reading.lacks_brackets
             is_last = self._sink.is_complete and self._calls.status is not BodyStatus.NOT_A_CALL
             if lacks_brackets and is_last and not unread:
                 self._state = self._after_unfinished

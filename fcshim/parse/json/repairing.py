@@ -42,8 +42,6 @@ class JsonRepair:
         self.wait = False
         self.ended = False
         """True at the end of the body."""
-        self.lacks_brackets = False
-        """True where closing brackets were added."""
         self.unread = ""
         self._dialect = dialect
         self._reader = reader
@@ -148,16 +146,12 @@ class JsonRepair:
         try:
             repaired = self._repaired(closed=closed)
         except NoReadingError:
-            if "".join(self._parts).lstrip()[:1] == "}":
-                self._calls.reject_surplus_brace()
+            if "".join(self._parts).lstrip()[:1] == "}" and self._calls.has_unlisted_argument():
+                self._calls.reject_previous("a bracket too many, beside an argument that the tool does not have")
             raise
         if not closed and not repaired.complete:
             raise NoReadingError("the body is not complete")
-        self._calls.repairing = True
-        written = sum(part.count("}") + part.count("｝") for part in self._parts)
-        braces = repaired.text.count("}")
-        self._calls.words = repaired.words
-        self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
+        self._calls.reading = repaired
         try:
             self._reader.read_whole(repaired.text)
         except NotStrictError:
