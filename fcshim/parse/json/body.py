@@ -213,38 +213,37 @@ class JsonBody(BodyReader):
 
     def _end_repaired(self, unread: str) -> None:
         """End the body; first report that its remainder is text, where no call could be read from it."""
-        has_call = self._sink.call_count > self._calls_before_repair
-        self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
+        is_text, reading = self._calls.status is BodyStatus.NOT_A_CALL, self._calls.reading
+        self._calls.end_pending = is_text and self._sink.call_count == self._calls_before_repair
         if not self._calls.end_pending:
             self.unread = unread
-            reading = self._calls.reading
-            lacks_brackets = reading is not None and reading.lacks_brackets
-            is_last = self._sink.is_complete and self._calls.status is not BodyStatus.NOT_A_CALL
-            if lacks_brackets and is_last and not unread:
-                self._state = self._after_unfinished
-                self._reader.stop = False
-            else:
-                self._end_body()
+            self._end_call(may_go_on=reading is not None and reading.lacks_brackets and not is_text)
+
+    def _end_call(self, *, may_go_on: bool) -> None:
+        """End the body, or look at what follows the end marker of a call that lacks something."""
+        if may_go_on and self._sink.is_complete and not self.unread:
+            self._state = self._after_unfinished
+            self._reader.stop = False
+        else:
+            self._end_body()
 
     def _after_unfinished(self, text: str, pos: int) -> int:
         """Look at what follows the end marker of a call without its brackets, or without an argument that it needs.
 
         Its rest may stand there, also in another body.
         """
-        continued = self._quotes_end_marker(text, pos) or continues_in_next_body(
-            text, pos, self._dialect.body_openers()
-        )
-        if continued is None:
-            self._reader.stop = True
-            return pos
-        if continued and self._sink.is_open:
-            self._sink.fail("malformed", "the call goes on after its end marker")
-        self._end_body()
+        is_quoted = text[pos] in "\"'" and self._calls.ends_with_string()  # the marker is content of the last string
+        continued = is_quoted or continues_in_next_body(text, pos, self._dialect.body_openers())
+        self._reader.stop = True
+        if continued is not None:
+            self._reject_rest(continued=continued)
+            self._end_body()
         return pos
 
-    def _quotes_end_marker(self, text: str, pos: int) -> bool:
-        """Return whether a quote after the end marker shows that the marker is content of the last string."""
-        return text[pos] in "\"'" and self._calls.ends_with_string()
+    def _reject_rest(self, *, continued: bool) -> None:
+        """Reject the call if what follows it may be a part of it."""
+        if continued and self._sink.is_open:
+            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
         self._calls.abandon_at_limit(error)
@@ -269,16 +268,17 @@ class JsonBody(BodyReader):
     # After the JSON.
 
     def _begin_trailer(self) -> None:
-        calls_follow = not (self._envelope.outer_depth or self._envelope.has_header)
-        # Where the name stands in front, another object before the end marker holds arguments, too.
-        only_arguments = self._envelope.has_header and self._dialect.closes_bodies
+        envelope = self._envelope
+        calls_follow = not (envelope.outer_depth or envelope.has_header)
         self._trailer = JsonTrailer(
             self._dialect,
             self._end_markers,
             self._limits,
-            self._calls.takes_parameter if only_arguments else self._calls.lacks_parameter,
+            self._calls,
             name_keys=frozenset(self._shape.name_keys) if calls_follow else frozenset(),
             semicolons=self._shape.semicolons,
+            # Where the name stands in front, another object before the end marker holds arguments, too.
+            takes_all=envelope.has_header and self._dialect.closes_bodies,
         )
         self._state = self._in_trailer
 
@@ -295,20 +295,9 @@ class JsonBody(BodyReader):
             self._state = _IN_STRICT_JSON
         elif trailer.ended:
             self.unread = trailer.unread
-            self._check_trailing_text(trailer)
-            may_go_on = self._arguments.lacks_required and self._dialect.closes_bodies and not self.unread
-            if may_go_on and self._sink.is_complete:
-                self._state = self._after_unfinished
-            else:
-                self._end_body()
+            self._reject_rest(continued=trailer.may_belong_to_call())
+            self._end_call(may_go_on=self._arguments.lacks_required and self._dialect.closes_bodies)
         return pos
-
-    def _check_trailing_text(self, trailer: JsonTrailer) -> None:
-        """Reject a call if a bracket of it may stand too early."""
-        is_doubtful = trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument()
-        ends_with_string = self._calls.ends_with_string()
-        if self._sink.is_open and (is_doubtful or trailer.may_belong_to_call(ends_with_string=ends_with_string)):
-            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""
@@ -396,7 +385,7 @@ class JsonBody(BodyReader):
             return
         trailer.close(tail)
         self.unread = trailer.unread
-        self._check_trailing_text(trailer)
+        self._reject_rest(continued=trailer.may_belong_to_call())
         if natural or trailer.in_text:
             self._sink.finish()
         else:
