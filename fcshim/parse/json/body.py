@@ -139,11 +139,9 @@ class JsonBody(BodyReader):
         """Return whether a call begins with this start marker, which ends at `pos`, in an unfinished body."""
         begins = marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
         # The body is judged once the whole marker is known: a part of one may also be content.
-        return not self._is_complete() if begins else begins
-
-    def _is_complete(self) -> bool:
-        """Return whether a body that is not strict JSON is complete."""
-        return self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete()
+        if begins and self._state == self._in_lenient and self._repair is not None:
+            return not self._repair.is_complete()
+        return begins
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
@@ -366,10 +364,14 @@ class JsonBody(BodyReader):
         self.unread, self.status = unread, BodyStatus.ENDED
 
     def _close_state(self, tail: str, *, natural: bool) -> None:
-        if self._state == self._in_trailer:
-            self._close_trailer(tail, natural=natural)
-        elif self._state == self._in_lenient:
-            self._close_lenient(tail, natural=natural)
+        if self._state == self._in_trailer and self._trailer is not None:
+            self._close_trailer(self._trailer, tail, natural=natural)
+        elif self._state == self._in_lenient and self._repair is not None:
+            self._repair.close(tail, natural=natural)
+            if not self._repair.ended:
+                self._close_incomplete()
+            self.unread = self._repair.unread if self._repair.ended else ""
+            self._sink.finish()
         elif self._state == self._after_unfinished:
             self.unread = tail
             self._sink.finish()
@@ -378,9 +380,7 @@ class JsonBody(BodyReader):
         else:
             self._close_incomplete()
 
-    def _close_trailer(self, tail: str, *, natural: bool) -> None:
-        trailer = self._trailer
-        assert trailer is not None
+    def _close_trailer(self, trailer: JsonTrailer, tail: str, *, natural: bool) -> None:
         if self._calls.discarding:
             return
         trailer.close(tail)
@@ -390,16 +390,6 @@ class JsonBody(BodyReader):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
-
-    def _close_lenient(self, tail: str, *, natural: bool) -> None:
-        repair = self._repair
-        assert repair is not None
-        repair.close(tail, natural=natural)
-        if repair.ended:
-            self.unread = repair.unread
-            self._sink.finish()
-        else:
-            self._close_incomplete()
 
     def _close_paused(self, tail: str) -> None:
         """End the reply inside a string with an end marker: its string may have been longer."""
