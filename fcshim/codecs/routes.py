@@ -138,6 +138,7 @@ APIS: tuple[Api, ...] = (
         OPENAI_RESPONSES,
         (
             Route("POST", "/v1/responses", "reply"),
+            Route("POST", "/v1/responses/compact", "reply"),
             Route("POST", "/v1/responses/input_tokens", "count"),
             Route("GET", "/v1/responses/{response}/input_items", "local"),
             Route("GET", "/v1/responses/{response}", "local"),

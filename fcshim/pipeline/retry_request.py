@@ -36,7 +36,7 @@ def prefill_for_required_call(shim: Shim) -> str:
         return ""
     template = call_template_of(shim.dialect)
     if template is None:
-        return shim.dialect.open.rstrip()
+        return shim.dialect.call.open.rstrip()
     name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
     return (template.before_name(0) + name).rstrip()
 
@@ -47,7 +47,9 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
         return shim.options.arguments
     if buffered or shim.refused_calls:  # no part of a call that is refused may be sent
         return "checked"
-    return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
+    if shim.escape.changed:  # escaped requests are never resumed
+        return "stream" if shim.options.invalid_calls == "deliver" else "checked"
+    return "resumable"
 
 
 def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:

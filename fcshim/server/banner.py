@@ -11,9 +11,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from fcshim.config import Config
+from fcshim.config import Config, host_and_port
 from fcshim.config.store_address import MEMORY
-from fcshim.errors import KEY_ADVICE, UpstreamError
+from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
 from fcshim.server.status_page import Reports, client_lines, describe_server
 from fcshim.upstream.capabilities import Capabilities, report_table
@@ -31,7 +31,7 @@ _UNSPECIFIED = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S
 def own_url(host: str, port: int) -> str:
     """Return the URL by which a client on this machine reaches a proxy that listens on `host`."""
     host = _UNSPECIFIED.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{host_and_port(host, port)}"
 
 
 async def show_banner(
@@ -62,7 +62,7 @@ async def show_banner(
 def _reason(error: UpstreamError | TimeoutError) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {_TIME_LIMIT:g} s"
-    return f"{error.message}; {KEY_ADVICE}" if error.key_refused else error.message
+    return error.message
 
 
 async def _describe_upstream(config: Config, capabilities: Capabilities, reports: Reports) -> list[str]:

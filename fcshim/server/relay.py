@@ -1,8 +1,8 @@
 """Relays requests that need no shim, unchanged in both directions; the caller may have adapted a body before.
 
 Rule: method, path, query, body, status and headers pass unchanged, except what belongs to one connection, one key or
-one browser. If the upstream rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off
-never gets a clean end.
+one browser, and fields that a reply lacks although its API requires them (`Codec.relayed_reply`). If the upstream
+rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off never gets a clean end.
 """
 
 import asyncio
@@ -51,6 +51,8 @@ _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
 """Seconds for the rest of a reply whose last event has come."""
+_MAX_COMPLETED = 4 * 2**20
+"""Bytes of a reply that waits for its end to be completed; a larger one passes as it comes."""
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
@@ -95,10 +97,12 @@ class Relay:
         connection: ClientConnection,
         content: bytes,
         may_be_sent_otherwise: Callable[[FcshimError], bool] | None = None,
+        complete_reply: Callable[[bytes], bytes] | None = None,
     ) -> FcshimError | None:
         """Relay a request whose body has been read.
 
         Return an error of the upstream for which `may_be_sent_otherwise` is true; the client then has nothing yet.
+        `complete_reply` adds what a reply that is one document lacks.
         """
         headers = self.forwarded_headers(connection.headers)
         async with (
@@ -122,7 +126,13 @@ class Relay:
                     return error
             if reply.broke_off:
                 raise self._codec.decode_error(reply.status, {}, error_body)
-            connection.prepare(reply.status, _returned_headers(reply))
+            returned = _returned_headers(reply)
+            if complete_reply is not None and _is_document(reply):
+                # Its length may change, and follows from the body that is sent.
+                connection.prepare(reply.status, [pair for pair in returned if pair[0].lower() != b"content-length"])
+                await self._copy_body(reply, connection, complete_reply)
+                return None
+            connection.prepare(reply.status, returned)
             await connection.start()
             if error_body:
                 await connection.write(error_body)
@@ -138,20 +148,33 @@ class Relay:
         await split_body(body, _RENAMED_FIELDS)  # refuses a body with very many fields
         return with_model_name(body, model)
 
-    async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
+    async def _copy_body(
+        self,
+        reply: UpstreamReply,
+        connection: ClientConnection,
+        complete_reply: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         end_detector = EndDetector(self._codec, reply.header("content-type"))
         # The length says where any other body ends, and one that is shorter must not get a clean end.
         may_end_early = _is_stream(reply) or not reply.header("content-length")
         observers = connection.observers
+        held = bytearray()
         try:
             async for data in reply:
                 if observers is not None:
                     observers.relay(data)
-                await connection.write(data)
+                if complete_reply is None:
+                    await connection.write(data)
+                else:
+                    held += data
+                    if len(held) > _MAX_COMPLETED:
+                        await connection.write(bytes(held))
+                        held, complete_reply = bytearray(), None
                 if may_end_early and end_detector.feed(data):
-                    await _copy_rest(reply, connection)
+                    if complete_reply is None:
+                        await _copy_rest(reply, connection)
                     break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
@@ -159,7 +182,7 @@ class Relay:
             if not reply.header("content-type").startswith("text/event-stream") or not ends_event:
                 raise
             await connection.write(self._codec.encode_stream_error(error))
-        await connection.end()
+        await connection.end(b"" if complete_reply is None else complete_reply(bytes(held)))
 
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
@@ -226,6 +249,12 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
 
 def _is_key_parameter(name: str) -> bool:
     return name == "key" or is_credential(name)
+
+
+def _is_document(reply: UpstreamReply) -> bool:
+    """Return whether the reply is one JSON document in plain bytes."""
+    is_json = reply.header("content-type").partition(";")[0].strip().lower() == "application/json"
+    return reply.status == 200 and is_json and not reply.header("content-encoding")
 
 
 def _is_stream(reply: UpstreamReply) -> bool:

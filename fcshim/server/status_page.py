@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
-from fcshim.config import Config
+from fcshim.config import Config, host_and_port
 from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
@@ -94,7 +94,7 @@ async def serve_status_page(
         omitted=max(len(models) - _MAX_MODELS, 0),
         problem=problem,
         clients=client_lines(
-            f"http://{host.decode() if _HOST.fullmatch(host) else f'{config.host}:{config.port}'}",
+            f"http://{host.decode() if _HOST.fullmatch(host) else host_and_port(config.host, config.port)}",
             "KEY" if config.api_keys else "none",
         ),
     )

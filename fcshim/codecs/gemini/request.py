@@ -124,6 +124,11 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
             raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{path}.mode")
 
 
+def _wants_pieces(source: dict[str, JSON]) -> bool:
+    config = take_field(source, "toolConfig", dict, {})
+    return take_field(config, "functionCallingConfig", dict, {}).get("streamFunctionCallArguments") is True
+
+
 def read_contents(source: dict[str, JSON], *, complete: bool = True) -> tuple[Message, ...]:
     """Read `systemInstruction` and `contents`. Raises `RequestError`.
 
@@ -277,6 +282,7 @@ def _request(
     client_options = GeminiClientOptions(
         array=stream and "sse" not in parse_qs(target.query).get("alt", ()),
         thoughts=get_field(thinking, "includeThoughts") is True,
+        pieces=stream and _wants_pieces(source),
     )
     return Request(
         model=target.path_params.get("model", ""),

@@ -107,8 +107,11 @@ def _write_assistant(message: AssistantMessage) -> list[dict[str, JSON]]:
 
 def _write_content(content: Content) -> JSON:
     """Return text as one string; an array of parts only where there are media."""
-    if not has_media_part(content):
-        return text_of(content)
+    return write_parts(content) if has_media_part(content) else text_of(content)
+
+
+def write_parts(content: Content) -> list[JSON]:
+    """Return content as an array of parts."""
     return [
         _write_media(part) if isinstance(part, MediaPart) else {"type": "input_text", "text": part.text}
         for part in content
