@@ -28,20 +28,20 @@ from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
     {
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection",
+        b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect",
     }
-)
+)  # fmt: skip
 _NO_CREDENTIALS = frozenset({b"idempotency-key", b"x-idempotency-key"})
 """Headers that have the name of a credential and are none."""
 _PAGE_HEADERS = frozenset(
     {
-        *(b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc"),
-        *(b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options"),
-        *(b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel"),
-        *(b"sourcemap", b"x-sourcemap"),
+        b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc",
+        b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options",
+        b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel",
+        b"sourcemap", b"x-sourcemap",
     }
-)
+)  # fmt: skip
 """Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
 _FORM = (b"content-type", FORM_CONTENT_TYPE)
 """The header that `curl -d` gives JSON; other servers refuse it."""
@@ -56,12 +56,12 @@ _MAX_COMPLETED = 4 * 2**20
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
-        *(b"host", b"content-length", b"accept-encoding"),  # set for the upstream connection
-        *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
+        b"host", b"content-length", b"accept-encoding",  # set for the upstream connection
+        b"cookie", b"origin", b"referer",  # may belong to another service on this host name
         b"x-fcshim-mcp",  # for the proxy itself
         b"x-conversation-id",  # makes llama-server continue after its client has disconnected
     }
-)
+)  # fmt: skip
 _REPLACES_TARGET = re.compile(
     rb"method|x-(?:http-|original-|forwarded-|override-|rewrite-)?(?:method|url|uri|path|prefix)(?:-override)?"
     rb"|x-http-(?:destination|method)-override|destination"
@@ -81,6 +81,7 @@ class Relay:
         self._config = config
         self._upstream = upstream
         self._codec = upstream.kind.codec
+        self._forwards_key = config.forward_client_key and config.upstream_key is None
 
     async def serve(self, connection: ClientConnection) -> None:
         """Relay a request.
@@ -107,7 +108,10 @@ class Relay:
         async with (
             connection.watch_disconnect(),
             self._upstream.send(
-                connection.method, self._upstream_path(connection), headers=headers, content=content
+                connection.method,
+                _path_below_version(connection, with_key=self._forwards_key),
+                headers=headers,
+                content=content,
             ) as reply,
         ):
             if reply.status in connection.fallback_statuses:
@@ -144,15 +148,6 @@ class Relay:
         await split_body(body, _RENAMED_FIELDS)  # refuses a body with very many fields
         return with_model_name(body, model)
 
-    def _upstream_path(self, connection: ClientConnection) -> str:
-        """Return path and query for the upstream.
-
-        The client's key is removed unless keys are forwarded.
-        """
-        return _path_below_version(
-            connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
-        )
-
     async def _copy_body(
         self,
         reply: UpstreamReply,
@@ -183,7 +178,8 @@ class Relay:
                     break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
-            if not reply.header("content-type").startswith("text/event-stream") or not _ends_event(tail):
+            ends_event = tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))
+            if not reply.header("content-type").startswith("text/event-stream") or not ends_event:
                 raise
             await connection.write(self._codec.encode_stream_error(error))
         await connection.end(b"" if complete_reply is None else complete_reply(bytes(held)))
@@ -191,23 +187,20 @@ class Relay:
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
-        with_key = self._config.forward_client_key and self._config.upstream_key is None
-        # CGI and WSGI servers read `_` as `-`.
-        lowered = [(name.lower(), name, value) for name, value in headers]
-        return [
-            (name, b"application/json" if (lower, value) == _FORM else value)
-            for lower, name, value in lowered
-            if lower.replace(b"_", b"-") not in dropped
-            and not _replaces_target(lower)
-            and (with_key or not _holds_credential(lower))
-        ]
+        forwarded: list[tuple[bytes, bytes]] = []
+        for name, value in headers:
+            lower = name.lower()
+            # CGI and WSGI servers read `_` as `-`.
+            if lower.replace(b"_", b"-") in dropped or _replaces_target(lower):
+                continue
+            if self._forwards_key or not _holds_credential(lower):
+                forwarded.append((name, b"application/json" if (lower, value) == _FORM else value))
+        return forwarded
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return what an upstream of another API may see of the client's headers: the key, where keys are forwarded."""
         key = client_key(connection.headers, connection.query)
-        if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
-            return []
-        return [key_header(self._upstream.kind, key)]
+        return [key_header(self._upstream.kind, key)] if key and self._forwards_key else []
 
 
 @functools.lru_cache(maxsize=128)
@@ -289,8 +282,4 @@ def _returned_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
-    return frozenset(name.strip().lower() for name in named.split(b","))
-
-
-def _ends_event(tail: bytes) -> bool:
-    return tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))
+    return frozenset(map(bytes.strip, named.lower().split(b",")))

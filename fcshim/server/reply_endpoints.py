@@ -16,6 +16,7 @@ import msgspec
 
 from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
@@ -66,6 +67,8 @@ class RequestHandler:
         self._new_response = new_response
         self._rounds = rounds
         self._last_data: bytes | None = None
+        self._waits = True  # for the first event of the upstream's reply
+        self._progress: PromptProgress | None = None
         observers = connection.observers
         self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
@@ -106,9 +109,17 @@ class RequestHandler:
     def feed(self, batch: Batch) -> bool:
         """Encode the events of one read and write them; return false if the client reads slowly."""
         data = self._response.feed(batch if self._rounds is None else self._rounds.feed(batch))
+        if self._waits:
+            self._waits = not batch
+            data = data or self._report_progress()
         if self._on_written is not None:
             self._on_written(data)
         return self._connection.write_nowait(data)
+
+    def _report_progress(self) -> bytes:
+        """Return a comment with how far the upstream has read the prompt, if that is new and the API has comments."""
+        known, self._progress = self._progress, self._attempts.progress
+        return b"" if self._progress in {known, None} else self._response.ping(str(self._progress))
 
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
@@ -138,7 +149,7 @@ class RequestHandler:
             await self._end(self._response.feed(events) + self._response.close())
             return False
         await self._connection.write(self._response.feed(events))
-        self._attempts = self._new_attempts(rounds.request)
+        self._attempts, self._waits = self._new_attempts(rounds.request), True
         return True
 
     async def _end_with_error(self, error: FcshimError) -> None:
@@ -201,6 +212,11 @@ class ReplyEndpoints:
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = id_sources  # by prefix
+        self._general = config.merged_with()
+        """The settings of a model that has none of its own."""
+        kind, tools = capabilities.upstream.kind, self._general.tools
+        stands_alone = config.mcp is None and not config.upstreams
+        self._may_store_replies = kind.allows_verbatim and tools != "prompt" and stands_alone
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve one request. Raises `FcshimError` only before the response has started."""
@@ -216,7 +232,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._config.for_model(request.model)
+        model = self._config.for_model(request.model) if self._config.models else self._general
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)
         if connection.observers is not None:
@@ -311,9 +327,7 @@ class ReplyEndpoints:
 
         That works only if it generates all of them, so not where the proxy answers some itself.
         """
-        speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
-        stands_alone = self._config.mcp is None and not self._config.upstreams
-        return speaks_api and self._config.merged_with(None).tools != "prompt" and stands_alone
+        return self._may_store_replies and route.api.codec is self._codec
 
     def _new_identity(self, request: Request, codec: Codec, memory: ClientMemory) -> ReplyIdentity:
         started_at = time.monotonic()
@@ -330,8 +344,10 @@ class ReplyEndpoints:
         identity = self._new_identity(request, context.codec, context.memory)
         return RequestHandler(
             context.connection,
-            new_attempts=lambda sent: self._new_attempts(context, sent),
-            new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
+            new_attempts=functools.partial(self._new_attempts, context),
+            new_response=functools.partial(
+                response_for, request, identity, context.codec, max_reply=self._config.max_reply
+            ),
             rounds=rounds,
             memory=context.memory,
         )

@@ -288,7 +288,9 @@ FIELDS = FieldRules(known=frozenset(["model", "input", "stream", *_UNSUPPORTED, 
 def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
     """Read a request. Raises `RequestError`."""
     source = read_object(body, FIELDS)
-    _reject_unsupported(source)
+    for name, alternative in _UNSUPPORTED.items():
+        if source.get(name):
+            raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
     items = yield from resolver.resolve(source)
     messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)
     if not messages and not (resolver.stored_upstream and resolver.has_unresolved):
@@ -311,12 +313,6 @@ def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: Requ
         verbatim={API: source},
         client_options=offered.client_options(),
     )
-
-
-def _reject_unsupported(source: dict[str, JSON]) -> None:
-    for name, alternative in _UNSUPPORTED.items():
-        if source.get(name):
-            raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
 
 
 def _read_messages(

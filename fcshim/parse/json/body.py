@@ -135,7 +135,7 @@ class JsonBody(BodyReader):
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Return whether a call begins with this start marker, which ends at `pos`, in an unfinished body."""
-        begins = marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
+        begins = marker in self._dialect.section.openers() or self._dialect.body.begins(text, pos)
         # The body is judged once the whole marker is known: a part of one may also be content.
         return not self._is_complete() if begins else begins
 
@@ -342,7 +342,7 @@ class JsonBody(BodyReader):
             return
         self._calls.status = READING
         natural = stop_reason in NATURAL_STOPS
-        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.call.at_line_start)
         if unread and natural:
             self._end_at_restart(unread)
             return

@@ -159,7 +159,9 @@ class JsonTrailer:
         self._limits = limits
         self._name_keys = name_keys
         self._semicolons = semicolons
-        self._trailing_text = TrailingText(end_markers, compiled_call_markers(dialect), markup_only=dialect.calls_only)
+        self._trailing_text = TrailingText(
+            end_markers, compiled_call_markers(dialect), markup_only=dialect.call.without_text
+        )
         """Text after the call, including white space."""
 
     def feed(self, text: str, pos: int) -> int:
