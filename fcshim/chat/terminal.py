@@ -139,10 +139,12 @@ class Terminal:
         self._turn_task = loop.create_task(work)
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(signal.SIGINT, self._turn_task.cancel)
+        ticker = loop.create_task(self._count_seconds(), name="seconds")
         try:
             with _hidden_keys():
                 await asyncio.wait([self._turn_task])
         finally:
+            ticker.cancel()
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
             self._turn_task.cancel()
@@ -152,8 +154,18 @@ class Terminal:
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError | OSError):
                 raise error
-            self._view.error(explain(error) if isinstance(error, FcshimError) else _system_message(error))
+            self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
+
+    async def _count_seconds(self) -> None:
+        """Show the seconds for which the model has not answered, until cancelled."""
+        while True:
+            await asyncio.sleep(1)
+            async with self._output_lock:  # nothing is painted over a question
+                self._view.update_waiting()
+
+    def _explain(self, error: FcshimError) -> str:
+        return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
@@ -233,7 +245,7 @@ class Terminal:
                     self._view.show(event)
         if has_images(turn.messages[-1].content) and (reason := await self._attachments.image_refusal()):
             self._view.note(f"the picture did not reach the model: {reason}")
-        self._view.note(figures.line())
+        self._view.note(figures.line(await self._conversation.context_length()))
 
     async def _with_files(self, text: str) -> TurnInput:
         """Return a turn with the files that its question names, and show which are sent."""

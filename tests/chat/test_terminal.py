@@ -365,7 +365,7 @@ async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
     """The whole path, with the trained model: question, call, approval by a rule, result, answer."""
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
-    async with terminal("chat", "--mcp", str(file), state=tmp_path) as screen:
+    async with terminal("chat", "--demo", "--mcp", str(file), state=tmp_path) as screen:
         await screen.expect("calc is connected: ")
         await screen.expect(PROMPT)
         screen.enter("call mcp__calc__add with first=19, second=23")
@@ -538,3 +538,23 @@ async def test_keys_that_are_typed_during_a_turn_wait_for_the_prompt(tmp_path):
         await screen.expect("(interrupted)")
 
     assert not any("early" in row for row in during)
+
+
+async def test_the_sign_of_waiting_counts_the_seconds(tmp_path):
+    async with chatting(tmp_path, Script((HANG,))) as (screen, _):
+        screen.enter("Hi")
+        await screen.expect("⋯ 1 s")
+        await screen.expect("⋯ 2 s")
+
+
+async def test_tools_are_a_table_that_fits_the_terminal(friendly, tmp_path):
+    async with chatting(tmp_path, servers=friendly, options=["--root", str(tmp_path)]) as (screen, _):
+        screen.enter("/tools")
+        await screen.expect("A call of one that `asks` waits for your answer.")
+        rows = [row for row in screen.rows if row.startswith(("  runs ", "  asks "))]
+
+    starts = {row.index("  ", 8 + len(row[8:].split()[0]) - 1) for row in rows} if rows else set()
+    columns = {len(row) - len(row[8:].split(None, 1)[1]) if len(row[8:].split(None, 1)) > 1 else 0 for row in rows}
+    assert len(rows) > 5
+    assert starts
+    assert 1 == len(columns - {0})
