@@ -17,6 +17,7 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
 from fcshim.codecs.model_info import ModelInfo, read_models
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret, endpoint_url
 from fcshim.config.values import check_address
@@ -221,7 +222,11 @@ class Client:
         results = [
             each
             async for each in self._rounds(
-                read_request(messages, executor.definitions, _with_required_call(sampling) if output else sampling),
+                read_request(
+                    messages,
+                    executor.definitions,
+                    {**sampling, "tool_choice": sampling.get("tool_choice") or "required"} if output else sampling,
+                ),
                 executor,
                 max_rounds=max_rounds,
                 on_event=on_event,
@@ -264,7 +269,10 @@ class Client:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
             reply, stream = await self._complete(request, on_event)
             if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
-                _check_calls(request, reply, stream)
+                if request.tool_choice.mode == "required" and not reply.tool_calls:
+                    message = stream.remaining_defects or "no call came although one was demanded"
+                    raise ModelOutputError(message, kind="missing_call", raw=stream.raw_text or reply.text)
+                check_mended(reply, stream.remaining_defects, stream.raw_text)
             return reply
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
@@ -300,6 +308,7 @@ class Client:
         attempts = RequestAttempts(
             AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
+        queue.attempts = attempts
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
                 async for _ in pauses:
@@ -372,6 +381,8 @@ class _EventQueue:
         self.started = False
         self.remaining_defects = self.raw_text = ""
         """The defects that the reply still has after all retries, once it has ended; and what the model wrote then."""
+        self.attempts: RequestAttempts | None = None
+        """Those of the reply, once it has begun."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -413,6 +424,16 @@ class EventStream:
         """What the model wrote, with markup, if defects remain; empty without any."""
         return self._queue.raw_text
 
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt; None while it has not said so (llama-server does)."""
+        return None if self._queue.attempts is None else self._queue.attempts.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt, once it is written; 0 before."""
+        return 0 if self._queue.attempts is None else self._queue.attempts.prompt_tokens
+
     def __aiter__(self) -> Self:
         return self
 
@@ -453,11 +474,6 @@ def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[st
     return request
 
 
-def _with_required_call(sampling: Sampling) -> Sampling:
-    """Return the options with a required call, unless they have a `tool_choice`: the answer comes as a call."""
-    return {**sampling, "tool_choice": sampling.get("tool_choice") or "required"}
-
-
 def _continue_request(first: Request, conversation: tuple[Message, ...], *, call_ends: bool) -> Request:
     """Return the request of a later round.
 
@@ -469,14 +485,6 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
     required = ToolChoice("required") if call_ends else AUTO
     choice = required if call_ends or first.tool_choice.mode == "required" else first.tool_choice
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
-
-
-def _check_calls(request: Request, reply: Reply, stream: EventStream) -> None:
-    """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
-    if request.tool_choice.mode == "required" and not reply.tool_calls:
-        message = stream.remaining_defects or "no call came although one was demanded"
-        raise ModelOutputError(message, kind="missing_call", raw=stream.raw_text or reply.text)
-    check_mended(reply, stream.remaining_defects, stream.raw_text)
 
 
 def _check_answer(last: Round) -> None:

@@ -82,17 +82,18 @@ class ChatConversation:
         self._limits = limits or ModelLimits()
         self._background_model = background_model
         self._reply_texts: list[str] = []
-        self._stream: EventStream | None = None
         self._context_lengths: dict[str, int] = {}  # by the names of models that the user has chosen
         self._journal = journal or EditJournal()
         self._starts = turn_starts(session.messages)
         executor = Executor(registry, permissions=permissions, max_output=max_output)
         self._agent = Agent(self._stream_reply, executor, max_rounds=max_rounds)
+        self.stream: EventStream | None = None
+        """The reply that was asked for last."""
 
     @property
     def raw_reply(self) -> str:
         """The text of the last reply, as the model wrote it."""
-        return (self._stream.raw_text if self._stream is not None else "") or "".join(self._reply_texts)
+        return (self.stream.raw_text if self.stream is not None else "") or "".join(self._reply_texts)
 
     async def send(
         self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
@@ -104,7 +105,7 @@ class ChatConversation:
         Raises `RequestError` for a question that is refused, `UpstreamError`, and `ModelOutputError` if the model does
         not stop calling tools, or if its answer is a call that could not run.
         """
-        before = self.session.messages
+        before, self.stream = self.session.messages, None
         with_question = self._begin_turn(
             (UserMessage((TextPart(question),)),) if isinstance(question, str) else tuple(question)
         )
@@ -196,8 +197,8 @@ class ChatConversation:
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
         options = self._limits.sampling.copy()
         options["model"] = self.session.model
-        self._stream = self.client.stream(*self._limits.narrow(messages, tools), **options)
-        return self._stream
+        self.stream = self.client.stream(*self._limits.narrow(messages, tools), **options)
+        return self.stream
 
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:

@@ -54,6 +54,8 @@ _DECISIONS = {
     "": PermissionDecision(allowed=False),
     "never": PermissionDecision(allowed=False, remember=True),
 }
+_WAITING_SECONDS = 1.0
+"""Seconds between two lines about a reply that has not begun."""
 _LISTING_SECONDS = 3.0
 """Seconds before the first prompt to learn which prompts servers have; later they only lack completion."""
 
@@ -139,12 +141,10 @@ class Terminal:
         self._turn_task = loop.create_task(work)
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(signal.SIGINT, self._turn_task.cancel)
-        ticker = loop.create_task(self._count_seconds(), name="seconds")
         try:
             with _hidden_keys():
                 await asyncio.wait([self._turn_task])
         finally:
-            ticker.cancel()
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
             self._turn_task.cancel()
@@ -156,13 +156,6 @@ class Terminal:
                 raise error
             self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
-
-    async def _count_seconds(self) -> None:
-        """Show the seconds for which the model has not answered, until cancelled."""
-        while True:
-            await asyncio.sleep(1)
-            async with self._output_lock:  # nothing is painted over a question
-                self._view.update_waiting()
 
     def _explain(self, error: FcshimError) -> str:
         return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
@@ -239,13 +232,26 @@ class Terminal:
         turn = await self._with_files(given) if isinstance(given, str) else given
         await self._before_turn()
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
-            async for event in events:
-                async with self._output_lock:  # nothing is painted over a question
-                    figures.count(event)
-                    self._view.show(event)
+            waiting = asyncio.create_task(self._show_waiting(figures), name="waiting")
+            try:
+                async for event in events:
+                    async with self._output_lock:  # nothing is painted over a question
+                        figures.count(event)
+                        self._view.show(event)
+            finally:
+                waiting.cancel()
         if has_images(turn.messages[-1].content) and (reason := await self._attachments.image_refusal()):
             self._view.note(f"the picture did not reach the model: {reason}")
         self._view.note(figures.line(await self._conversation.context_length()))
+
+    async def _show_waiting(self, figures: TurnFigures) -> None:
+        """Show each second how far the server has read the prompt, while nothing of the reply has come."""
+        while True:
+            await asyncio.sleep(_WAITING_SECONDS)
+            stream = self._conversation.stream
+            if stream is not None:
+                async with self._output_lock:
+                    self._view.update_waiting(figures.waiting_line(stream.progress, stream.prompt_tokens))
 
     async def _with_files(self, text: str) -> TurnInput:
         """Return a turn with the files that its question names, and show which are sent."""

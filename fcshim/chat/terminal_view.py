@@ -3,7 +3,6 @@
 Rule: text from outside always goes through `sanitize`; only a transient line, such as progress, is ever erased.
 """
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -57,8 +56,8 @@ class TerminalView:
         self._show_text = show_text
         self._line_open = False  # the current line is not ended
         self._round_calls = 0  # in this round
+        self._waiting = False  # that line says that the model has not answered yet
         self._transient = False  # the current line is replaced by the next output
-        self._waiting_since: float | None = None  # while that line says that the model has not answered
         self._set_aside = False  # in this round
         self._markdown: MarkdownStream | None = None  # the text that is being shown
         self._call: CallRow | None = None  # the call that arrives
@@ -89,14 +88,13 @@ class TerminalView:
     def show_waiting(self) -> None:
         """Show a transient sign that the model has not answered yet."""
         self._show_transient("⋯")
-        self._waiting_since = time.monotonic()
+        self._waiting = self._transient
 
-    def update_waiting(self) -> None:
-        """Show how long the model has not answered, if the sign of that is the last line."""
-        since = self._waiting_since
-        if since is not None:
-            self._show_transient(f"⋯ {time.monotonic() - since:.0f} s")
-            self._waiting_since = since
+    def update_waiting(self, figures: str) -> None:
+        """Add figures to the sign that the model has not answered yet, if it is what the terminal shows."""
+        if self._waiting:
+            self._show_transient(f"⋯ {figures}")
+            self._waiting = True
 
     def end_turn(self) -> None:
         """End the turn: the next output begins on a new line."""
@@ -285,10 +283,9 @@ class TerminalView:
 
     def _clear_transient(self) -> None:
         """Erase the transient line."""
-        self._waiting_since = None
         if self._transient:
             self._console.control(_CLEAR_LINE)
-            self._line_open = self._transient = False
+            self._line_open = self._transient = self._waiting = False
 
 
 def renders_markdown(console: Console) -> bool:

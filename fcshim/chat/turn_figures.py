@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from fcshim.agent import RoundEnded
 from fcshim.chat.conversation import ChatEvent
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.events import Stop, Usage, total_usage
 
 _MIN_SECONDS = 0.1
@@ -50,6 +51,16 @@ class TurnFigures:
             seconds = self._clock() - began
             self._asked += seconds
             self._asked_in_round += seconds
+
+    def waiting_line(self, progress: PromptProgress | None, prompt_tokens: int) -> str:
+        """Return what is known while nothing of the reply has come: the server's progress, or time and size.
+
+        `prompt_tokens` is an estimate; 0 if the prompt is not written yet.
+        """
+        if progress is not None and progress.processed < progress.total:
+            return str(progress)
+        seconds = f"{self._clock() - self._round_began:.0f} s"
+        return f"{seconds}, about {prompt_tokens:,} tokens in the prompt" if prompt_tokens else seconds
 
     def line(self, context_length: int = 0) -> str:
         """Return the figures in one line.

@@ -196,7 +196,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         chosen_profile(self.profile, "")
         chosen_style(self.prompt_style, "", "")
         if self.open_reasoning_tag:
-            reasoning_end_tag(self.open_reasoning_tag, dialect.reasoning)
+            reasoning_end_tag(self.open_reasoning_tag, dialect.turn.reasoning)
 
     def merged_with(self, row: "ModelOverrides | None" = None) -> "ModelConfig":
         """Return these settings with those of a row, and `tools` as they imply: some settings need the prompt."""

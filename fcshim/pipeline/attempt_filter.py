@@ -145,6 +145,8 @@ class ReplyCalls:
 
     def repeats(self, end: ToolCallEnd, count: int) -> bool:
         """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
+        if not count:
+            return False
         arguments = canonical_arguments(end.tool_call_arguments_complete)
         return any(
             end.tool_call_name == name and arguments == canonical_arguments(text)
@@ -350,7 +352,8 @@ class AttemptFilter:
         text: list[Event] = []
         if end.error is None:
             text = self._drop_restarted(end.tool_call_name)
-            self._accept(end)
+            self.accepted_count += 1
+            self._calls.accept(end)
         return self._calls.renumber(call) + text
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
@@ -372,7 +375,8 @@ class AttemptFilter:
             if self._calls.repeats(end, self._accepted_before):
                 return []
             text = self._drop_restarted(end.tool_call_name)
-            self._accept(end)
+            self.accepted_count += 1
+            self._calls.accept(end)
         if self._buffered and self.defects:
             return self._buffer_events(call, len(end.tool_call_arguments_complete), accepted=True)
         return text + self._pass_call(call)
@@ -387,10 +391,6 @@ class AttemptFilter:
         self._restarted_at = -1
         is_released = self._live and len(self.defects) < count and not self.defects
         return self.release() if is_released else []
-
-    def _accept(self, end: ToolCallEnd) -> None:
-        self.accepted_count += 1
-        self._calls.accept(end)
 
     def _pass_call(self, call: list[Event]) -> list[Event]:
         """Pass a call; text that waited for a required call comes before it."""

@@ -464,8 +464,9 @@ class Exchange:
         `stop` is that of the last attempt, None if it failed.
         """
         filters = [_filter_of(attempt) for attempt in self._attempts]
-        self.final_defects = _remaining_defects(filters, stop)
-        self.remaining_defects = as_phrase(defect for defect in self.final_defects if defect.kind not in ANSWERED)
+        first, last = filters[0], filters[-1]
+        self.final_defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+        self.remaining_defects = as_phrase([defect for defect in self.final_defects if defect.kind not in ANSWERED])
         self.raw_text = self._attempts[0].transcript.text if self.remaining_defects else ""
         if self._resumption is None:
             events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
@@ -526,12 +527,6 @@ def best_outcome(
 def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
     """Return whether a retry mended nothing; `stop` is None if it failed before its end."""
     return stop is None or attempt.overflowed or bool(attempt.defects) or stop.stop_reason not in NORMAL_STOPS
-
-
-def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
-    """Return the defects of calls in the attempts that the client gets in the end."""
-    first, last = filters[0], filters[-1]
-    return last.defects or (first.defects if _has_failed(last, stop) else ())
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

@@ -93,4 +93,4 @@ def _has_marker(text: str, shim: Shim) -> bool:
 
 
 def _markers(shim: Shim) -> Iterable[str]:
-    return (*shim.dialect.openers(), *shim.dialect.section_openers())
+    return (*shim.dialect.openers(), *shim.dialect.section.openers())

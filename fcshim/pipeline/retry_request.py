@@ -36,7 +36,7 @@ def prefill_for_required_call(shim: Shim) -> str:
         return ""
     template = call_template_of(shim.dialect)
     if template is None:
-        return shim.dialect.open.rstrip()
+        return shim.dialect.call.open.rstrip()
     name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
     return (template.before_name(0) + name).rstrip()
 
@@ -57,7 +57,7 @@ def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFi
     prefill = prefill_for_required_call(shim)
     plan = replace(
         shim,
-        prepared=_with_prefill(shim.prepared, prefill, shim.backend),
+        prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
         constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
         options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
         prefill=prefill,
@@ -83,12 +83,11 @@ def later_attempt(
     # The client's response format would forbid a call.
     unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
     request = without_format(unconstrained)
+    prepared = request if constraint is None else apply_constraint(request, constraint)
     plan = replace(
         shim,
         unconstrained=unconstrained,
-        prepared=_with_prefill(
-            request if constraint is None else apply_constraint(request, constraint), prefill, backend
-        ),
+        prepared=_with_prefill(prepared, prefill, backend) if prefill else prepared,
         constraint_key="" if constraint is None else constraint.key,
         codec=None,
         dialect=shim.dialect if constraint is None else constraint.dialect,
@@ -168,8 +167,6 @@ def retry_messages(
 
 
 def _with_prefill(request: Request, prefill: str, backend: Backend) -> Request:
-    if not prefill:
-        return request
     messages = _with_turn(request.messages, AssistantMessage((TextPart(prefill),)), "")
     return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **prefill_fields(backend)})
 

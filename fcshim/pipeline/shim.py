@@ -4,7 +4,6 @@ Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` u
 client only sees its own spelling.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -58,6 +57,7 @@ from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.repetition import CallKey
 from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
+from fcshim.schema.member_order import long_members_last
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
@@ -156,13 +156,15 @@ class Shim:
     @property
     def has_results(self) -> bool:
         """Whether results of tools came after the model's last turn."""
-        turn = itertools.takewhile(lambda each: not isinstance(each, AssistantMessage), reversed(self.request.messages))
-        return any(isinstance(message, ToolMessage) for message in turn)
+        for message in reversed(self.request.messages):
+            if isinstance(message, AssistantMessage | ToolMessage):
+                return isinstance(message, ToolMessage)
+        return False
 
     def _documents(self) -> Documents | None:
         escape = self.escape.markers.escape if self.escape.changed else str
         messages = self.request.messages
-        if not any(True for _ in document_texts(messages)):
+        if next(document_texts(messages), None) is None:
             return None
         return Documents(lambda: map(escape, document_texts(messages)), (tool.name for tool in self.tools))
 
@@ -235,11 +237,18 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return (
-            request.tools if _are_unchanged_by_escaping(request.tools, escape) else _as_escaped(request.tools, escape)
-        )
+        tools = _with_long_members_last(request.tools)
+        return tools if _are_unchanged_by_escaping(tools, escape) else _as_escaped(tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
+
+
+def _with_long_members_last(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Return the tools with ordered schemas; the same tuple if nothing moves, whose key is made once."""
+    ordered = [long_members_last(tool.parameters) for tool in tools]
+    if all(new is tool.parameters for new, tool in zip(ordered, tools, strict=True)):
+        return tools
+    return tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in zip(tools, ordered, strict=True))
 
 
 def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
@@ -273,11 +282,13 @@ def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     names = request.tool_choice.names
+    if not names:
+        return tuple(tools)
     unknown = set(names) - {tool.name for tool in request.tools}
     if unknown:
         raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
     pairs = zip(request.tools, tools, strict=False)  # with tool_choice none, `tools` is empty
-    return tuple(tool for original, tool in pairs if not names or original.name in names)
+    return tuple(tool for original, tool in pairs if original.name in names)
 
 
 def _choose_constraint(
@@ -466,7 +477,9 @@ class ShimStream:
                 return []
             text, self._white_space, self._in_text = self._white_space, "", True
             if self._after_reasoning:
-                text, self._after_reasoning = _without_blank_lines(text), False
+                # Blank lines at its start are dropped; the white space before its first line stays.
+                start = len(text) - len(text.lstrip())
+                text, self._after_reasoning = text[text.rfind("\n", 0, start) + 1 :], False
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
@@ -530,12 +543,6 @@ class ShimStream:
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())
-
-
-def _without_blank_lines(text: str) -> str:
-    """Return the text without the blank lines at its start; the white space before its first line stays."""
-    start = len(text) - len(text.lstrip())
-    return text[text.rfind("\n", 0, start) + 1 :]
 
 
 def _text_events(text: str) -> list[Event]:

@@ -104,7 +104,9 @@ class WithheldText:
 
     def _pass_text(self, event: Text) -> list[Event]:
         if self._defect is not None:
-            self._withhold(event.text)
+            self._size += len(event.text)
+            if self._size <= _MAX_ANSWER:
+                self._parts.append(event.text)
             return []
         if not self._sentence:
             self._in_text = self._in_text or not event.text.isspace()
@@ -115,11 +117,6 @@ class WithheldText:
         is_told, sentence = self._tells_always or not self._has_results, self._take_sentence()
         text = event.text.lstrip()
         return [Text(f"{sentence}\n\n{text}" if is_told else text)]
-
-    def _withhold(self, text: str) -> None:
-        self._size += len(text)
-        if self._size <= _MAX_ANSWER:
-            self._parts.append(text)
 
     def _end(self) -> list[Event]:
         """End the withheld text; return the answer in it, or keep the sentence."""

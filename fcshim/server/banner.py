@@ -47,8 +47,13 @@ async def show_banner(
         logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, _reason(error))
         lines = []
     if logger.isEnabledFor(logging.INFO):
-        lines += [*_describe_store(config), *_describe_observers(config, url, inspector_url)]
-        text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
+        if config.store != MEMORY:
+            lines.append(f"replies and turns are remembered in {config.store}")
+        lines += _describe_observers(config, url, inspector_url)
+        rows = client_lines(url, "KEY" if config.api_keys else "none")
+        width = max(len(name) for name, _ in rows)
+        lines += ["to point a client here:", *(f"  {name:<{width}}  {line}" for name, line in rows)]
+        text = "\n".join(lines)
         with contextlib.suppress(OSError, ValueError):  # stderr is closed: the proxy serves all the same
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
@@ -72,10 +77,6 @@ async def _describe_upstream(config: Config, capabilities: Capabilities, reports
     return lines
 
 
-def _describe_store(config: Config) -> list[str]:
-    return [] if config.store == MEMORY else [f"replies and turns are remembered in {config.store}"]
-
-
 def _describe_observers(config: Config, url: str, inspector_url: str) -> list[str]:
     """Return a line for each place where requests can be inspected, with its address."""
     folder = Path(config.record or "")
@@ -85,9 +86,3 @@ def _describe_observers(config: Config, url: str, inspector_url: str) -> list[st
         f"requests are recorded in {folder.parent if config.workers > 1 else folder}": config.record is not None,
     }
     return [line for line, is_on in places.items() if is_on]
-
-
-def _client_table(url: str, key: str) -> list[str]:
-    rows = client_lines(url, key)
-    width = max(len(name) for name, _ in rows)
-    return ["to point a client here:", *(f"  {name:<{width}}  {line}" for name, line in rows)]

@@ -6,6 +6,7 @@ port, and so an origin, that serves nothing else: nothing of an upstream can run
 """
 
 import asyncio
+import contextlib
 import functools
 import importlib.resources
 from collections.abc import Awaitable, Callable
@@ -18,9 +19,11 @@ from fcshim.dispatch import MIN_SIZE, run_off_loop
 from fcshim.errors import RequestError
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.server.client_connection import ClientConnection, PingSchedule
-from fcshim.server.inspector.capture import Capture, CaptureRing
+from fcshim.server.inspector.capture import CapturedRequest, CaptureRing
 from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
-from fcshim.server.inspector.views import RequestSummary, detail_of, summary_of
+from fcshim.server.inspector.search import SearchWords
+from fcshim.server.inspector.summary import RequestSummary, summary_of
+from fcshim.server.inspector.views import detail_of
 from fcshim.upstream.capabilities import ModelReport
 
 _ROOT = "/fcshim/"
@@ -51,6 +54,8 @@ _SECURITY_HEADERS = (
 )
 _PAUSE = 0.1
 """Seconds between two messages to a page: a burst of requests is one message."""
+_READING_PAUSE = 1.0
+"""Seconds between two messages about a request whose reply has not begun."""
 _PING = 15.0
 _MAX_LISTED = 5_000
 
@@ -66,7 +71,7 @@ class InspectorEndpoints:
         self._config = config
         self._reports = reports
         self._ring = ring
-        self._summaries: WeakKeyDictionary[Capture, RequestSummary] = WeakKeyDictionary()
+        self._summaries: WeakKeyDictionary[CapturedRequest, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
     def serves(self, connection: ClientConnection) -> bool:
@@ -115,11 +120,7 @@ class InspectorEndpoints:
         if connection.method != "GET":
             raise RequestError("expected GET", status=405)
         if path == "requests":
-            captures = self._ring.newest_first()[:_MAX_LISTED]
-            for capture in captures:
-                capture.catch_up()
-            found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
-            await _respond(connection, {"requests": found})
+            await self._serve_list(connection)
         elif path.startswith("requests/"):
             await self._serve_detail(connection, path.removeprefix("requests/"))
         elif path == "events":
@@ -128,6 +129,17 @@ class InspectorEndpoints:
             await _respond(connection, await self._models())
         else:
             raise RequestError(f"there is nothing at {connection.path!r:.200}", status=404, kind="not_found")
+
+    async def _serve_list(self, connection: ClientConnection) -> None:
+        """Send the summaries of the last requests, of those only that have all words of the parameter `text`."""
+        captures = self._ring.newest_first()[:_MAX_LISTED]
+        for capture in captures:
+            capture.catch_up()
+        words = SearchWords.from_query(connection.query)
+        if words is not None:  # one at a time: requests of clients wait for the same thread
+            captures = [each for each in captures if await run_off_loop(MIN_SIZE, functools.partial(words.match, each))]
+        found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
+        await _respond(connection, {"requests": found})
 
     async def _serve_parse(self, connection: ClientConnection) -> None:
         if connection.method != "POST":
@@ -155,18 +167,24 @@ class InspectorEndpoints:
         try:
             async with connection.watch_disconnect(pings):
                 await connection.write(b": connected\n\n")
+                reading: list[str] = []
                 while True:
-                    await subscriber.wake.wait()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_READING_PAUSE if reading else None):
+                            await subscriber.wake.wait()
                     await asyncio.sleep(_PAUSE)
                     subscriber.wake.clear()
-                    changed, subscriber.changed = subscriber.changed, {}
+                    changed, subscriber.changed = {**dict.fromkeys(reading), **subscriber.changed}, {}
                     captures = [found for each in changed if (found := self._ring.find(each))]
+                    for capture in captures:
+                        capture.catch_up()
                     summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
+                    reading = [summary.id for summary in summaries if _is_waiting(summary)]
                     await connection.write(_event(summaries))
         finally:
             self._ring.unsubscribe(subscriber)
 
-    def _summary(self, capture: Capture) -> RequestSummary:
+    def _summary(self, capture: CapturedRequest) -> RequestSummary:
         found = self._summaries.get(capture)
         if found is None:
             found = summary_of(capture)
@@ -181,6 +199,10 @@ class InspectorEndpoints:
             "dialects": [AUTO, *DIALECTS],
             "models": await self._reports(),
         }
+
+
+def _is_waiting(summary: RequestSummary) -> bool:
+    return summary.duration is None and (summary.first_chunk is None or summary.reading != "")
 
 
 def _event(summaries: list[RequestSummary]) -> bytes:
