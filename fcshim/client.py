@@ -16,6 +16,7 @@ from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret
 from fcshim.config.values import check_address
@@ -293,6 +294,7 @@ class Client:
         attempts = RequestAttempts(
             AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
+        queue.attempts = attempts
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
                 async for _ in pauses:
@@ -355,6 +357,8 @@ class _EventQueue:
         self.started = False
         self.remaining_defects = ""
         """The defects that the reply still has after all retries, once it has ended."""
+        self.attempts: RequestAttempts | None = None
+        """Those of the reply, once it has begun."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -390,6 +394,16 @@ class EventStream:
     def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
         return self._queue.remaining_defects
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt; None while it has not said so (llama-server does)."""
+        return None if self._queue.attempts is None else self._queue.attempts.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt, once it is written; 0 before."""
+        return 0 if self._queue.attempts is None else self._queue.attempts.prompt_tokens
 
     def __aiter__(self) -> Self:
         return self

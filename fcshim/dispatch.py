@@ -28,14 +28,15 @@ from fcshim.codecs.fill_in_middle import CODECS
 from fcshim.codecs.ollama import OLLAMA, OllamaWithContext
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
+from fcshim.codecs.prompt_progress import PROGRESS_FIELD, PromptProgress
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
-from fcshim.messages import Request, uses_tools
-from fcshim.pipeline.attempt import Attempt, Batch, Plan
+from fcshim.messages import Request, text_of, uses_tools
+from fcshim.pipeline.attempt import Attempt, Batch, Plan, estimate_usage
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
@@ -72,6 +73,8 @@ async def run_off_loop(size: int, work: Callable[[], Result]) -> Result:
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
 
+_LONG_PROMPT = 4_096
+"""Characters of a conversation from which the server's progress is of interest: a second of reading on a laptop."""
 _UNAVAILABLE = frozenset({503, 504, 529})
 """Statuses of a server that is loading, overloaded or too slow, whatever the request."""
 
@@ -158,12 +161,12 @@ class AttemptPlanner:
         codec: UpstreamCodec = self.capabilities.upstream.kind.codec
         if codec is OLLAMA and self.model.num_ctx:
             codec = OllamaWithContext(self.model.num_ctx)
-        request, codec = self.request, _reduced(codec, omissions)
+        request, codec = self._with_progress(), _reduced(codec, omissions)
         if request.suffix:
             return request, _fill_in_codec(self.capabilities.upstream.kind, backend)
         searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
-            return self._native_plan(request.stop if searches_stops else ()), codec
+            return self._native_plan(request, request.stop if searches_stops else ()), codec
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
             return request, codec
@@ -173,8 +176,16 @@ class AttemptPlanner:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
         return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
 
-    def _native_plan(self, searched_stops: tuple[str, ...]) -> Plan:
-        request, kind = self.request, self.capabilities.upstream.kind
+    def _with_progress(self) -> Request:
+        """Return the request; llama-server reports how far it has read a long prompt, if the request asks for it."""
+        request = self.request
+        size = sum(len(text_of(message.content)) for message in request.messages)
+        if size < _LONG_PROMPT or not self.capabilities.is_llama_server(request.model):
+            return request
+        return msgspec.structs.replace(request, extra={**request.extra, PROGRESS_FIELD: True})
+
+    def _native_plan(self, request: Request, searched_stops: tuple[str, ...]) -> Plan:
+        kind = self.capabilities.upstream.kind
         is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
         repetition = find_repetition(request.messages, self.model.repeatable_tools)
         if repetition.notes:
@@ -360,6 +371,18 @@ class RequestAttempts:
             sink.feed(batch)
         else:
             sink.close(batch)
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the upstream has read the prompt of the current attempt, if it has said so."""
+        return None if self._exchange.state is ExchangeState.NEW else self._exchange.attempt.decoder.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt of the current attempt; 0 before the first."""
+        if self._exchange.state is ExchangeState.NEW:
+            return 0
+        return estimate_usage(self._exchange.attempt.request, 0).input_tokens
 
     @property
     def remaining_defects(self) -> str:

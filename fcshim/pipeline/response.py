@@ -54,10 +54,10 @@ class StreamedResponse:
         """Return the regular end of the stream; nothing after an error."""
         return self._encoder.close()
 
-    def ping(self) -> bytes:
-        """Return a ping; the response has started then."""
+    def ping(self, note: str = "") -> bytes:
+        """Return a ping, with a note where the API has comments; the response has started then."""
         self.started = True
-        return self._encoder.ping()
+        return self._encoder.ping(note)
 
 
 class BufferedResponse:
@@ -93,7 +93,7 @@ class BufferedResponse:
         self.started = True
         return body
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - there is no place for it
         """Return nothing: the status of a buffered reply is open until its end."""
         return b""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec, ReplyIdentity
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
@@ -64,6 +65,8 @@ class RequestHandler:
         self._new_response = new_response
         self._tool_loop = tool_loop
         self._last_data: bytes | None = None
+        self._waits = True  # for the first event of the upstream's reply
+        self._progress: PromptProgress | None = None
         observers = connection.observers
         self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
@@ -104,9 +107,17 @@ class RequestHandler:
     def feed(self, batch: Batch) -> bool:
         """Encode the events of one read and write them; return false if the client reads slowly."""
         data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
+        if self._waits:
+            self._waits = not batch
+            data = data or self._report_progress()
         if self._on_written is not None:
             self._on_written(data)
         return self._connection.write_nowait(data)
+
+    def _report_progress(self) -> bytes:
+        """Return a comment with how far the upstream has read the prompt, if that is new and the API has comments."""
+        known, self._progress = self._progress, self._attempts.progress
+        return b"" if self._progress in {known, None} else self._response.ping(str(self._progress))
 
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
@@ -136,7 +147,7 @@ class RequestHandler:
             await self._end(self._response.feed(events) + self._response.close())
             return False
         await self._connection.write(self._response.feed(events))
-        self._attempts = self._new_attempts(tool_loop.request)
+        self._attempts, self._waits = self._new_attempts(tool_loop.request), True
         return True
 
     async def _end_with_error(self, error: FcshimError) -> None:

@@ -233,15 +233,19 @@ class Capabilities:
         limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
         return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
 
+    def is_llama_server(self, model: str) -> bool:
+        """Return whether it is known that llama-server answers for the model; nothing is asked here."""
+        evidence = self.models.known(model)
+        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
+        return server is _LLAMA_SERVER
+
     async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
         """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
         if len(self._prompt_counts) >= _MAX_MODELS and prompt.model not in self._prompt_counts:
             self._prompt_counts.clear()
         counts = self._prompt_counts.setdefault(prompt.model, ModelCounts())
         verdict = counts.judge(sent, tokens)
-        evidence = self.models.known(prompt.model)
-        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
-        if verdict.loss is not None or verdict.doubt is None or server is not _LLAMA_SERVER:
+        if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
             return verdict.loss
         exact: int | None = None
         with contextlib.suppress(TimeoutError):

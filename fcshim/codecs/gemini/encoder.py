@@ -189,7 +189,7 @@ class GeminiEncoder:
         self._done = True
         return b"".join(out)
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - the API has no comments
         """Return an empty line: Google's SDKs fail on anything else that is not a reply, comments included."""
         return b"\n"
 

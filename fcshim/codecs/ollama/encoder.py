@@ -169,7 +169,7 @@ class OllamaEncoder:
             return _error_line(error)
         return self._last_line()
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - the API has no comments
         """Return white space, which JSON readers skip."""
         return PING
 

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM, PING, write_data
+from fcshim.codecs.framing import EVENT_STREAM, write_comment, write_data
 from fcshim.codecs.json_text import repair_surrogates, write_json
 from fcshim.codecs.openai_chat.request import ChatClientOptions, custom_text
 from fcshim.codecs.outcome import (
@@ -365,9 +365,9 @@ class ChatEncoder:
         out.append(write_data(b"[DONE]"))
         return b"".join(out)
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:
         """Return an SSE comment."""
-        return PING
+        return write_comment(note)
 
     def _open_choice(self, choice: int, out: list[bytes]) -> ChoiceWriter:
         """Open a choice, after choice 0: the official client fails on a stream that begins with another."""

@@ -5,6 +5,7 @@ Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 
 import itertools
 import re
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.inspector.capture import AttemptCapture, Capture
-from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, delivered_replies
+from fcshim.server.inspector.decoded_reply import DecodedReply, Piece, delivered_replies, find_progress
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, segments
 
 MAX_SHOWN = 1_000_000
@@ -62,6 +63,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
     outcome: list[str]
     calls: list[str]
     error: str
+    reading: str
+    """How far the server has read the prompt, or the prompt's size, while the request runs and no reply has come."""
 
 
 def limit_text(text: str) -> LimitedText:
@@ -100,7 +103,17 @@ def summary_of(capture: Capture) -> RequestSummary:
             :100
         ],
         error=capture.error,
+        reading=_reading(capture, events),
     )
+
+
+def _reading(capture: Capture, events: Sequence[Event]) -> str:
+    if capture.ended_at or events or not capture.attempts:
+        return ""
+    attempt = capture.attempts[-1]
+    progress = find_progress(attempt.codec, attempt.log)
+    size = f"{len(attempt.body):,} bytes sent, {time.monotonic() - attempt.started_at:.0f} s"
+    return size if progress is None else str(progress)
 
 
 def _replies(capture: Capture) -> list[DecodedReply]:

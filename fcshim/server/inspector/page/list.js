@@ -78,7 +78,7 @@ export class RequestList {
   row(each) {
     const tokens = each.output_tokens === null ? "" : `${each.input_tokens} → ${each.output_tokens}`;
     const time = new Date(each.time * 1000).toLocaleTimeString();
-    const cells = [[time], [each.api, "wide"], [line(each.model || each.path, 60)], [line(each.upstream, 40), "wide"], [each.tool_calling, "wide"], [line(each.dialect, 40), "wide"], [tags(each.outcome)], [line(each.calls.join(", "), 60), "wide"], [tokens, "wide n"], [each.duration === null ? "…" : seconds(each.duration), "n"]];
+    const cells = [[time], [each.api, "wide"], [line(each.model || each.path, 60)], [line(each.upstream, 40), "wide"], [each.tool_calling, "wide"], [line(each.dialect, 40), "wide"], [tags(each.outcome)], [line(each.calls.join(", "), 60), "wide"], [tokens, "wide n"], [each.duration === null ? each.reading || "…" : seconds(each.duration), "n"]];
     return el("tr", { "data-id": each.id, "aria-selected": String(each.id === this.selected) }, cells.map(([content, kind]) => el("td", { class: kind }, content)));
   }
 
