@@ -81,7 +81,7 @@ class ChatConversation:
     @property
     def raw_reply(self) -> str:
         """The text of the last reply, as the model wrote it."""
-        return "".join(self._reply_texts)
+        return (self.stream.raw_text if self.stream is not None else "") or "".join(self._reply_texts)
 
     async def send(
         self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None

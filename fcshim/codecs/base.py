@@ -189,6 +189,10 @@ class Codec(ABC):
         """Return the body of a request without tools that is relayed, as every upstream of this API takes it."""
         return body
 
+    def relayed_reply(self, body: bytes) -> bytes:
+        """Return the body of a relayed reply that is one document, with all fields that strict clients require."""
+        return body
+
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error that is inserted between two events of a running stream of this API."""
         return write_data(self.encode_error(error))

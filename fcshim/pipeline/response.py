@@ -5,7 +5,6 @@ reply which fails at once can still get an HTTP error status.
 """
 
 import itertools
-from collections.abc import Iterable
 from operator import itemgetter
 from sys import getsizeof
 from typing import TypeAlias
@@ -48,7 +47,8 @@ class StreamedResponse:
         if not self.started:
             _raise_if_error(events[0][1])
             self.started = True
-        return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
+        runs = itertools.groupby(events, key=_choice_of)
+        return b"".join([self._encoder.encode(choice, [event for _, event in run]) for choice, run in runs])
 
     def close(self) -> bytes:
         """Return the regular end of the stream; nothing after an error."""
@@ -114,16 +114,6 @@ def response_for(
 def _raise_if_error(event: Event) -> None:
     if isinstance(event, Error):
         raise UpstreamError(event.message, kind=event.kind)
-
-
-def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
-    """Group adjacent events of one choice. Almost always one group, which needs no `groupby`."""
-    first = events[0][0]
-    if len(events) == 1 or all(choice == first for choice, _ in events):
-        yield first, [event for _, event in events]
-        return
-    for choice, run in itertools.groupby(events, key=_choice_of):
-        yield choice, [event for _, event in run]
 
 
 def event_bytes(event: Event) -> int:

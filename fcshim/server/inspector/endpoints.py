@@ -19,9 +19,11 @@ from fcshim.dispatch import MIN_SIZE, run_off_loop
 from fcshim.errors import RequestError
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.server.client_connection import ClientConnection, PingSchedule
-from fcshim.server.inspector.capture import Capture, CaptureRing
+from fcshim.server.inspector.capture import CapturedRequest, CaptureRing
 from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
-from fcshim.server.inspector.views import RequestSummary, detail_of, summary_of
+from fcshim.server.inspector.search import SearchWords
+from fcshim.server.inspector.summary import RequestSummary, summary_of
+from fcshim.server.inspector.views import detail_of
 from fcshim.upstream.capabilities import ModelReport
 
 _ROOT = "/fcshim/"
@@ -69,7 +71,7 @@ class InspectorEndpoints:
         self._config = config
         self._reports = reports
         self._ring = ring
-        self._summaries: WeakKeyDictionary[Capture, RequestSummary] = WeakKeyDictionary()
+        self._summaries: WeakKeyDictionary[CapturedRequest, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
     def serves(self, connection: ClientConnection) -> bool:
@@ -118,11 +120,7 @@ class InspectorEndpoints:
         if connection.method != "GET":
             raise RequestError("expected GET", status=405)
         if path == "requests":
-            captures = self._ring.newest_first()[:_MAX_LISTED]
-            for capture in captures:
-                capture.catch_up()
-            found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
-            await _respond(connection, {"requests": found})
+            await self._serve_list(connection)
         elif path.startswith("requests/"):
             await self._serve_detail(connection, path.removeprefix("requests/"))
         elif path == "events":
@@ -131,6 +129,17 @@ class InspectorEndpoints:
             await _respond(connection, await self._models())
         else:
             raise RequestError(f"there is nothing at {connection.path!r:.200}", status=404, kind="not_found")
+
+    async def _serve_list(self, connection: ClientConnection) -> None:
+        """Send the summaries of the last requests, of those only that have all words of the parameter `text`."""
+        captures = self._ring.newest_first()[:_MAX_LISTED]
+        for capture in captures:
+            capture.catch_up()
+        words = SearchWords.from_query(connection.query)
+        if words is not None:  # one at a time: requests of clients wait for the same thread
+            captures = [each for each in captures if await run_off_loop(MIN_SIZE, functools.partial(words.match, each))]
+        found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
+        await _respond(connection, {"requests": found})
 
     async def _serve_parse(self, connection: ClientConnection) -> None:
         if connection.method != "POST":
@@ -175,7 +184,7 @@ class InspectorEndpoints:
         finally:
             self._ring.unsubscribe(subscriber)
 
-    def _summary(self, capture: Capture) -> RequestSummary:
+    def _summary(self, capture: CapturedRequest) -> RequestSummary:
         found = self._summaries.get(capture)
         if found is None:
             found = summary_of(capture)
