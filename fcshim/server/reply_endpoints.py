@@ -218,7 +218,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._config.for_model(request.model)
+        model = self._settings_for(connection, request)
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)
         if connection.observers is not None:
@@ -252,6 +252,13 @@ class ReplyEndpoints:
                 first_ping=self._config.first_ping,
                 ping=self._config.ping,
             )
+
+    def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
+        """Return the settings of the model, with the dialect in which the inspector sends a request again."""
+        model = self._config.for_model(request.model)
+        if not connection.dialect:
+            return model
+        return msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
 
     async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
         """Return the settings with everything automatic decided by evidence about the model that answers."""

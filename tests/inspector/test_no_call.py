@@ -61,7 +61,7 @@ async def test_a_request_without_a_call_says_why_and_what_cures_it(case):
     assert kind == why["kind"]
     assert reason in why["reason"]
     assert cure in why["cure"]
-    assert "function_call, by default: nothing else is known of it (--dialect)" in why["dialect"]
+    assert "Dialect: function_call. Reason: default: nothing else is known of it." in why["dialect"]
 
 
 async def test_reasoning_that_the_upstream_separates_names_the_way_to_get_it_back():
@@ -91,7 +91,7 @@ async def test_a_request_with_its_call_says_nothing(replies):
 async def test_the_settings_are_named_where_the_dialect_comes_from_them():
     why = await explained([stream_texts("No.")], dialect="hermes")
 
-    assert "Calls are expected in the dialect hermes, by the settings (--dialect)." == why["dialect"]
+    assert "Dialect: hermes. Reason: the settings. Setting: --dialect." == why["dialect"]
 
 
 async def test_native_tools_name_the_prompt():

@@ -70,9 +70,7 @@ def explain_no_call(capture: CapturedRequest) -> NoCall | None:
     if found is None:
         return None
     dialect, reason = dialect_of(capture), dialect_reason_of(capture)
-    source = (
-        f"Calls are expected in the dialect {dialect}, by {reason or 'the settings'} (--dialect)." if dialect else ""
-    )
+    source = f"Dialect: {dialect}. Reason: {reason or 'the settings'}. Setting: --dialect." if dialect else ""
     return msgspec.structs.replace(found, reason=f"{found.reason}.", dialect=source)
 
 
