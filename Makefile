@@ -112,7 +112,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --strict --quiet
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks $(ARGS)

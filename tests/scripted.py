@@ -76,6 +76,8 @@ async def scripted_upstream(
                     continue
                 upstream.requests.append(asked)
                 await _play(respond(asked) if respond else next(waiting, MISSING), reader, writer, upstream)
+        except asyncio.CancelledError:  # asyncio logs a traceback for a handler that ends so
+            pass
         finally:
             writer.close()
 

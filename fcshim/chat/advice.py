@@ -6,7 +6,7 @@ Rule: a message says what happened, then what to do; advice goes only to users w
 from typing import NamedTuple
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.errors import KEY_ADVICE, FcshimError, RequestError, UpstreamError
 
 
 class _Advice(NamedTuple):
@@ -42,6 +42,7 @@ _KEY = _Advice(*["Start again with the endpoint's key: --key, or FCSHIM_UPSTREAM
 _CHAT_PHRASES = {
     "fcshim's API key": "the API key",
     "the upstream": "the endpoint",
+    f": {KEY_ADVICE}": "",
     "Client(..., model=...)": "--model NAME",
 }
 """Phrases in the messages of the proxy and the client, and what the user of a chat reads instead."""

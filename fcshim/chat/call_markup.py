@@ -90,7 +90,7 @@ def _call_tags() -> MarkerSet:
     markers = (
         marker.strip()
         for dialect in DIALECTS.values()
-        for marker in (*dialect.openers(), *dialect.section_openers(), *dialect.closers())
+        for marker in (*dialect.openers(), *dialect.section.openers(), *dialect.closers())
     )
     return MarkerSet(
         marker

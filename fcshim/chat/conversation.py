@@ -75,11 +75,13 @@ class ChatConversation:
         self._starts = turn_starts(session.messages)
         executor = Executor(registry, permissions=permissions, max_output=max_output)
         self._agent = Agent(self._stream_reply, executor, max_rounds=max_rounds)
+        self.stream: EventStream | None = None
+        """The reply that was asked for last."""
 
     @property
     def raw_reply(self) -> str:
         """The text of the last reply, as the model wrote it."""
-        return "".join(self._reply_texts)
+        return (self.stream.raw_text if self.stream is not None else "") or "".join(self._reply_texts)
 
     async def send(
         self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
@@ -91,7 +93,7 @@ class ChatConversation:
         Raises `RequestError` for a question that is refused, `UpstreamError`, and `ModelOutputError` if the model does
         not stop calling tools, or if its answer is a call that could not run.
         """
-        before = self.session.messages
+        before, self.stream = self.session.messages, None
         with_question = self._begin_turn(
             (UserMessage((TextPart(question),)),) if isinstance(question, str) else tuple(question)
         )
@@ -167,7 +169,8 @@ class ChatConversation:
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
         options = self._sampling.copy()
         options["model"] = self.session.model
-        return self.client.stream(messages, tools, **options)
+        self.stream = self.client.stream(messages, tools, **options)
+        return self.stream
 
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:

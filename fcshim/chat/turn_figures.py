@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from fcshim.agent import RoundEnded
 from fcshim.chat.conversation import ChatEvent
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallStart, Usage, total_usage
 
 _MIN_WRITING = 0.1
@@ -21,6 +22,7 @@ class TurnFigures:
         self._clock = clock
         self._started = clock()
         self._asked = 0.0  # seconds in which the user was asked
+        self._waits_since = self._started  # for the first part of a reply
         self._written = 0.0  # seconds in which the model wrote
         self._writes_since: float | None = None
         self._usages: list[Usage] = []
@@ -36,9 +38,11 @@ class TurnFigures:
             case Stop() if self._writes_since is not None:
                 self._written += self._clock() - self._writes_since
                 self._writes_since = None
-            case RoundEnded() if self._usage is not None:
-                self._usages.append(self._usage)
-                self._usage = None
+            case RoundEnded():
+                self._waits_since = self._clock()
+                if self._usage is not None:
+                    self._usages.append(self._usage)
+                    self._usage = None
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -48,6 +52,16 @@ class TurnFigures:
             yield
         finally:
             self._asked += self._clock() - began
+
+    def waiting_line(self, progress: PromptProgress | None, prompt_tokens: int) -> str:
+        """Return what is known while nothing of the reply has come: the server's progress, or time and size.
+
+        `prompt_tokens` is an estimate; 0 if the prompt is not written yet.
+        """
+        if progress is not None and progress.processed < progress.total:
+            return str(progress)
+        seconds = f"{self._clock() - self._waits_since:.0f} s"
+        return f"{seconds}, about {prompt_tokens:,} tokens in the prompt" if prompt_tokens else seconds
 
     def line(self) -> str:
         """Return the figures in one line: `1,204 tokens in, 86 out, 3.2 s, 27 tokens/s, 1,290 in the context`."""

@@ -11,10 +11,10 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.cli.flags import add_settings, endpoint_url, read_settings
+from fcshim.cli.flags import add_settings, read_settings
 from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
-from fcshim.config import ToolsPolicy
+from fcshim.config import ToolsPolicy, endpoint_url
 from fcshim.errors import ConfigError
 from fcshim.tools.permission import ModeName, parse_mode
 

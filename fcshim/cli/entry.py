@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
 from fcshim.cli.text import help_formatter, write_error
-from fcshim.errors import KEY_ADVICE, ConfigError, FcshimError, RequestError, UpstreamError
+from fcshim.errors import ConfigError, FcshimError, RequestError
 from fcshim.extras import naming_extra
 from fcshim.sanitize import configure_logging, sanitize
 
@@ -146,7 +146,7 @@ def exit_code_of(work: Callable[[], int]) -> int:
         sys.stdout.flush()
     except FcshimError as error:
         is_users_mistake = isinstance(error, ConfigError | RequestError)
-        return _report_error(_message_of(error), _USAGE_ERROR if is_users_mistake else _FAILED)
+        return _report_error(error.message, _USAGE_ERROR if is_users_mistake else _FAILED)
     except BrokenPipeError:
         return _ignore_closed_pipe()
     except OSError as error:
@@ -154,11 +154,6 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return code
-
-
-def _message_of(error: FcshimError) -> str:
-    needs_key = isinstance(error, UpstreamError) and error.key_refused
-    return f"{error.message}: {KEY_ADVICE}" if needs_key else error.message
 
 
 def _report_error(message: str, code: int) -> int:

@@ -101,6 +101,7 @@ APIS: tuple[Api, ...] = (
         OPENAI_RESPONSES,
         (
             Route("POST", "/v1/responses", "reply"),
+            Route("POST", "/v1/responses/compact", "reply"),
             Route("POST", "/v1/responses/input_tokens", "count"),
             Route("GET", "/v1/responses/{response}/input_items", "local"),
             Route("GET", "/v1/responses/{response}", "local"),
@@ -202,11 +203,11 @@ def _compile_routes(*apis: Api) -> _CompiledRoutes:
 _ROUTES = _compile_routes(*APIS)
 
 _DELETED_RESOURCES = (
-    *("models/*", "files/*", "responses/*", "chat/completions/*", "assistants/*", "threads/*", "threads/*/messages/*"),
-    *("conversations/*", "conversations/*/items/*", "vector_stores/*", "vector_stores/*/files/*", "videos/*"),
-    *("containers/*", "containers/*/files/*", "evals/*", "evals/*/runs/*"),
+    "models/*", "files/*", "responses/*", "chat/completions/*", "assistants/*", "threads/*", "threads/*/messages/*",
+    "conversations/*", "conversations/*/items/*", "vector_stores/*", "vector_stores/*/files/*", "videos/*",
+    "containers/*", "containers/*/files/*", "evals/*", "evals/*/runs/*",
     "fine_tuning/checkpoints/*/permissions/*",
-)
+)  # fmt: skip
 """What OpenAI's API deletes, by paths below its version; `*` is one segment. It has no PUT and no PATCH."""
 _DELETED_PATH = re.compile("|".join(re.escape(path).replace(r"\*", "[^/]+") for path in _DELETED_RESOURCES))
 

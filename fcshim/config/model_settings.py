@@ -23,6 +23,7 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 CutPromptPolicy = Literal["fit", "error", "off"]
+InvalidCallsPolicy = Literal["deliver", "error"]
 Group = Literal[
     "upstream",
     "listening",
@@ -180,6 +181,14 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=0, le=5),
         About("tool calls", "retries after a missing or invalid call; 0 for none", "N"),
     ] = 1
+    invalid_calls: Annotated[
+        InvalidCallsPolicy,
+        About(
+            "tool calls",
+            "a call whose arguments are still against its schema after all retries: deliver it, with a line in the "
+            "log, or end it with an error",
+        ),
+    ] = "deliver"
 
     def check_names(self) -> None:
         """Raise `ConfigError` for an unknown dialect, profile, prompt style or reasoning tag."""
@@ -187,7 +196,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         chosen_profile(self.profile, "")
         chosen_style(self.prompt_style, "", "")
         if self.open_reasoning_tag:
-            reasoning_end_tag(self.open_reasoning_tag, dialect.reasoning)
+            reasoning_end_tag(self.open_reasoning_tag, dialect.turn.reasoning)
 
     def merged_with(self, row: "ModelOverrides | None" = None) -> "ModelConfig":
         """Return these settings with those of a row, and `tools` as they imply: some settings need the prompt."""
@@ -240,6 +249,7 @@ class ModelOptions(TypedDict, total=False):
     num_ctx: int
     repeatable_tools: tuple[str, ...]
     max_retries: int
+    invalid_calls: InvalidCallsPolicy
 
 
 @functools.cache

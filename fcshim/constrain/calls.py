@@ -97,7 +97,7 @@ def call_marker(dialect: Dialect) -> str:
     Empty where the dialect has none, or is bare: its calls then begin with characters that are common in text.
     """
     template = None if dialect.bare else call_template_of(dialect)
-    markers = [dialect.section_open, dialect.open]
+    markers = [dialect.section.open, dialect.call.open]
     return next((each for each in markers if each and template is not None and template.opening.startswith(each)), "")
 
 

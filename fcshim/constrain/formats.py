@@ -47,13 +47,9 @@ def _uuid() -> Expression:
     return series(Repeat(hexadecimal, 8, 8), *others)
 
 
-def _label() -> Expression:
-    inner = series(Repeat(chars("az", "09", "-"), 0, 20), chars("az", "09"))
-    return series(chars("az", "09"), optional(inner))
-
-
 def _host() -> Expression:
-    label = _label()
+    inner = series(Repeat(chars("az", "09", "-"), 0, 20), chars("az", "09"))
+    label = series(chars("az", "09"), optional(inner))
     return series(Repeat(series(label, LiteralText(".")), 1, 3), Repeat(chars("az"), 2, 6))
 
 

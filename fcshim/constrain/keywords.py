@@ -23,18 +23,18 @@ from fcshim.schema.node import has_lone_surrogate
 
 EXPRESSIBLE = frozenset(
     [
-        *("type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties"),
-        *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS),
+        "type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties",
+        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS,
     ]
-)
+)  # fmt: skip
 """Keywords that the grammar can express, at least in some forms."""
 _INEXPRESSIBLE = frozenset(
     [
-        *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
-        *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
+        "not", "if", "dependentRequired", "dependentSchemas", "dependencies",
+        "contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
     ]
-)
+)  # fmt: skip
 _BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
@@ -91,7 +91,11 @@ class Keywords:
         """The values of `enum` and `const` that satisfy the other keywords; None where there is neither."""
         if self.values is None:
             return None
-        kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _has_lone_surrogate(value)]
+        kept = [
+            value
+            for value in self.values
+            if _kinds_of(value) & self.kinds and not (isinstance(value, str) and has_lone_surrogate(value))
+        ]
         return [value for value in kept if self._within_bounds(value)] if self._has_bounds else kept
 
     @cached_property
@@ -269,11 +273,6 @@ def _kinds_of(value: JSON) -> set[str]:
     kind = KIND_OF.get(type(value), "")
     finite = not isinstance(value, float) or math.isfinite(value)
     return {kind, *(["number"] if kind == "integer" else [])} if finite else set()
-
-
-def _has_lone_surrogate(value: JSON) -> bool:
-    """Return whether a value is a string with a lone surrogate, which UTF-8 cannot encode."""
-    return isinstance(value, str) and has_lone_surrogate(value)
 
 
 def _element(part: dict[str, JSON], at: int) -> JSON:

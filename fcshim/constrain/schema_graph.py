@@ -68,12 +68,9 @@ class SchemaGraph:
         if self._expansion.exceeded:
             self._rules.note("unions or references are too large to enforce")
         for part in distinct if found is None else itertools.chain.from_iterable(found):
-            self._note_relaxed(part)
+            for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
+                self._rules.note(f"{keyword} is not enforced")
         return None if found is None else list(map(Keywords, _distinct(found)))
-
-    def _note_relaxed(self, part: JSON) -> None:
-        for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
-            self._rules.note(f"{keyword} is not enforced")
 
 
 def node_id(schemas: tuple[JSON, ...]) -> NodeId:

@@ -56,5 +56,5 @@ def _literal(text: str) -> str:
 def _preserved_tokens(dialect: Dialect) -> list[str]:
     """Return the markers that may be special tokens and that the parser must see: the dialect's, and reasoning tags."""
     reasoning = [tag for tags in REASONING_TAGS for tag in tags]
-    own = (*dialect.section_openers(), *dialect.openers(), *dialect.closers(), dialect.quote, *dialect.markup)
+    own = (*dialect.section.openers(), *dialect.openers(), *dialect.closers(), dialect.quote, *dialect.turn.tokens)
     return list(dict.fromkeys(token for text in (*own, *reasoning) for token in _TOKEN.findall(text)))

@@ -35,76 +35,89 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """One format: its markers, and the syntax of its bodies.
+class Markers:
+    """The markers around something, as the prompt writes them, with the further spellings to recognise."""
 
-    `open` and `close` surround one call as the prompt requests it; either may be empty. `result_open` (an unfinished
-    tag, attributes may follow) and `result_close` surround a tool's result; both are empty if the dialect has no such
-    tags.
-    """
-
-    name: str
-    summary: str
-    open: str
-    close: str
-    body: Body
-    result_open: str = ""
-    result_close: str = ""
-    result_opens: tuple[str, ...] = ()
-    """Further spellings of `result_open` to recognise."""
+    open: str = ""
+    close: str = ""
     opens: tuple[str, ...] = ()
-    """Further start markers to accept; one that begins with a newline counts only at the start of a line."""
+    closes: tuple[str, ...] = ()
+
+    def openers(self) -> tuple[str, ...]:
+        """Return every start marker."""
+        return tuple(filter(None, (self.open, *self.opens)))
+
+    def closers(self) -> tuple[str, ...]:
+        """Return every end marker."""
+        return tuple(filter(None, (self.close, *self.closes)))
+
+
+@dataclass(frozen=True, slots=True)
+class CallMarkers(Markers):
+    """The markers around one call; of `opens`, one that begins with a newline counts only at the start of a line."""
+
     words: tuple[str, ...] = ()
     """Common words to accept as start markers at the start of a line; for other dialects only calls may follow."""
-    closes: tuple[str, ...] = ()
-    """Further end markers to accept."""
-    section_open: str = ""
-    """Surrounds all calls of a turn, if the dialect has such a section. Calls outside a section are accepted too."""
-    section_close: str = ""
-    section_opens: tuple[str, ...] = ()
-    """Further spellings of `section_open` to accept."""
-    section_closes: tuple[str, ...] = ()
-    """Further spellings of `section_close` to accept."""
-    quote: str = ""
-    """The token before and after a string, if the dialect has its own."""
+    names: tuple[str, ...] = ()
+    """Start markers with `{}` for the name of an offered tool (`<{}>`); `Dialect.for_tools` adds them to `opens`."""
     starts: str = ""
     """The characters (of `[{`) with which a body without a start marker begins, at the start of a line."""
     at_line_start: bool = False
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
-    prompt_opens: bool = False
+    may_be_in_prompt: bool = False
     """True if a reply may begin after `open`, with which the prompt ended or which the model left out: the name of an
     offered tool on the first line then begins a call."""
-    calls_only: bool = False
+    without_text: bool = False
     """True if no text may stand between a call and its end marker."""
-    markup: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMarkup:
+    """What surrounds the text and the calls of a turn."""
+
+    tokens: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
     answer_headers: tuple[str, ...] = ()
     """Those of them that begin the answer to the user: a call without tags in it is text."""
     reasoning: tuple[tuple[str, str], ...] = ()
     """Reasoning tags, opening and closing, beside those that are always known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One format: its markers, and the syntax of its bodies."""
+
+    name: str
+    summary: str
+    body: Body
+    call: CallMarkers = CallMarkers()
+    section: Markers = Markers()
+    """Surrounds all calls of a turn, if the dialect has such a section. Calls outside a section are accepted too."""
+    result: Markers = Markers()
+    """Surrounds a tool's result; `open` is an unfinished tag: attributes may follow."""
+    turn: TurnMarkup = TurnMarkup()
+    quote: str = ""
+    """The token before and after a string, if the dialect has its own."""
     waits: str = ""
     """The parts of a call that do not stream while the model writes them, and why; empty if all of it streams."""
     templates: str = ""
     """The folder under `templates/` with the prompts for this dialect; by default the folder with its name."""
 
-    tool_markers: tuple[str, ...] = ()
-    """Start markers with `{}` for the name of an offered tool (`<{}>`); `for_tools` adds them."""
-
     def __hash__(self) -> int:
         """Return a hash of what differs between dialects: a request looks its dialect up some hundred times."""
-        return hash((self.name, self.opens))
+        return hash((self.name, self.call.opens))
 
     def for_tools(self, names: Iterable[str]) -> "Dialect":
         """Return the dialect with the start markers that have the names of the offered tools."""
-        if not self.tool_markers:
+        if not self.call.names:
             return self
-        opens = dict.fromkeys(marker.format(name) for name in names for marker in self.tool_markers)
-        return replace(self, opens=tuple(opens))
+        opens = dict.fromkeys(marker.format(name) for name in names for marker in self.call.names)
+        return replace(self, call=replace(self.call, opens=tuple(opens)))
 
     @property
     def escapes_tool_markers(self) -> bool:
         """True if a prompt escapes the markers with tools' names: not where a name alone is one, a common word."""
-        return bool(self.tool_markers) and "{}" not in self.tool_markers
+        return bool(self.call.names) and "{}" not in self.call.names
 
     @property
     def bare(self) -> bool:
@@ -113,41 +126,33 @@ class Dialect:
         Under `rescue` and `auto` such a call stays pending, and counts only if nothing but calls follows it in the
         reply.
         """
-        return bool(self.starts) or self.at_line_start or self.fenced
+        return bool(self.call.starts) or self.call.at_line_start or self.fenced
 
     @property
     def fenced(self) -> bool:
         """True if the opening line of a code fence is the start marker."""
-        return self.open.startswith("`")
+        return self.call.open.startswith("`")
 
     @property
     def closes_bodies(self) -> bool:
         """True if a marker ends a body."""
-        return bool(self.close)
+        return bool(self.call.close)
 
     def openers(self) -> tuple[str, ...]:
         """Return every start marker of a call."""
-        return tuple(filter(None, (self.open, *self.opens)))
+        return self.call.openers()
 
     def closers(self) -> tuple[str, ...]:
         """Return every end marker of a body."""
-        return tuple(filter(None, (self.close, *self.closes, *self.section_closers())))
-
-    def section_openers(self) -> tuple[str, ...]:
-        """Return every start marker of a section of calls."""
-        return tuple(filter(None, (self.section_open, *self.section_opens)))
-
-    def section_closers(self) -> tuple[str, ...]:
-        """Return every end marker of a section of calls."""
-        return tuple(filter(None, (self.section_close, *self.section_closes)))
+        return (*self.call.closers(), *self.section.closers())
 
     def inner_openers(self) -> tuple[str, ...]:
         """Return every start marker of a call that counts anywhere, not only as a line or at the start of one."""
-        return () if self.at_line_start or self.fenced else self.openers()
+        return () if self.call.at_line_start or self.fenced else self.openers()
 
     def body_openers(self) -> tuple[str, ...]:
         """Return every start marker of a call that may end a body without an end marker."""
-        return tuple(f"\n{marker}" for marker in self.openers()) if self.at_line_start else self.inner_openers()
+        return tuple(f"\n{marker}" for marker in self.openers()) if self.call.at_line_start else self.inner_openers()
 
     def call_markers(self) -> tuple[str, ...]:
         """Return every marker that opens a call or ends a body, and counts anywhere."""

@@ -21,7 +21,7 @@ def recognise_dialects(text: str, name: str, arguments: Mapping[str, JSON]) -> l
 
 def start_marker(dialect: Dialect) -> str:
     """Return the marker with which a reply that is a call begins in this dialect; empty if it has none."""
-    return dialect.section_open or dialect.open
+    return dialect.section.open or dialect.call.open
 
 
 def _reads(dialect: Dialect, text: str, name: str, arguments: Mapping[str, JSON]) -> bool:

@@ -211,11 +211,11 @@ def restart_markers(
     """
     if dialect.fenced:
         return RestartMarkers({})
-    closers = tuple(filter(None, (dialect.close, *dialect.closes)))
+    closers = tuple(filter(None, (dialect.call.close, *dialect.call.closes)))
     ends = dict.fromkeys(dialect.openers(), closers)
     if outer_only:
-        ends = {marker: closers for marker in ends if marker == dialect.open or not marker.startswith(call_head)}
+        ends = {marker: closers for marker in ends if marker == dialect.call.open or not marker.startswith(call_head)}
     elif call_head:
         heads = [marker for marker in ends if marker.startswith(call_head)]
         ends = {marker: closers for marker in ends if marker not in heads} | dict.fromkeys(heads, (call_close,))
-    return RestartMarkers(ends | dict.fromkeys(dialect.section_openers(), dialect.section_closers()))
+    return RestartMarkers(ends | dict.fromkeys(dialect.section.openers(), dialect.section.closers()))

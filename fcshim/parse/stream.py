@@ -112,12 +112,12 @@ class StreamParser:
             cursor, output, limits, start_markers, openings, self._code, self._calls, fenced_calls=offered is not None
         )
         self._reasoning = ReasoningStates(
-            cursor, output, start_markers, openings, self._calls, reasoning, primary.reasoning if primary else ()
+            cursor, output, start_markers, openings, self._calls, reasoning, primary.turn.reasoning if primary else ()
         )
         self._text = TextStates(cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
         if open_reasoning_tag:
-            self._reasoning.enter(reasoning_end_tag(open_reasoning_tag, primary.reasoning if primary else ()))
+            self._reasoning.enter(reasoning_end_tag(open_reasoning_tag, primary.turn.reasoning if primary else ()))
 
     def _state_table(self) -> Mapping[State, Callable[[int], int]]:
         """Return the method of each state in which text is read."""

@@ -95,6 +95,7 @@ class Attempt:
         "_choices",
         "_ended",
         "codec",
+        "constraint_key",
         "decoder",
         "error",
         "filter",
@@ -103,6 +104,7 @@ class Attempt:
         "open_choices",
         "output_size",
         "plan",
+        "request",
         "transcript",
         "upstream_request",
         "usage",
@@ -117,7 +119,11 @@ class Attempt:
         is_retry: bool = False,
     ) -> None:
         self.plan = plan
+        self.request: Request = plan if isinstance(plan, Request) else plan.prepared
+        """The request that the codec writes."""
         self.codec = plan.codec if isinstance(plan, Shim) and plan.codec is not None else upstream
+        self.constraint_key = plan.constraint_key if isinstance(plan, Shim) else ""
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         self.filter = attempt_filter
         self.is_retry = is_retry
         self.transcript = Transcript()
@@ -133,16 +139,6 @@ class Attempt:
         self._ended = False
         self.upstream_request: UpstreamRequest = self.codec.encode_request(self.request)
         self.decoder = self.codec.decoder()
-
-    @property
-    def request(self) -> Request:
-        """The request that the codec writes."""
-        return self.plan if isinstance(self.plan, Request) else self.plan.prepared
-
-    @property
-    def constraint_key(self) -> str:
-        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
-        return self.plan.constraint_key if isinstance(self.plan, Shim) else ""
 
     @property
     def reading(self) -> ReplyReading:
@@ -227,7 +223,7 @@ class Attempt:
         return PrefilledStream(
             stream,
             stream.feed_text(plan.prefill),
-            start_marker=plan.dialect.open.strip(),
+            start_marker=plan.dialect.call.open.strip(),
             new_stream=None if self.is_retry else new_stream,
         )
 

@@ -76,7 +76,7 @@ def outcomes_of_defects(reading: ReplyReading) -> list[CallOutcome]:
 
 
 def _openers(dialect: Dialect) -> tuple[str, ...]:
-    return (*dialect.openers(), *dialect.section_openers(), *dialect.body_openers())
+    return (*dialect.openers(), *dialect.section.openers(), *dialect.body_openers())
 
 
 def _contains(text: str, part: str) -> bool:

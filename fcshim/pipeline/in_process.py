@@ -156,7 +156,7 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
     )
     row = chosen_dialect(AUTO if dialect is None else dialect, model)
     if open_reasoning_tag:
-        reasoning_end_tag(open_reasoning_tag, row.reasoning)  # raises now rather than for the first reply
+        reasoning_end_tag(open_reasoning_tag, row.turn.reasoning)  # raises now rather than for the first reply
     shim = prepare_shim(
         request,
         dialect=row,

@@ -164,7 +164,7 @@ def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> tuple[i
 
 def _call_start(shim: Shim, reply_text: str, name_end: int) -> int:
     """Return the position of the last start marker before `name_end`; 0 if there is none, or the dialect has none."""
-    return max(reply_text.rfind(shim.dialect.open, 0, name_end), 0) if shim.dialect.open else 0
+    return max(reply_text.rfind(shim.dialect.call.open, 0, name_end), 0) if shim.dialect.call.open else 0
 
 
 class PrefilledStream:

@@ -13,7 +13,7 @@ import re
 from fcshim.events import ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.dialects import FUNCTION_CALL
 
-START_MARKER = f"{FUNCTION_CALL.open}\n"
+START_MARKER = f"{FUNCTION_CALL.call.open}\n"
 """The text before `call_text`; `StreamParser.begin_call` reads it."""
 _UNFINISHED = frozenset({"truncated", "limit"})
 """Errors of a call that was not completed."""
@@ -29,7 +29,9 @@ def call_text(event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> str:
             return event.tool_call_arguments_chunk
         case _:
             unfinished = event.error is not None and event.error.kind in _UNFINISHED
-            return "" if unfinished or _is_open(event.tool_call_arguments_complete) else f"}}\n{FUNCTION_CALL.close}"
+            return (
+                "" if unfinished or _is_open(event.tool_call_arguments_complete) else f"}}\n{FUNCTION_CALL.call.close}"
+            )
 
 
 def _is_open(arguments: str) -> bool:

@@ -19,7 +19,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from fcshim.errors import ConfigError
 from fcshim.files import read_limited
 from fcshim.model_defaults import defaults_for
-from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.dialect import Body, CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.dialects import AUTO, get_dialect
 from fcshim.parse.grammar import load_grammar
 from fcshim.parse.json.body import JsonShape
@@ -34,6 +34,7 @@ from fcshim.prompt.template_file import load_template_file
 
 FILE = "dialect.toml"
 _BODIES: Mapping[str, type] = {"json": JsonShape, "header": HeaderShape, "tagged": Tags, "python": PythonCalls}
+_MARKERS: Mapping[str, type] = {"call": CallMarkers, "section": Markers, "result": Markers, "turn": TurnMarkup}
 _MAX_FILE = 2**20
 _TEMPLATES = ("system.jinja", "call.jinja", "result.jinja")
 _Row = TypeVar("_Row")
@@ -77,10 +78,13 @@ def _load(folder: Path) -> Dialect:
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise ConfigError(f"{path}: not TOML: {error}") from error
     body = _body(table, folder, path)
-    own = {"name": folder.name, "summary": "", "open": "", "close": "", **table}
-    dialect = _build_row(Dialect, {**own, "body": body, "templates": str(folder)}, str(path), body)
-    if not (dialect.open or dialect.starts):
-        raise ConfigError(f"{path}: expected `open`, the marker that opens a call, or `starts`")
+    markers: dict[str, Any] = {
+        name: _build_row(kind, _section(table, name, path), f"{path}: [{name}]") for name, kind in _MARKERS.items()
+    }
+    row = {"name": folder.name, "summary": "", **table, "body": body, "templates": str(folder)}
+    dialect = dataclasses.replace(_build_row(Dialect, row, str(path), body), **markers)
+    if not (dialect.call.open or dialect.call.starts):
+        raise ConfigError(f"{path}: [call]: expected `open`, the marker that opens a call, or `starts`")
     _check_templates(dialect, folder)
     return dialect
 
@@ -90,9 +94,7 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     kinds = [kind for kind in _BODIES if kind in table]
     if len(kinds) != 1:
         raise ConfigError(f"{path}: expected one of the sections {', '.join(f'[{kind}]' for kind in _BODIES)}")
-    options = table.pop(kinds[0])
-    if not isinstance(options, dict):
-        raise ConfigError(f"{path}: [{kinds[0]}]: expected a section")
+    options = _section(table, kinds[0], path)
     grammar = options.pop("grammar", None)
     row: Any = _build_row(_BODIES[kinds[0]], options, f"{path}: [{kinds[0]}]")
     if isinstance(row, Tags):
@@ -104,6 +106,14 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     load_grammar(row.grammar)
     body: Body = row
     return body
+
+
+def _section(table: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    """Take a section out of the file's table; it is empty if the file has none."""
+    section = table.pop(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"{path}: [{name}]: expected a section")
+    return section
 
 
 def _check_header(shape: HeaderShape, location: str) -> None:

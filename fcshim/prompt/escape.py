@@ -100,14 +100,14 @@ _BRACKETS = (
 
 def markers(dialect: Dialect) -> tuple[str, ...]:
     """Return the markers of a dialect's calls and results that are tags or tokens; `plain_markers` has the others."""
-    own = (*dialect.call_markers(), *dialect.section_openers(), dialect.result_open, dialect.result_close)
+    own = (*dialect.call_markers(), *dialect.section.openers(), dialect.result.open, dialect.result.close)
     return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
 
 
 _TURNS = sorted({*CHAT_TURN_MARKERS, *(tag.strip() for pair in REASONING_TAGS for tag in pair)})
 """Turn markers and reasoning tags: a copied closing tag would end reasoning early."""
 _TOKENS = [
-    *(token for row in DIALECTS.values() for token in (*row.markup, row.quote, *header_words(row.body))),
+    *(token for row in DIALECTS.values() for token in (*row.turn.tokens, row.quote, *header_words(row.body))),
     *_TURNS,
 ]
 _MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
@@ -282,11 +282,11 @@ def own_markers(dialect: Dialect) -> tuple[str, ...]:
     """Return every marker of a dialect, with the tags inside its calls."""
     body = dialect.body.tags if isinstance(dialect.body, TaggedCalls) else dialect.body
     inner = body.markers() if isinstance(body, Tags | TemplateCalls) else ()
-    return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result_close, *inner))))
+    return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result.close, *inner))))
 
 
 def _outer_markers(dialect: Dialect) -> tuple[str, ...]:
-    return (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
+    return (*dialect.openers(), *dialect.closers(), *dialect.section.openers(), dialect.result.open)
 
 
 def _escapable(dialect: Dialect) -> Iterator[str]:

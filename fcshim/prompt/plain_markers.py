@@ -82,9 +82,9 @@ class PlainMarker:
 
 def plain_markers(dialect: Dialect) -> Iterator[PlainMarker]:
     """Yield the markers of a dialect that may not be tags; a single character cannot be escaped."""
-    starts = (*dialect.openers(), *dialect.section_openers())
-    results = (dialect.result_open, *dialect.result_opens, dialect.result_close)
-    others = (*dialect.closers(), *dialect.markup, *results, *header_words(dialect.body))
+    starts = (*dialect.openers(), *dialect.section.openers())
+    results = (dialect.result.open, *dialect.result.opens, dialect.result.close)
+    others = (*dialect.closers(), *dialect.turn.tokens, *results, *header_words(dialect.body))
     words = {_without_emphasis(text) for text in starts if _WORDS.fullmatch(text)}
     for marker in dict.fromkeys(map(_without_emphasis, (*starts, *others))):
         if marker.startswith("```"):

@@ -216,13 +216,13 @@ _WITH_CONTEXT: tuple[type[nodes.Node], ...] = (nodes.Include, nodes.Import, node
 def _dialect_variables(dialect: Dialect) -> dict[str, object]:
     return {
         "body": dialect.body,
-        "open": dialect.open,
-        "close": dialect.close,
+        "open": dialect.call.open,
+        "close": dialect.call.close,
         "quote": dialect.quote,
-        "section_open": dialect.section_open,
-        "section_close": dialect.section_close,
-        "result_open": dialect.result_open,
-        "result_close": dialect.result_close,
+        "section_open": dialect.section.open,
+        "section_close": dialect.section.close,
+        "result_open": dialect.result.open,
+        "result_close": dialect.result.close,
         **_key_variables(dialect.body),
     }
 

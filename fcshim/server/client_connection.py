@@ -87,7 +87,10 @@ _MAX_BODY_WAIT = 1.0
 
 def header(headers: Headers, name: bytes) -> bytes:
     """Return the first value of a header, by its lower-case name; empty if it is missing."""
-    return next((value for key, value in headers if key == name), b"")
+    for key, value in headers:
+        if key == name:
+            return value
+    return b""
 
 
 def _path_below_root(scope: Scope) -> bytes:

@@ -156,7 +156,8 @@ class RequestGuard:
         Multipart uploads pass on relayed paths: `_check_origin` has already rejected those that carry a foreign origin.
         What `curl -d` sends passes where no browser has sent it: browsers name the page's origin or site.
         """
-        if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
+        is_empty = connection.header(b"content-length") in {b"", b"0"} and not connection.header(b"transfer-encoding")
+        if connection.method not in {"POST", "PUT", "PATCH"} or is_empty:
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
         if kind in _CURL_CONTENT_TYPES and not (connection.header(b"origin") or connection.header(b"sec-fetch-site")):
@@ -229,10 +230,6 @@ def is_about_proxy(path: str) -> bool:
 
 def _is_inspector(path: str) -> bool:
     return path.startswith("/fcshim/") and path != "/fcshim/models"
-
-
-def _has_body(connection: ClientConnection) -> bool:
-    return connection.header(b"content-length") not in {b"", b"0"} or bool(connection.header(b"transfer-encoding"))
 
 
 def check_exposure(config: Config) -> None:

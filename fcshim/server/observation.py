@@ -17,6 +17,7 @@ from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, text_of
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.no_call import NoCall
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ class RequestObserver:
     def end_attempt(self, batch: Batch) -> None:
         """Receive the last events of the attempt, which have no bytes."""
 
+    def miss_call(self, no_call: NoCall) -> None:
+        """Handle that the reply has no call although tools were offered."""
+
     def on_relayed(self, reads: Reads) -> None:
         """Receive some reads of a relayed reply, which the client gets unchanged."""
 
@@ -172,6 +176,10 @@ class RequestObservers:
         """Report the last events of the attempt."""
         self.catch_up()
         self._notify(lambda each: each.end_attempt(batch))
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Report why the reply has no call although tools were offered."""
+        self._notify(lambda each: each.miss_call(no_call))
 
     def reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return the function that handles each read of the upstream's body; see `dispatch.AttemptObserver`.

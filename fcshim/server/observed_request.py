@@ -13,6 +13,7 @@ from fcshim.messages import Request
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
 from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.no_call import NoCall
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
 from fcshim.server.relayed_calls import RelayedCalls
@@ -30,6 +31,8 @@ class ObservedCall(NamedTuple):
     name: str
     dialect: str
     outcome: CallOutcome
+    violation: str = ""
+    """How the arguments of a call that the client has violate their schema."""
 
 
 class ObservedAttempt:
@@ -75,6 +78,8 @@ class ObservedRequest(RequestObserver):
         self.upstream_errors = 0
         self.cut_prompts = 0
         """Attempts of whose prompt the upstream has read only a part."""
+        self.no_call: NoCall | None = None
+        """Why the reply has no call although tools were offered."""
         self.status = 0
         self.error = ""
 
@@ -114,6 +119,10 @@ class ObservedRequest(RequestObserver):
     def lose_prompt(self, message: str) -> None:  # noqa: ARG002 - the protocol's
         """Count a prompt that was cut."""
         self.cut_prompts += 1
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Record why the reply has no call."""
+        self.no_call = no_call
 
     def end_attempt(self, batch: Batch) -> None:
         """Record the last events of the attempt."""
@@ -157,13 +166,15 @@ class ObservedRequest(RequestObserver):
         match event:
             case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
                 last = self.attempts[-1]
+                violation = last.exchange.invalid_calls.get(event.tool_call_id)
                 outcome = outcome_of(
                     event,
                     last.attempt.reading,
                     is_retry=last.attempt.is_retry,
-                    has_defect=bool(last.exchange.remaining_defects),
+                    has_defect=bool(last.exchange.remaining_defects or violation),
                 )
-                self.calls.append(self._call(event.tool_call_name, outcome))
+                call = self._call(event.tool_call_name, outcome)
+                self.calls.append(call if violation is None else call._replace(violation=violation.message))
             case Usage():
                 self.usage = event
             case Stop():

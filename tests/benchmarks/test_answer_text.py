@@ -85,7 +85,7 @@ def test_ordinary_text_has_no_markup(text):
 
 
 def test_the_tags_around_results_of_every_dialect_are_markup():
-    tags = {tag.strip() for dialect in DIALECTS.values() for tag in (dialect.result_open, dialect.result_close)} - {""}
+    tags = {tag.strip() for dialect in DIALECTS.values() for tag in (dialect.result.open, dialect.result.close)} - {""}
     assert len(tags) > 20
     for tag in tags:
         assert markup_in([f"{tag} 3.7"]), tag

@@ -81,7 +81,8 @@ async def test_the_markup_of_a_call_is_no_answer(friendly, tmp_path):
     events = [json.loads(line) for line in lines.splitlines()]
 
     assert (1, 1) == (code, code_with_tools)
-    assert ("Wait. \n", "Wait. ") == (out, out_with_tools)
+    sentence = "The model called the tool 'weather', which is not offered."
+    assert ("Wait. \n", f"Wait. \n{sentence}") == (out, out_with_tools)
     assert "the model wrote a call as text. Nothing of it ran." in err
     assert "there is no tool 'weather'. Nothing of it ran." in err_with_tools
     assert unoffered == "".join(each["text"] for each in events if each["type"] in ("text", "markup_set_aside"))

@@ -4,6 +4,7 @@ import pytest
 
 from fcshim.agent import RoundEnded
 from fcshim.chat.turn_figures import TurnFigures
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.events import Stop, Text, ToolCallStart, Usage
 from fcshim.reply import Reply
 
@@ -50,3 +51,25 @@ def line(*steps):
 )
 def test_what_a_turn_took(steps, expected):
     assert expected == line(*steps)
+
+
+WAITING = [
+    ((), None, 0, "4 s"),
+    ((), None, 3_400, "4 s, about 3,400 tokens in the prompt"),
+    ((), PromptProgress(9, 0, 3, 2.0), 3_400, "3 of 9 tokens of the prompt read, 2 s, about 4 s left"),
+    ((), PromptProgress(9, 0, 9, 2.0), 3_400, "4 s, about 3,400 tokens in the prompt"),
+    ((3, ENDED), None, 3_400, "4 s, about 3,400 tokens in the prompt"),
+]
+
+
+@pytest.mark.parametrize(("steps", "progress", "tokens", "expected"), WAITING)
+def test_waiting_shows_the_progress_or_the_time_and_the_size(steps, progress, tokens, expected):
+    now = 100.0
+    figures = TurnFigures(lambda: now)
+    for step in (*steps, 4):
+        if isinstance(step, int):
+            now += step
+        else:
+            figures.count(step)
+
+    assert expected == figures.waiting_line(progress, tokens)

@@ -14,7 +14,7 @@ def test_every_dialect_is_shown_with_summary_and_example():
     assert 0 == outcome.code
     for row in DIALECTS.values():
         assert f"{row.name}\n  {row.summary}\n" in outcome.out
-        assert row.open in outcome.out
+        assert row.call.open in outcome.out
 
 
 def test_json_output_has_every_dialect():

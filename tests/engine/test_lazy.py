@@ -31,7 +31,7 @@ from tests.engine.schemas import SCHEMAS
 from tests.engine.vocabulary import Token
 
 LAZY = "llama-server-lazy"
-MARKER = FUNCTION_CALL.open
+MARKER = FUNCTION_CALL.call.open
 JSON = Any
 
 

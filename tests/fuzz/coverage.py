@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _markers() -> list[str]:
-    return sorted({marker for row in DIALECTS.values() for marker in (*row.call_markers(), *row.section_openers())})
+    return sorted({marker for row in DIALECTS.values() for marker in (*row.call_markers(), *row.section.openers())})
 
 
 def _quoted(marker: str) -> str:

@@ -44,7 +44,7 @@ def _choose_reader(document: Document, row: Dialect, source: random.Random) -> N
     elif way < 0.4:
         document.options["dialect"] = source.choice(list(DIALECTS))
         document.options["rescue"] = True
-    if way < 0.4 and (row.bare or row.markup):
+    if way < 0.4 and (row.bare or row.turn.tokens):
         document.events = None  # a bare call must not precede text, and other dialects do not drop this markup
 
 
@@ -134,7 +134,7 @@ def _mutate(document: Document, row: Dialect, source: random.Random) -> None:
     end = start + min(source.randint(1, 12), len(document.text) - start)
     before, part, after = document.text[:start], document.text[start:end], document.text[end:]
     if source.random() < 0.3:
-        marker = source.choice((*row.call_markers(), *row.section_openers(), source.choice(JUNK)))
+        marker = source.choice((*row.call_markers(), *row.section.openers(), source.choice(JUNK)))
         document.text = source.choice((before + marker + part + after, (before + part + after).replace(marker, "", 1)))
     else:
         document.text = source.choice(MUTATIONS)(before, part, after, source)

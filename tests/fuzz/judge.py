@@ -92,7 +92,7 @@ def _execute(document: Document, pieces: Sequence[str], reference: list[Piece] |
 def _markup(options: dict[str, Any]) -> list[str]:
     dialect = options.get("dialect", "function_call")
     rows = DIALECTS.values() if dialect == AUTO or options.get("rescue") else [DIALECTS[dialect]]
-    markup = [token for row in rows for token in (*row.markup, *row.openers(), *row.section_openers()) if token]
+    markup = [token for row in rows for token in (*row.turn.tokens, *row.openers(), *row.section.openers()) if token]
     return [*markup, *(token.removeprefix("<|start|>assistant ") for token in markup)]
 
 

@@ -19,20 +19,20 @@ CUT = {"reason": "length"}
 HERMES = CALL.replace("function_call", "tool_call")
 
 CASES = {
-    "text": (["The sum is 3."], {}, {}, "no call", "names no offered tool", "doctor"),
-    "in a code block": ([FENCED, FENCED], {}, {}, "code block", "add in a code block", "doctor"),
-    "in prose": (["You could use add for that."], {}, {}, "text", "add in its text", "doctor"),
+    "text": (["The sum is 3."], {}, {}, "answer", "names no offered tool", "doctor"),
+    "in a code block": ([FENCED, FENCED], {}, {}, "quoted", "add in a code block", "doctor"),
+    "in prose": (["You could use add for that."], {}, {}, "answer", "add in its text", "doctor"),
     "named in reasoning": (["<think>I should use add.</think>No."], {}, {}, "reasoning", "in its reasoning", "doctor"),
-    "not offered": ([CALL.replace("add", "subtract"), "No."], {}, {}, "not offered", "'subtract'", "offer the tool"),
+    "not offered": ([CALL.replace("add", "subtract"), "No."], {}, {}, "unoffered", "'subtract'", "offer the tool"),
     "invented result": ([INVENTED, INVENTED], {}, {}, "result", "invented a tool's result", "doctor"),
     "unclosed reasoning": ([OPEN_REASONING], {}, {}, "reasoning", "was not closed", "--reasoning recover"),
     "closed reasoning": ([OPEN_REASONING + "</think>Done."], {}, {}, "reasoning", "in the reasoning", "promote"),
-    "cut reasoning": (["<think>I should add th"], {}, CUT, "truncated", "in its reasoning", "max_tokens"),
-    "cut call": ([CALL[:40]], {}, CUT, "truncated", "before a call was complete", "max_tokens"),
+    "cut reasoning": (["<think>I should add th"], {}, CUT, "token_limit", "in its reasoning", "max_tokens"),
+    "cut call": ([CALL[:40]], {}, CUT, "token_limit", "before a call was complete", "max_tokens"),
     "empty": ([], {}, {}, "empty", "The reply is empty", "--profile"),
     "blank": (["\n \n"], {}, {}, "empty", "The reply is empty", "--profile"),
     "another dialect": ([HERMES], {"rescue": False}, {}, "dialect", "another dialect", "--rescue"),
-    "unreadable": ([UNREADABLE, UNREADABLE], {}, {}, "malformed", "no certain reading", "--max-retries"),
+    "unreadable": ([UNREADABLE, UNREADABLE], {}, {}, "invalid", "no certain reading", "--max-retries"),
 }  # fmt: skip
 
 

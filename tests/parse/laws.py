@@ -153,7 +153,7 @@ def check_reply(
 
 
 _EMPTY_SECTION = re.compile(r"<[|｜][^<>]{1,40}[|｜]>\s*<[|｜][^<>]{1,40}[|｜]>")
-_OPENERS = tuple({marker for row in DIALECTS.values() for marker in (*row.openers(), *row.section_openers())})
+_OPENERS = tuple({marker for row in DIALECTS.values() for marker in (*row.openers(), *row.section.openers())})
 
 
 def _loses_text(text: str, emitted: str) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.parse.body import BodyProgress, BodyStatus, TrailingStatus, TrailingText
-from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.dialect import Body, CallMarkers, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import MarkerSet, compile_end_markers
@@ -107,7 +107,12 @@ def test_white_space_counts_towards_the_limit() -> None:
 
 @pytest.mark.parametrize(("body", "call"), [(JsonShape(), '{"name": "f"}'), (PythonCalls(), "f()")])
 def test_a_marker_that_opens_and_closes_ends_the_body(body: Body, call: str) -> None:
-    dialect = Dialect(name="own", summary="", open="%%", close="%%", body=body)
+    dialect = Dialect(
+        name="own",
+        summary="",
+        call=CallMarkers("%%", "%%"),
+        body=body,
+    )
     text = f"%%{call} so%%, then %%{call}%%"
 
     check(Case("both", text, [F, {"text": ", then "}, F, STOP], options={"dialect": dialect}))

@@ -19,7 +19,7 @@ ROWS = [pytest.param(row, id=name) for name, row in DIALECTS.items()]
 
 @pytest.mark.parametrize("row", ROWS)
 def test_no_end_marker_is_a_prefix_of_another_marker(row: Dialect) -> None:
-    others = (*row.inner_openers(), *row.section_openers(), *row.closers())
+    others = (*row.inner_openers(), *row.section.openers(), *row.closers())
     begun = [(short, long) for short in row.closers() for long in others if long != short and long.startswith(short)]
 
     assert [] == begun
@@ -27,14 +27,14 @@ def test_no_end_marker_is_a_prefix_of_another_marker(row: Dialect) -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_dialect_has_no_duplicate_markers(row: Dialect) -> None:
-    for markers in (row.openers(), row.closers(), row.section_openers(), row.markup):
+    for markers in (row.openers(), row.closers(), row.section.openers(), row.turn.tokens):
         assert len(set(markers)) == len(markers)
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_every_dialect_has_a_start_marker_or_start_characters(row: Dialect) -> None:
-    assert row.openers() or row.starts or row.tool_markers
-    assert set(row.starts) <= set("[{")
+    assert row.openers() or row.call.starts or row.call.names
+    assert set(row.call.starts) <= set("[{")
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -52,7 +52,7 @@ def test_every_grammar_loads(name: str) -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_every_dialect_creates_body_readers(row: Dialect) -> None:
-    reader = row.body.reader(row, row.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
+    reader = row.body.reader(row, row.call.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
 
     assert isinstance(reader, BodyReader)
     assert "" == reader.unread
@@ -76,11 +76,11 @@ def test_the_prompt_lists_the_tools_and_names_the_required_one(row: Dialect) -> 
 def test_the_prompt_shows_the_markers(row: Dialect) -> None:
     prompt = render_system(row, [])
 
-    if not row.starts:
-        assert all(marker in prompt for marker in (row.open, row.close))
-        assert row.open in render_call(row, "f", "{}")
+    if not row.call.starts:
+        assert all(marker in prompt for marker in (row.call.open, row.call.close))
+        assert row.call.open in render_call(row, "f", "{}")
     assert "4711" in render_result(row, "f", "4711")
-    assert row.result_open.strip() in render_result(row, "f", "4711")
+    assert row.result.open.strip() in render_result(row, "f", "4711")
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.machine.text import TextStates
 from fcshim.parse.stream import StreamParser
@@ -102,7 +102,12 @@ def test_a_line_that_may_begin_a_call_costs_little_more_than_a_plain_one(line):
 @pytest.mark.parametrize("marker", ["--call--", "1:call:", "*call*", "[1call]", "&call;", "</call", "\\call"])
 @pytest.mark.parametrize("size", [1, 4, 200])
 def test_a_marker_of_an_own_dialect_may_begin_like_a_list(marker, size):
-    dialect = Dialect("own", "", open=marker, close="--end--", body=JsonShape())
+    dialect = Dialect(
+        "own",
+        "",
+        call=CallMarkers(marker, "--end--"),
+        body=JsonShape(),
+    )
     call = marker + '{"name": "f", "arguments": {}}--end--'
 
     assert {"stop": "tool_use"} == _read(call, dialect, size)[-1]

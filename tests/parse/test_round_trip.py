@@ -90,7 +90,7 @@ def check_round_trip(
     assert calls == _read(dialect, tools, random_split(text, random.Random(seed)))
 
 
-NAMED = {name: row for name, row in DIALECTS.items() if not row.tool_markers}
+NAMED = {name: row for name, row in DIALECTS.items() if not row.call.names}
 """The dialects with the tool's name in a call. Where it is the start marker, only the name itself is one."""
 
 

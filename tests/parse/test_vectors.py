@@ -87,7 +87,7 @@ def _other_markers(text: str) -> str:
     return text
 
 
-assert (FUNCTION_CALL.open, HERMES.open) == ("<function_call>", "<tool_call>")
+assert (FUNCTION_CALL.call.open, HERMES.call.open) == ("<function_call>", "<tool_call>")
 
 
 def test_names_of_vectors_are_unique() -> None:

@@ -78,7 +78,7 @@ def test_any_body_in_any_wrapper_is_the_call(
     assert stop == {"stop": "tool_use"}
 
 
-UNKNOWN = [wrapper for wrapper in WRAPPERS[:10] if wrapper[0] not in {row.open for row in DIALECTS.values()}]
+UNKNOWN = [wrapper for wrapper in WRAPPERS[:10] if wrapper[0] not in {row.call.open for row in DIALECTS.values()}]
 
 
 @given(st.sampled_from(UNKNOWN), bodies, st.sampled_from(range(6)), pieces)

@@ -75,7 +75,7 @@ def readers(place: str, name: str) -> list[Dialect]:
 
     A model whose calls have no marker counts only for results and documents, see `WITHOUT_MARKERS`.
     """
-    others = [each for each, row in DIALECTS.items() if place in DOCUMENTS or not row.starts]
+    others = [each for each, row in DIALECTS.items() if place in DOCUMENTS or not row.call.starts]
     return [DIALECTS[each] for each in (name, "function_call", *random.Random(name).sample(others, 2))]
 
 
@@ -94,7 +94,7 @@ MARKED = [
     (place, name)
     for name, row in DIALECTS.items()
     if name not in WITHOUT_MARKERS
-    for place in (DOCUMENTS if row.starts or row.fenced else (*OTHERS, *DOCUMENTS))
+    for place in (DOCUMENTS if row.call.starts or row.fenced else (*OTHERS, *DOCUMENTS))
 ]
 
 
@@ -110,7 +110,7 @@ def test_a_call_as_the_prompt_shows_it_is_text(place, name):
 def test_a_call_of_a_document_with_one_character_changed_is_text(name, place):
     dialect = DIALECTS[name]
     text, source = forged(dialect), random.Random(zlib.crc32(name.encode()))
-    markers = {*dialect.openers(), *dialect.closers(), *dialect.section_openers(), *dialect.section_closers()}
+    markers = {*dialect.openers(), *dialect.closers(), *dialect.section.openers(), *dialect.section.closers()}
     found = sorted(each for each in markers if each and each in text) or [text[:6]]
     texts = [next(changed(text, source.choice(found), source)) for _ in range(CHANGES)]
 

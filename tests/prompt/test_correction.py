@@ -43,7 +43,7 @@ def test_a_text_answer_is_offered_if_no_call_is_required():
 
 def test_a_dialect_may_have_its_own_correction_template(tmp_path: Path):
     (tmp_path / "dialect.toml").write_text(
-        'open = "<own_call>"\nclose = "</own_call>"\nresult_open = "<r"\nresult_close = "</r>"\n[json]\n'
+        '[call]\nopen = "<own_call>"\nclose = "</own_call>"\n[result]\nopen = "<r"\nclose = "</r>"\n[json]\n'
     )
     call = '{{ open }}{"name": {{ name | json }}, "arguments": {{ arguments }}}{{ close }}'
     for name in ("system", "call", "result"):

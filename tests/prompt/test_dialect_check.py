@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
@@ -102,7 +102,8 @@ BODIES = st.tuples(TAGS.map(TaggedCalls), st.just("tagged")) | st.sampled_from(
 def test_nothing_but_a_config_error_comes_of_any_markers(
     body: tuple[TaggedCalls, str], open_: str, close: str, at_line_start: bool
 ) -> None:
-    dialect = Dialect("mine", "", open_, close, body[0], templates=body[1], at_line_start=at_line_start)
+    call = CallMarkers(open_, close, at_line_start=at_line_start)
+    dialect = Dialect("mine", "", body[0], call, templates=body[1])
     try:
         check_dialect(dialect)
     except ConfigError as error:

@@ -21,10 +21,13 @@ from tests.parse.cases import Case, check
 
 ROW = """
 summary = "a format of our own"
+[call]
 open = "<my_call>"
 close = "</my_call>"
-result_open = "<my_result"
-result_close = "</my_result>"
+
+[result]
+open = "<my_result"
+close = "</my_result>"
 """
 BODIES = {
     "json": '[json]\nname_keys = ["fn"]\nargument_keys = ["with"]\n',
@@ -167,14 +170,16 @@ def test_a_name_without_a_slash_is_looked_up_in_the_table() -> None:
             "needs too much depth or memory",
         ),
         (ROW, BODIES["json"], {"system": "{% extends 'system.jinja' %}"}, "needs too much depth or memory"),
-        ("", BODIES["json"], {}, r"dialect\.toml: expected `open`"),
+        ("", BODIES["json"], {}, r"dialect\.toml: \[call\]: expected `open`"),
         (ROW, "", {}, r"dialect\.toml: expected one of the sections \[json\], \[header\], \[tagged\], \[python\]"),
         (ROW, BODIES["json"] + BODIES["python"], {}, "expected one of the sections"),
         (ROW, "[json]\nname_key = 'fn'\n", {}, r"\[json\]: unknown key 'name_key'; expected one of name_keys"),
         (ROW, "[json]\nname_keys = 'fn'\n", {}, r"\[json\]: Expected `array`, got `str`"),
         (ROW, "[header]\n", {}, r"\[header\]: expected 'header'"),
         (ROW, "[header]\nheader = '('\n", {}, r"\[header\]: not a regular expression: missing \)"),
-        (ROW + "opens = 1\n", BODIES["json"], {}, r"dialect\.toml: Expected `array`, got `int`"),
+        (ROW + "opens = 1\n", BODIES["json"], {}, r"dialect\.toml: \[result\]: Expected `array`, got `int`"),
+        (ROW + "words = []\n", BODIES["json"], {}, r"\[result\]: unknown key 'words'; expected one of open, close"),
+        ("call = 1\n", BODIES["json"], {}, r"dialect\.toml: \[call\]: expected a section"),
         (ROW, BODIES["json"], {"system": "a\n{% for %}\n"}, r"system\.jinja:2: "),
         (ROW, BODIES["json"], {"call": "a\nb\n{{ nonsense }}\n"}, r"call\.jinja:3: 'nonsense' is undefined"),
         (ROW, BODIES["json"], {"result": "{{ 1 // 0 }}"}, r"result\.jinja:1: "),

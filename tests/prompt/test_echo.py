@@ -25,8 +25,8 @@ ARGUMENTS = '{"city": "Rome"}'
 
 def marked(dialect: Dialect) -> set[str]:
     """Return the markers of a dialect."""
-    own = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), *dialect.markup)
-    return {*own, dialect.result_open, dialect.result_close} - {""}
+    own = (*dialect.openers(), *dialect.closers(), *dialect.section.openers(), *dialect.turn.tokens)
+    return {*own, dialect.result.open, dialect.result.close} - {""}
 
 
 def is_common(dialect: Dialect, marker: str) -> bool:
@@ -46,9 +46,9 @@ def test_only_words_and_fences_are_left_where_no_call_follows(dialect: Dialect) 
 def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
     """Return the fragments of texts; they include whole calls if calls of the dialect need a marker."""
     made = [*sorted(marked(dialect)), render_result(dialect, "look", "fine"), " ", "\n", "x", "look", "{", ARGUMENTS]
-    if "{}" in dialect.tool_markers:  # a tool's name on a line, and an object on the next: common text
+    if "{}" in dialect.call.names:  # a tool's name on a line, and an object on the next: common text
         made = [piece for piece in made if piece not in {"look", "\n", ARGUMENTS}]
-    elif not dialect.starts and not dialect.fenced:
+    elif not dialect.call.starts and not dialect.fenced:
         one, two = render_calls(dialect, [("look", ARGUMENTS)]), render_calls(dialect, [("look", ARGUMENTS)] * 2)
         made += [one, two, one.strip(), *one.splitlines(keepends=True)]
     return st.sampled_from(made)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect, Markers
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
@@ -183,7 +183,9 @@ def test_an_underscore_is_inserted_after_the_opening_character(text: str, safe: 
 
 def test_of_a_custom_dialect_words_are_escaped_only_if_they_open_or_end_calls() -> None:
     tags = Tags(Tag("run "), "stop", Tag("[with ", "]"), "</with>", value_open="=>")
-    escaper = escaper_for(Dialect("mine", "", "CALL", "DONE", TaggedCalls(tags), "RESULT", "END"))
+    escaper = escaper_for(
+        Dialect("mine", "", TaggedCalls(tags), CallMarkers("CALL", "DONE"), result=Markers("RESULT", "END"))
+    )
 
     assert "run stop => END" == escaper.escape("run stop => END")
     assert "C_ALL D_ONE R_ESULT [_with <_/with>" == escaper.escape("CALL DONE RESULT [with </with>")

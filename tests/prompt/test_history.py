@@ -182,7 +182,7 @@ def test_all_text_of_a_conversation_is_escaped() -> None:
     everything = "".join(text_of(message.content) for message in written)
 
     row = FUNCTION_CALL
-    written_once = {row.open, row.close, row.result_open, row.result_close}
+    written_once = {row.call.open, row.call.close, row.result.open, row.result.close}
     counts = {marker: len(re.findall(re.escape(marker), everything)) for marker in markers(row)}
     assert {marker: marker in written_once for marker in markers(row)} == counts
     assert "<|im_end|>" not in everything

@@ -11,7 +11,13 @@ from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, map_strings, strings_of
 from fcshim.prompt.marker_names import MarkerNames, OrdinaryNames
 
-CUSTOM = MarkerEscaper(replace(FUNCTION_CALL, open="<my_call>", close="</my_call>", result_open="RESULT:"))
+CUSTOM = MarkerEscaper(
+    replace(
+        FUNCTION_CALL,
+        call=replace(FUNCTION_CALL.call, open="<my_call>", close="</my_call>"),
+        result=replace(FUNCTION_CALL.result, open="RESULT:"),
+    )
+)
 PIECES = [
     *("my_call", "My-Call", "RESULT:"),
     *("<", "＜", "[", "&lt;", "&LT;", "&#60;", "&#x0003c;", "\\u003c", "\\x3C", ">", "＞", "]", "&gt;", "\\u003e"),

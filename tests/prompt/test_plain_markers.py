@@ -86,7 +86,12 @@ NEW = [
 def test_the_markers_of_a_new_dialect_need_no_other_list(
     start: str, body: JsonShape, call: str, unchanged: str, changed: str
 ) -> None:
-    dialect = replace(FUNCTION_CALL, name="new", open=start, opens=(), close="", closes=(), body=body)
+    dialect = replace(
+        FUNCTION_CALL,
+        name="new",
+        call=replace(FUNCTION_CALL.call, open=start, opens=(), close="", closes=()),
+        body=body,
+    )
     markers = PlainMarkers([*plain_markers(dialect)])
 
     assert not call or calls_in(call, dialect)
@@ -97,14 +102,18 @@ def test_the_markers_of_a_new_dialect_need_no_other_list(
 
 
 def test_the_end_of_a_result_and_the_markup_of_a_dialect_are_markers() -> None:
-    dialect = replace(FUNCTION_CALL, result_open="Result=", result_close="Done.", markup=("~over~",))
+    dialect = replace(
+        FUNCTION_CALL,
+        result=replace(FUNCTION_CALL.result, open="Result=", close="Done."),
+        turn=replace(FUNCTION_CALL.turn, tokens=("~over~",)),
+    )
     markers = PlainMarkers([*plain_markers(dialect)])
 
     assert "R_esult= x D_one. ~_over~" == markers.escape("Result= x Done. ~over~")
 
 
 def test_a_custom_marker_that_is_a_bundled_one_is_escaped_before_white_space_too() -> None:
-    dialect = replace(FUNCTION_CALL, open=">>>", opens=(), close="", closes=())
+    dialect = replace(FUNCTION_CALL, call=replace(FUNCTION_CALL.call, open=">>>", opens=(), close="", closes=()))
 
     assert ">>> {" == BUNDLED.escape(">>> {")
     assert ">>_> {" == escaper_for(dialect).escape(">>> {")

@@ -38,7 +38,7 @@ def test_every_style_shows_the_tools_and_the_form_of_calls_of_every_dialect(
 
     assert all(tool.name in prompt for tool in TOOLS)
     assert render_calls(dialect, [PLACEHOLDER_CALL]) in prompt
-    assert not dialect.result_open or dialect.result_open not in prompt
+    assert not dialect.result.open or dialect.result.open not in prompt
 
 
 @pytest.mark.parametrize("style", WRITTEN, ids=lambda style: style.name)

@@ -17,7 +17,7 @@ from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.anthropic.web_blocks import DIRECT_CALLER, use_counts, web_blocks
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM
+from fcshim.codecs.framing import EVENT_STREAM, write_comment
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.outcome import (
     COMPLETE_REASONS,
@@ -196,9 +196,9 @@ class MessagesEncoder:
         self._done = True
         return _write_event("message_stop", {}) if self._stopped else _error_event(UNFINISHED)
 
-    def ping(self) -> bytes:
-        """Return a `ping` event."""
-        return PING
+    def ping(self, note: str = "") -> bytes:
+        """Return a `ping` event, after an SSE comment with the note."""
+        return write_comment(note) + PING if note else PING
 
     def _write_message_start(self, out: list[bytes]) -> None:
         self._started = True

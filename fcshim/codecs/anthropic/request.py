@@ -9,7 +9,7 @@ reference in the history has loaded it: Claude Code sends deferred placeholders 
 provider would search the deferred tools, all are offered.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 
@@ -273,10 +273,13 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits, *, stored_upst
     messages, loaded = read_messages(source, complete_history=not stored_upstream)
     offered = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, offered)
+    # Deferred tools come last, in the order in which they were loaded: upstreams list tools in this order, too.
+    positions = {name: at for at, name in enumerate(loaded)}
+    thinking = source.get("thinking")
     return Request(
         model=read_field(source, "model", str, ""),
         messages=messages,
-        tools=_loaded_last(offered.tools, loaded),
+        tools=tuple(sorted(offered.tools, key=lambda tool: positions.get(tool.name, -1) if tool.deferred else -1)),
         provider_tools=tuple(offered.provider_tools),
         tool_choice=choice,
         parallel_tool_calls=parallel,
@@ -289,15 +292,10 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits, *, stored_upst
         extra=read_extra(source),
         verbatim=read_verbatim(source),
         client_options=AnthropicClientOptions(
-            thinking=_is_thinking_enabled(source.get("thinking")), toolsets=offered.toolsets
+            thinking=isinstance(thinking, dict) and thinking.get("type") not in (None, "disabled"),
+            toolsets=offered.toolsets,
         ),
     )
-
-
-def _loaded_last(tools: Sequence[Tool], loaded: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools with the deferred ones last, as they were loaded: upstreams list tools in this order, too."""
-    positions = {name: at for at, name in enumerate(loaded)}
-    return tuple(sorted(tools, key=lambda tool: positions.get(tool.name, -1) if tool.deferred else -1))
 
 
 def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
@@ -308,7 +306,3 @@ def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
         for index, text in enumerate(sequences)
         if expect(text, str, f"stop_sequences.{index}", param="stop_sequences")
     )
-
-
-def _is_thinking_enabled(thinking: JSON) -> bool:
-    return isinstance(thinking, dict) and thinking.get("type") not in (None, "disabled")

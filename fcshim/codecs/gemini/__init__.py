@@ -4,7 +4,8 @@ Rule: stateless; `GEMINI` serves every exchange.
 
 What a client gets for a call that ends with an error after its start: nothing, because a call is sent only after it has
 ended without error. The finish reason reports it: `MAX_TOKENS` if it was truncated, else `MALFORMED_FUNCTION_CALL` with
-a message, or `STOP` if the reply has valid calls as well.
+a message, or `STOP` if the reply has valid calls as well. A client that asked for arguments in pieces
+(`streamFunctionCallArguments`) has the start of such a call, which never ends, and gets no call after it.
 """
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget

@@ -25,20 +25,20 @@ _STOP_REASONS: dict[str, StopReason] = {
     "MAX_TOKENS": "max_tokens",
     **dict.fromkeys(
         (
-            *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
-            *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+            "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE",
+            "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
         ),
         "content_filter",
     ),
-}
+}  # fmt: skip
 """The API's finish reasons; STOP and unknown ones mean a complete reply."""
 
 _FAILURES = frozenset(
     {
-        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
-        *("MALFORMED_RESPONSE", "OTHER", "NO_IMAGE", "IMAGE_OTHER"),
+        "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE",
+        "MALFORMED_RESPONSE", "OTHER", "NO_IMAGE", "IMAGE_OTHER",
     }
-)
+)  # fmt: skip
 
 
 class GeminiDecoder:

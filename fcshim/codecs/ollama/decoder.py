@@ -36,6 +36,9 @@ _EXCERPT = 200
 class OllamaDecoder:
     """Decodes one upstream reply, in chunks split anywhere."""
 
+    progress = None
+    """The API has no reports of it."""
+
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
         self._lines = NDJSONSplitter(line_bytes=limits.line_bytes)

@@ -18,6 +18,7 @@ from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
 from fcshim.codecs.json_text import DecoderLimits, is_json, read_count
 from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk, read_plain_chunk
+from fcshim.codecs.prompt_progress import PromptProgress, read_progress
 from fcshim.codecs.single_choice import upstream_failure
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
@@ -104,7 +105,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 class ChatDecoder:
     """Decodes one upstream reply; its bytes may be split anywhere."""
 
-    __slots__ = ("_choices", "_done", "_framing", "_limits", "_new_id", "_pattern", "_pattern_finder")
+    __slots__ = ("_choices", "_done", "_framing", "_limits", "_new_id", "_pattern", "_pattern_finder", "progress")
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
@@ -114,6 +115,7 @@ class ChatDecoder:
         self._done = False
         self._pattern_finder = ChunkPatternFinder()
         self._pattern: ChunkPattern | None = None
+        self.progress: PromptProgress | None = None
 
     @property
     def ended(self) -> bool:
@@ -181,6 +183,8 @@ class ChatDecoder:
             raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
         if (chunk.error is not None or chunk.choices is None) and (problem := _find_problem(chunk, document)):
             raise upstream_failure(problem)
+        if chunk.prompt_progress is not None:
+            self.progress = read_progress(chunk.prompt_progress)
         self._read_choices(chunk, out, whole=False)
 
     def _read_whole(self, body: bytes, out: list[tuple[int, Event]]) -> None:

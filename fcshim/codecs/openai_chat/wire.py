@@ -52,6 +52,7 @@ class ChatChunk(msgspec.Struct, gc=False):
     choices: list[ChatChoice] | None = None
     usage: dict[str, JSON] | None = None
     error: JSON = None
+    prompt_progress: JSON = None
 
 
 class PlainDelta(msgspec.Struct, gc=False):

@@ -70,7 +70,9 @@ class ResponsesDecoder:
         elif kind in _END_EVENTS and event.response is not None:
             self._read_response(event.response, out)
         elif kind in ("response.failed", "response.cancelled", "error"):
-            raise upstream_failure(_failure_message(event))
+            nested = event.response.error if event.response is not None else event.error
+            own = {"message": event.message, "code": event.code} if event.message else None
+            raise upstream_failure(find_error_message({"error": nested or own}) or "no reason given")
         elif kind == "response.created":
             self.choice.started = True  # a stream that ends after this event is reported as broken off, not as empty
 
@@ -151,13 +153,6 @@ def _stop_reason(response: ResponseObject) -> StopReason:
         return "complete"
     filtered = (response.incomplete_details or {}).get("reason") == "content_filter"
     return "content_filter" if filtered else "max_tokens"
-
-
-def _failure_message(event: ResponsesEvent) -> str:
-    """Return the failure that an event reports: in its response, in its `error`, or in its own fields."""
-    nested = event.response.error if event.response is not None else event.error
-    own = {"message": event.message, "code": event.code} if event.message else None
-    return find_error_message({"error": nested or own}) or "no reason given"
 
 
 def _join_parts(parts: list[ResponsesPart] | None, separator: str) -> str:

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM, PING
+from fcshim.codecs.framing import EVENT_STREAM, write_comment
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.emitter import Emitter, error_event_fields
 from fcshim.codecs.openai_responses.items import (
@@ -117,9 +117,9 @@ class ResponsesEncoder:
             self._end(self._stop.stop_reason)
         return self._emitter.take_bytes()
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:
         """Return an SSE comment."""
-        return PING
+        return write_comment(note)
 
     def _begin_response(self) -> None:
         if not self._response:

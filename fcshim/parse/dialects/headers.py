@@ -6,7 +6,7 @@ Rule: rows only; a header's pattern has no unbounded repetition, and ends where 
 from dataclasses import replace
 
 from fcshim.parse.call_keys import ARGUMENT_KEYS
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 
@@ -21,8 +21,7 @@ _WORD = r"[^\W\d][\w.:/-]{0,127}"
 MISTRAL = Dialect(
     name="mistral",
     summary="Mistral: [TOOL_CALLS], then name, [ARGS] and arguments for each call, or (the old form) a JSON array",
-    open="[TOOL_CALLS]",
-    close="",
+    call=CallMarkers("[TOOL_CALLS]"),
     body=HeaderShape(
         rf"\s{{0,8}}+(?!<){_NAME}\s{{0,4}}(?:{_CALL_ID})?(?:\[ARGS\]\s{{0,8}})?(?=[{{｛])",
         next_header=rf"{_BETWEEN_CALLS}(?P<name>{_WORD})[ \t]{{0,4}}(?:{_CALL_ID})?\[ARGS\]\s{{0,8}}(?=[{{｛])",
@@ -32,8 +31,7 @@ MISTRAL = Dialect(
         never=rf"\s{{0,8}}<|{_BROKEN_OFF}\[TOOL_CALLS\]",
         json=JsonShape(),
     ),
-    result_open="[TOOL_RESULTS]",
-    result_close="[/TOOL_RESULTS]",
+    result=Markers("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
 )
 
 # One pattern for both generations: their markers are the same, and the first row with a marker reads the section.
@@ -56,16 +54,12 @@ _DEEPSEEK_SECTIONS = (
 DEEPSEEK_V3 = Dialect(
     name="deepseek_v3",
     summary="DeepSeek V3, R1: name and arguments in a JSON fence between <｜tool▁call▁begin｜> and <｜tool▁call▁end｜>",
-    open="<｜tool▁call▁begin｜>",
-    close="<｜tool▁call▁end｜>",
+    # R1 forgets the marker before the one in `opens`.
+    call=CallMarkers("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", opens=("function<｜tool▁sep｜>",)),
     body=_DEEPSEEK,
-    opens=("function<｜tool▁sep｜>",),  # R1 forgets the marker before it
-    section_open="<｜tool▁calls▁begin｜>",
-    section_close="<｜tool▁calls▁end｜>",
-    section_opens=_DEEPSEEK_SECTIONS,
-    result_open="<｜tool▁outputs▁begin｜>",
-    result_close="<｜tool▁outputs▁end｜>",
-    markup=("<｜end▁of▁sentence｜>",),
+    section=Markers("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", opens=_DEEPSEEK_SECTIONS),
+    result=Markers("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+    turn=TurnMarkup(tokens=("<｜end▁of▁sentence｜>",)),
 )
 
 DEEPSEEK_V31 = replace(
@@ -77,38 +71,31 @@ DEEPSEEK_V31 = replace(
 KIMI_K2 = Dialect(
     name="kimi_k2",
     summary="Kimi K2: functions.NAME:INDEX, <|tool_call_argument_begin|> and arguments in a section of calls",
-    open="<|tool_call_begin|>",
-    close="<|tool_call_end|>",
+    call=CallMarkers("<|tool_call_begin|>", "<|tool_call_end|>"),
     body=HeaderShape(
         rf"\s{{0,4}}+(?!<)(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
         lines=2,
         never=rf"{_BROKEN_OFF}<\|tool_call(?:s|_[^a])",
     ),
-    section_open="<|tool_calls_section_begin|>",
-    section_close="<|tool_calls_section_end|>",
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<|im_end|>",),
+    section=Markers("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<|im_end|>",)),
 )
 
 FUNCTIONARY = Dialect(
     name="functionary",
     summary="Functionary v3.2: >>>, the tool's name, and its arguments on the next line",
-    open=">>>",
-    close="",
+    call=CallMarkers(">>>", may_be_in_prompt=True),
     body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=[{{｛])", lines=4, never=rf"{_BROKEN_OFF}>>>"),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
-    markup=(">>>all\n",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=(">>>all\n",)),
 )
 
 FUNCTIONARY_V31 = Dialect(
     name="functionary_v31",
     summary="Functionary v3.1, Llama 3.1: the arguments between <function=NAME> and </function>",
-    open="<function=",
-    close="</function>",
+    call=CallMarkers("<function=", "</function>"),
     body=HeaderShape(
         # Without `>` in the name: otherwise the tags inside an element were one, up to its end tag.
         r"(?P<name>[^\n>]{1,160}?)(?:>\s{0,8}(?=[{｛]|</function>)|(?=[{｛]))",
@@ -116,8 +103,7 @@ FUNCTIONARY_V31 = Dialect(
         lines=4,
         never=rf"[^\n>]{{1,160}}>\s{{0,8}}(?:[^\s<{{｛]|<[^/])|{_BROKEN_OFF}<function=",
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
 )
 
 _FINAL = ("<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>")
@@ -125,11 +111,13 @@ _FINAL = ("<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|me
 HARMONY = Dialect(
     name="harmony",
     summary="gpt-oss: a message on the commentary channel to functions.NAME, its arguments up to <|call|>",
-    open="<|channel|>commentary to=",
-    # The last one begins a reply if the prompt ended with `<|start|>assistant`.
-    opens=("<|channel|>analysis to=", "<|start|>assistant to=", "\nto=functions."),
-    close="<|call|>",
-    closes=("<|end|>", "<|return|>"),
+    call=CallMarkers(
+        "<|channel|>commentary to=",
+        "<|call|>",
+        # The last one begins a reply if the prompt ended with `<|start|>assistant`.
+        opens=("<|channel|>analysis to=", "<|start|>assistant to=", "\nto=functions."),
+        closes=("<|end|>", "<|return|>"),
+    ),
     body=HeaderShape(
         rf"(?:functions\.)?{_NAME}(?:<\|channel\|>(?:commentary|analysis))?\s{{0,2}}(?:<\|constrain\|>)?\s?(?:json|code)?\s?"
         r"<\|message\|>(?=\s{0,8}(?:[^\s<]|<\|))",
@@ -138,17 +126,18 @@ HARMONY = Dialect(
         # A call of Muse, whose messages begin in the same way, or the beginning of another message.
         never=rf"[^\n<]{{0,160}}<\|message\|>\s{{0,8}}<[^|]|{_BROKEN_OFF}<\|(?:[^cm]|c[^o])",
     ),
-    result_open="<|start|>functions.",
-    result_close="<|end|>",
-    markup=(
-        "<|start|>assistant",
-        "<|channel|>commentary<|message|>",
-        *_FINAL,
-        "<|end|>",
-        "<|return|>",
-        "<|call|>",
+    result=Markers("<|start|>functions.", "<|end|>"),
+    turn=TurnMarkup(
+        tokens=(
+            "<|start|>assistant",
+            "<|channel|>commentary<|message|>",
+            *_FINAL,
+            "<|end|>",
+            "<|return|>",
+            "<|call|>",
+        ),
+        answer_headers=_FINAL,
     ),
-    answer_headers=_FINAL,
 )
 
 _ACTION_INPUT = tuple(
@@ -161,9 +150,7 @@ _ACTION_INPUT = tuple(
 REACT = Dialect(
     name="react",
     summary="ReAct prompts: a line Action: with the tool's name, then Action Input: with its arguments",
-    open="Action:",
-    close="",
-    opens=("**Action:**", "**Action**:"),
+    call=CallMarkers("Action:", opens=("**Action:**", "**Action**:"), at_line_start=True),
     body=HeaderShape(
         rf"[ \t]{{0,8}}(?:`|\*\*)?{_NAME}(?:`|\*\*)?(?:[ \t]{{0,8}}\n\s{{0,8}}|[,.;]?[ \t]{{1,8}})"
         r"(?:\*\*)?Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s)(?:\*\*:|:\*\*|:)\s{0,8}(?:```\w{0,16}\s{1,8}|`)?"
@@ -173,59 +160,53 @@ REACT = Dialect(
         lines=4,
         never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\sA*]|{_BROKEN_OFF}(?:A[^\n]{{0,16}}\n)?Action:",
     ),
-    at_line_start=True,
-    result_open="\nObservation:",
-    result_opens=("\n**Observation:**", "\n**Observation**:"),
+    result=Markers("\nObservation:", opens=("\n**Observation:**", "\n**Observation**:")),
 )
 
 PLAMO3 = Dialect(
     name="plamo3",
     summary="PLaMo 3: name and JSON arguments in tags of their own, in a section of requests",
-    open="<|plamo:begin_tool_request:plamo|>",
-    close="<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
-    closes=("<|plamo:end_tool_request:plamo|>",),
+    call=CallMarkers(
+        "<|plamo:begin_tool_request:plamo|>",
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
+        closes=("<|plamo:end_tool_request:plamo|>",),
+    ),
     body=HeaderShape(
         rf"\s{{0,4}}<\|plamo:begin_tool_name:plamo\|>{_NAME}<\|plamo:end_tool_name:plamo\|>\s{{0,4}}"
         r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json)?(?:<\|plamo:msg\|>)?\s{0,8}(?=[{｛])",
         lines=2,
     ),
-    section_open="<|plamo:begin_tool_requests:plamo|>",
-    section_close="<|plamo:end_tool_requests:plamo|>",
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<|plamo:tag|>",),
+    section=Markers("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>"),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<|plamo:tag|>",)),
 )
 
 QWEN_AGENT = Dialect(
     name="qwen_agent",
     summary="Qwen-Agent: a line with the tool's name after ✿FUNCTION✿, then ✿ARGS✿ and its arguments",
-    open="✿FUNCTION✿:",
-    close="",
+    call=CallMarkers("✿FUNCTION✿:"),
     body=HeaderShape(
         rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=[{{｛])",
         words=("✿ARGS✿:",),
         lines=4,
         never=rf"[^\n]{{0,176}}\n\s{{0,8}}[^\s✿]|{_BROKEN_OFF}(?:✿[^\n]{{0,16}}\n)?✿FUNCTION",
     ),
-    result_open="✿RESULT✿:",
-    markup=("✿RETURN✿:",),
+    result=Markers("✿RESULT✿:"),
+    turn=TurnMarkup(tokens=("✿RETURN✿:",)),
 )
 
 GLM4 = Dialect(
     name="glm4",
     summary="GLM-4, GLM-Z1: a line with the tool's name alone, then its arguments on the next line",
-    open="",
-    close="",
+    call=CallMarkers(names=("{}",), at_line_start=True),
     body=HeaderShape(
         r"[ \t]{0,8}\r?\n\s{0,8}(?=[{｛])",
         lines=2,
         never=r"[ \t]{0,8}(?:[^\s]|\r?\n\s{0,8}[^\s{｛])",
         name_in="marker",
     ),
-    tool_markers=("{}",),
-    at_line_start=True,
-    result_open="<|observation|>",
-    markup=("<|user|>",),
+    result=Markers("<|observation|>"),
+    turn=TurnMarkup(tokens=("<|user|>",)),
 )
 
 _INKLING_JSON = JsonShape(argument_keys=("args", *(key for key in ARGUMENT_KEYS if key != "args")))
@@ -234,22 +215,21 @@ _INKLING_TEXT = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_
 INKLING = Dialect(
     name="inkling",
     summary="Inkling: a message of the model with JSON of name and args after <|content_invoke_tool_json|>",
-    open="<|content_invoke_tool_json|>",
-    opens=("<|message_model|>",),
-    close="<|end_message|>",
+    call=CallMarkers("<|content_invoke_tool_json|>", "<|end_message|>", opens=("<|message_model|>",)),
     body=HeaderShape(
         r"[^\n<]{0,160}<\|content_invoke_tool_json\|>\s{0,8}(?=[{｛])",
         lines=2,
         json=_INKLING_JSON,
         name_in="json",
     ),
-    result_open="<|message_tool|>",
-    result_close="<|end_message|>",
-    markup=(
-        *(f"<|message_model|>{token}" for token in _INKLING_TEXT),
-        *_INKLING_TEXT,
-        "<|end_message|>",
-        "<|content_model_end_sampling|>",
+    result=Markers("<|message_tool|>", "<|end_message|>"),
+    turn=TurnMarkup(
+        tokens=(
+            *(f"<|message_model|>{token}" for token in _INKLING_TEXT),
+            *_INKLING_TEXT,
+            "<|end_message|>",
+            "<|content_model_end_sampling|>",
+        )
     ),
 )
 

@@ -4,7 +4,7 @@ Rule: rows only. Unless the dialect is selected, such a call counts only if noth
 """
 
 from fcshim.parse.body_selection import UnionBody
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST, TOOL_NAME_FIRST
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
@@ -12,84 +12,63 @@ from fcshim.parse.literals.python_body import PythonCalls
 LLAMA3_JSON = Dialect(
     name="llama3_json",
     summary="Llama 3 and 4: JSON objects with name and parameters, bare or after <|python_tag|>, joined by semicolons",
-    open="<|python_tag|>",
-    close="",
+    call=CallMarkers("<|python_tag|>", starts="{"),
     # After the tag the models also call their built-in tools: `brave_search.call(query="x")`.
     body=UnionBody(
         (JsonShape(argument_keys=PARAMETERS_FIRST, semicolons=True, keyed=True), PythonCalls(method="call")),
     ),
-    starts="{",
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<|eom_id|>", "<|eot_id|>"),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<|eom_id|>", "<|eot_id|>")),
 )
 
 BARE_JSON = Dialect(
     name="bare_json",
     summary="no tags at all: a JSON object with name and arguments, or an array of them, at the start of a line",
-    open="",
-    close="",
+    call=CallMarkers(starts="{["),
     body=JsonShape(keyed=True),
-    starts="{[",
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
 )
 
 XLAM = Dialect(
     name="xlam",
     templates="json_array",
     summary="xLAM: a bare JSON array of calls, or one JSON object",
-    open="",
-    close="",
+    call=CallMarkers(starts="[{"),
     body=JsonShape(keyed=True),
-    starts="[{",
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
 )
 
 FENCED_JSON = Dialect(
     name="fenced_json",
     summary="a JSON object with name and arguments, or an array of them, in a Markdown code fence",
-    open="```json",
-    opens=("```", "```tool_call"),
-    close="```",
+    call=CallMarkers("```json", "```", opens=("```", "```tool_call")),
     body=JsonShape(keyed=True),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
 )
 
 PHI4 = Dialect(
     name="phi4",
     summary="Phi-4-mini, FireFunction: the word functools and a JSON array of calls",
-    open="functools",
-    close="",
+    call=CallMarkers("functools"),
     body=JsonShape(keyed=True),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
 )
 
 GIGACHAT3 = Dialect(
     name="gigachat3",
     summary="GigaChat 3: a turn of the role `function call` with a JSON object with name and arguments",
-    open="function call<|role_sep|>",
-    opens=("function call", "<|function_call|>"),
-    close="",
+    call=CallMarkers("function call<|role_sep|>", opens=("function call", "<|function_call|>"), at_line_start=True),
     body=JsonShape(keyed=True),
-    at_line_start=True,
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<|message_sep|>",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<|message_sep|>",)),
 )
 
 COMMAND_R = Dialect(
     name="command_r",
     summary="Command R and R+: Action: and an array of {tool_name, parameters} in a JSON fence",
-    open="Action:",
-    close="```",
+    call=CallMarkers("Action:", "```", at_line_start=True),
     body=JsonShape(name_keys=TOOL_NAME_FIRST, argument_keys=PARAMETERS_FIRST, keyed=True),
-    at_line_start=True,
-    result_open="<results",
-    result_close="</results>",
+    result=Markers("<results", "</results>"),
 )
 
 JSON_BARE = (LLAMA3_JSON, PHI4, GIGACHAT3, COMMAND_R, BARE_JSON, XLAM, FENCED_JSON)

@@ -6,7 +6,7 @@ Rule: rows only; `parse.tagged` defines and reads the syntax.
 from dataclasses import replace
 
 from fcshim.parse.body_selection import UnionBody
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.tagged.syntax import ElementCalls, SuffixedCalls, TaggedCalls
@@ -24,12 +24,9 @@ _FUNCTION = Tags(
 QWEN3_XML = Dialect(
     name="qwen3_xml",
     summary="Qwen3-Coder, Qwen3.5, Nemotron 3 and others: <function=f> and <parameter=k> tags between <tool_call> tags",
-    open="<tool_call>",
-    close="</tool_call>",
-    opens=("<function=",),
+    call=CallMarkers("<tool_call>", "</tool_call>", opens=("<function=",)),
     body=TaggedCalls(replace(_FUNCTION, lines=True)),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -37,12 +34,9 @@ QWEN3_XML = Dialect(
 SEED_OSS = Dialect(
     name="seed_oss",
     summary="Seed-OSS: the tags of qwen3_xml, with nothing around a value, between <seed:tool_call> tags",
-    open="<seed:tool_call>",
-    close="</seed:tool_call>",
-    opens=("<function=",),
+    call=CallMarkers("<seed:tool_call>", "</seed:tool_call>", opens=("<function=",)),
     body=TaggedCalls(_FUNCTION),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -61,12 +55,9 @@ _KEYS_AND_VALUES = Tags(
 GLM = Dialect(
     name="glm",
     summary="GLM 4.5 and later, Ling 3, Laguna: a name, <arg_key> and <arg_value> tags, between <tool_call> tags",
-    open="<tool_call>",
-    close="</tool_call>",
+    call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
     body=TaggedCalls(_KEYS_AND_VALUES),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -74,25 +65,18 @@ GLM = Dialect(
 GLM_IN_USER_TAG = replace(
     GLM,
     name="glm_in_user_tag",
-    open="<user>",
-    close="</user>",
+    call=replace(GLM.call, open="<user>", close="</user>", at_line_start=True, may_be_in_prompt=False),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</user>"), needs_parameter=True),
-    at_line_start=True,
-    prompt_opens=False,
 )
 """The same in the tag of the user's turn, which Laguna takes for that of a call: no user writes keys and values so."""
 
 HY_V3 = Dialect(
     name="hy_v3",
     summary="Hunyuan 3: the tags of glm after <tool_sep>, in a section of calls",
-    open="<tool_call>",
-    close="</tool_call>",
-    section_open="<tool_calls>",
-    section_close="</tool_calls>",
+    call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
+    section=Markers("<tool_calls>", "</tool_calls>"),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call=Tag("", end="<tool_sep>"))),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -100,11 +84,8 @@ HY_V3 = Dialect(
 HY_V4 = Dialect(
     name="hy_v4",
     summary="Hunyuan 4: the tags of hy_v3 without separator, each with the checkpoint's suffix (<tool_call:6124c78e>)",
-    open="<tool_call>",
-    close="</tool_call>",
-    opens=("<tool_calls:", "<tool_call:"),
-    section_open="<tool_calls>",
-    section_close="</tool_calls>",
+    call=CallMarkers("<tool_call>", "</tool_call>", opens=("<tool_calls:", "<tool_call:")),
+    section=Markers("<tool_calls>", "</tool_calls>"),
     body=UnionBody(
         (
             TaggedCalls(replace(_KEYS_AND_VALUES, separator="<tool_sep>")),
@@ -114,8 +95,7 @@ HY_V4 = Dialect(
             ),
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -123,8 +103,7 @@ HY_V4 = Dialect(
 TELECHAT4 = Dialect(
     name="telechat4",
     summary="TeleChat 4, Xing 4: a name, <param_key> and <param_value> tags, or JSON, between <tool_call> tags",
-    open="<tool_call>",
-    close="</tool_call>",
+    call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
     body=UnionBody(
         (
             TaggedCalls(
@@ -139,9 +118,7 @@ TELECHAT4 = Dialect(
             HeaderShape(r"\s{0,8}(?P<name>[^\n{}<>]{1,160}?)\s{0,4}(?=\{)", lines=2, never=r"[^{}<>]{0,172}[}<>]"),
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -149,13 +126,10 @@ TELECHAT4 = Dialect(
 IQUEST_Q1 = Dialect(
     name="iquest_q1",
     summary="IQuest-Q1: the tags of glm between <iquest_tool_call> tags",
-    open="<iquest_tool_call>",
-    close="</iquest_tool_call>",
+    call=CallMarkers("<iquest_tool_call>", "</iquest_tool_call>", may_be_in_prompt=True),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquest_tool_call>")),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
-    markup=("<|iquest_end|>",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<|iquest_end|>",)),
     waits=_WAITS,
     templates="tagged",
 )
@@ -163,8 +137,7 @@ IQUEST_Q1 = Dialect(
 IQUEST_CODER = replace(
     IQUEST_Q1,
     name="iquest_coder",
-    open="<iquestcoder_tool_call>",
-    close="</iquestcoder_tool_call>",
+    call=replace(IQUEST_Q1.call, open="<iquestcoder_tool_call>", close="</iquestcoder_tool_call>"),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquestcoder_tool_call>")),
 )
 """The same in the tags of IQuest-Coder V2."""
@@ -172,8 +145,7 @@ IQUEST_CODER = replace(
 SOLAR_OPEN2 = Dialect(
     name="solar_open2",
     summary="Solar Open 2: a name, and <|tool_arg:start|> and <|tool_arg:value|> tokens before each key and value",
-    open="<|tool_call:start|>",
-    close="<|tool_call:end|>",
+    call=CallMarkers("<|tool_call:start|>", "<|tool_call:end|>", may_be_in_prompt=True),
     body=TaggedCalls(
         Tags(
             call=Tag("", end=""),
@@ -182,10 +154,8 @@ SOLAR_OPEN2 = Dialect(
             parameter_close="<|tool_arg:end|>",
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    prompt_opens=True,
-    reasoning=(("<|think:start|>", "<|think:end|>"),),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(reasoning=(("<|think:start|>", "<|think:end|>"),)),
     waits=_WAITS,
     templates="tagged",
 )
@@ -193,8 +163,7 @@ SOLAR_OPEN2 = Dialect(
 LONGCAT = Dialect(
     name="longcat",
     summary="LongCat: JSON, or a name, <longcat_arg_key> and <longcat_arg_value>, between <longcat_tool_call> tags",
-    open="<longcat_tool_call>",
-    close="</longcat_tool_call>",
+    call=CallMarkers("<longcat_tool_call>", "</longcat_tool_call>"),
     body=UnionBody(
         (
             JsonShape(),
@@ -209,8 +178,7 @@ LONGCAT = Dialect(
             ),
         )
     ),
-    result_open="<longcat_tool_response",
-    result_close="</longcat_tool_response>",
+    result=Markers("<longcat_tool_response", "</longcat_tool_response>"),
     waits=_WAITS,
     templates="hermes",
 )
@@ -218,13 +186,9 @@ LONGCAT = Dialect(
 CLINE = Dialect(
     name="cline",
     summary="Cline, Roo: an element with the tool's name (<read_file>), and in it one for each parameter",
-    open="",
-    close="",
+    call=CallMarkers(names=("<{}>", "<{}/>", "<{} />"), at_line_start=True),
     body=ElementCalls(),
-    tool_markers=("<{}>", "<{}/>", "<{} />"),
-    at_line_start=True,
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
 )
 
@@ -239,14 +203,15 @@ _INVOKE = Tags(
 MINIMAX_M2 = Dialect(
     name="minimax_m2",
     summary='MiniMax M2: <invoke name="f"> and <parameter name="k"> tags between <minimax:tool_call> tags',
-    open="<minimax:tool_call>",
-    close="</minimax:tool_call>",
-    opens=("<function_calls>", "<invoke name="),
-    closes=("</function_calls>",),
+    call=CallMarkers(
+        "<minimax:tool_call>",
+        "</minimax:tool_call>",
+        opens=("<function_calls>", "<invoke name="),
+        closes=("</function_calls>",),
+    ),
     body=TaggedCalls(_INVOKE),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("[e~[",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("[e~[",)),
     waits=_WAITS,
     templates="tagged",
 )
@@ -268,14 +233,15 @@ def _typed_markup(prefix: str) -> Tags:
 DSML = Dialect(
     name="dsml",
     summary="DeepSeek V3.2: <｜DSML｜invoke> and <｜DSML｜parameter> tags between <｜DSML｜function_calls> tags",
-    open="<｜DSML｜function_calls>",
-    close="</｜DSML｜function_calls>",
-    opens=("<｜DSML｜tool_calls>", "<｜DSML｜invoke name="),
-    closes=("</｜DSML｜tool_calls>",),
+    call=CallMarkers(
+        "<｜DSML｜function_calls>",
+        "</｜DSML｜function_calls>",
+        opens=("<｜DSML｜tool_calls>", "<｜DSML｜invoke name="),
+        closes=("</｜DSML｜tool_calls>",),
+    ),
     body=TaggedCalls(_typed_markup("｜DSML｜")),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<｜end▁of▁sentence｜>",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("<｜end▁of▁sentence｜>",)),
     waits=_WAITS,
     templates="tagged",
 )
@@ -284,20 +250,22 @@ DSML_V4 = replace(
     DSML,
     name="dsml_v4",
     summary="DeepSeek V4: the tags of dsml between <｜DSML｜tool_calls> tags",
-    open="<｜DSML｜tool_calls>",
-    close="</｜DSML｜tool_calls>",
-    opens=("<｜DSML｜function_calls>", "<｜DSML｜invoke name="),
-    closes=("</｜DSML｜function_calls>",),
+    call=replace(
+        DSML.call,
+        open="<｜DSML｜tool_calls>",
+        close="</｜DSML｜tool_calls>",
+        opens=("<｜DSML｜function_calls>", "<｜DSML｜invoke name="),
+        closes=("</｜DSML｜function_calls>",),
+    ),
 )
 
 DSML_V41 = replace(
     DSML,
     name="dsml_v41",
     summary="DeepSeek V4.1: the tags of dsml with a space before each word, between <｜DSML｜ calls> tags",
-    open="<｜DSML｜ calls>",
-    close="</｜DSML｜ calls>",
-    opens=("<｜DSML｜ invoke name=",),
-    closes=(),
+    call=replace(
+        DSML.call, open="<｜DSML｜ calls>", close="</｜DSML｜ calls>", opens=("<｜DSML｜ invoke name=",), closes=()
+    ),
     body=TaggedCalls(_typed_markup("｜DSML｜ ")),
 )
 
@@ -309,10 +277,7 @@ def _with_two_bars(dialect: Dialect, prefix: str) -> Dialect:
     return replace(
         dialect,
         name=f"{dialect.name}_two_bars",
-        open=opens[0],
-        opens=opens[1:],
-        close=closes[0],
-        closes=closes[1:],
+        call=replace(dialect.call, open=opens[0], opens=opens[1:], close=closes[0], closes=closes[1:]),
         body=TaggedCalls(_typed_markup(prefix)),
     )
 
@@ -323,12 +288,9 @@ DSML_V41_TWO_BARS = _with_two_bars(DSML_V41, "｜｜DSML｜｜ ")
 GIGACHAT35 = Dialect(
     name="gigachat35",
     summary="GigaChat 3.5: <｜GCML｜invoke> and <｜GCML｜parameter> tags between <｜GCML｜tool_calls> tags",
-    open="<｜GCML｜tool_calls>",
-    close="</｜GCML｜tool_calls>",
-    opens=("<｜GCML｜invoke name=",),
+    call=CallMarkers("<｜GCML｜tool_calls>", "</｜GCML｜tool_calls>", opens=("<｜GCML｜invoke name=",)),
     body=TaggedCalls(_typed_markup("｜GCML｜")),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -336,9 +298,7 @@ GIGACHAT35 = Dialect(
 KIMI_K3 = Dialect(
     name="kimi_k3",
     summary="Kimi K3: call and argument elements of <|open|>, <|sep|> and <|close|> tokens in a tools channel",
-    open="<|open|>tools<|sep|>",
-    close="<|close|>tools<|sep|>",
-    opens=("<|open|>call tool=",),
+    call=CallMarkers("<|open|>tools<|sep|>", "<|close|>tools<|sep|>", opens=("<|open|>call tool=",)),
     body=TaggedCalls(
         Tags(
             call=Tag("<|open|>call", end="<|sep|>", attribute="tool"),
@@ -353,10 +313,11 @@ KIMI_K3 = Dialect(
             several=True,
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
-    answer_headers=("<|open|>response<|sep|>",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(
+        tokens=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+        answer_headers=("<|open|>response<|sep|>",),
+    ),
     waits=_WAITS,
     templates="tagged",
 )
@@ -364,11 +325,10 @@ KIMI_K3 = Dialect(
 STEP3 = Dialect(
     name="step3",
     summary="Step3: <steptml:invoke> and <steptml:parameter> tags in a section of calls",
-    open="<｜tool_call_begin｜>function<｜tool_sep｜>",
-    close="<｜tool_call_end｜>",
-    opens=("<steptml:invoke name=",),
-    section_open="<｜tool_calls_begin｜>",
-    section_close="<｜tool_calls_end｜>",
+    call=CallMarkers(
+        "<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>", opens=("<steptml:invoke name=",)
+    ),
+    section=Markers("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
     body=TaggedCalls(
         Tags(
             call=Tag("<steptml:invoke", attribute="name"),
@@ -377,8 +337,7 @@ STEP3 = Dialect(
             parameter_close="</steptml:parameter>",
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -386,9 +345,7 @@ STEP3 = Dialect(
 MINICPM5 = Dialect(
     name="minicpm5",
     summary='MiniCPM 5: <function name="f"> and <param name="k"> tags, with nothing around a call',
-    open="<function name=",
-    close="",
-    opens=("<functionname=", "<functionĠname="),
+    call=CallMarkers("<function name=", opens=("<functionname=", "<functionĠname=")),
     body=TaggedCalls(
         Tags(
             call=Tag("<function", attribute="name"),
@@ -399,8 +356,7 @@ MINICPM5 = Dialect(
             quote_close="]]>",
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -408,10 +364,8 @@ MINICPM5 = Dialect(
 K2_HORIZON = Dialect(
     name="k2_horizon",
     summary="K2 Horizon: a name, <ifm|arg_key> and <ifm|arg_value> tags, or JSON, in a section of calls",
-    open="<ifm|tool_call>",
-    close="</ifm|tool_call>",
-    section_open="<ifm|tool_calls>",
-    section_close="</ifm|tool_calls>",
+    call=CallMarkers("<ifm|tool_call>", "</ifm|tool_call>"),
+    section=Markers("<ifm|tool_calls>", "</ifm|tool_calls>"),
     body=UnionBody(
         (
             TaggedCalls(
@@ -428,8 +382,7 @@ K2_HORIZON = Dialect(
             JsonShape(),
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -437,11 +390,9 @@ K2_HORIZON = Dialect(
 DOTS = Dialect(
     name="dots",
     summary='dots: <invoke name="f"> and <parameter name="k"> tags, or JSON, between <dots_function_call> tags',
-    open="<dots_function_call>",
-    close="</dots_function_call>",
+    call=CallMarkers("<dots_function_call>", "</dots_function_call>"),
     body=UnionBody((TaggedCalls(_INVOKE), JsonShape())),
-    result_open="<tool_response",
-    result_close="</tool_response>",
+    result=Markers("<tool_response", "</tool_response>"),
     waits=_WAITS,
     templates="tagged",
 )
@@ -452,9 +403,11 @@ _MUSE_READERS = ("user", "commentary", "developer")
 MUSE = Dialect(
     name="muse",
     summary="Muse: <atem:invoke> and <atem:parameter> tags in a message to the tool",
-    open="<atem:function_calls>",
-    close="</atem:function_calls>",
-    opens=("<|start|>assistant to=", "\nto=", "<atem:invoke name="),
+    call=CallMarkers(
+        "<atem:function_calls>",
+        "</atem:function_calls>",
+        opens=("<|start|>assistant to=", "\nto=", "<atem:invoke name="),
+    ),
     body=TaggedCalls(
         Tags(
             call=Tag("<atem:invoke", attribute="name"),
@@ -466,11 +419,12 @@ MUSE = Dialect(
         ),
         BodyHeader("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=(
-        *("<|eom|>", "<|eot|>", "<|start|>assistant<|message|>"),
-        *(f"<|start|>assistant to={reader}<|message|>" for reader in _MUSE_READERS),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(
+        tokens=(
+            *("<|eom|>", "<|eot|>", "<|start|>assistant<|message|>"),
+            *(f"<|start|>assistant to={reader}<|message|>" for reader in _MUSE_READERS),
+        )
     ),
     waits=_WAITS,
     templates="tagged",
@@ -481,9 +435,7 @@ _M3_PREFIX = "]<]minimax[>["
 MINIMAX_M3 = Dialect(
     name="minimax_m3",
     summary="MiniMax M3: an element for each parameter and for what is in it, each tag after ]<]minimax[>[",
-    open=f"{_M3_PREFIX}<tool_call>",
-    close=f"{_M3_PREFIX}</tool_call>",
-    opens=(f"{_M3_PREFIX}<invoke name=",),
+    call=CallMarkers(f"{_M3_PREFIX}<tool_call>", f"{_M3_PREFIX}</tool_call>", opens=(f"{_M3_PREFIX}<invoke name=",)),
     body=TaggedCalls(
         Tags(
             call=Tag(f"{_M3_PREFIX}<invoke", attribute="name"),
@@ -494,9 +446,8 @@ MINIMAX_M3 = Dialect(
             several=True,
         )
     ),
-    result_open="<tool_response",
-    result_close="</tool_response>",
-    markup=("[e~[",),
+    result=Markers("<tool_response", "</tool_response>"),
+    turn=TurnMarkup(tokens=("[e~[",)),
     waits=_WAITS,
     templates="minimax_m3",
 )

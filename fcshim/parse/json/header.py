@@ -170,7 +170,7 @@ class HeaderBody(JsonBody):
             self._begin_trailer()
             self._calls.end()
         else:
-            if self._dialect.close:
+            if self._dialect.call.close:
                 self._calls.abandon("malformed", "expected an object with the arguments", text[pos])
             else:
                 self._calls.discard()  # nothing shows where it ends: text, and an unreadable call

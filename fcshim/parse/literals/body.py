@@ -68,7 +68,7 @@ class LiteralBody(BodyReader):
         self._call = LiteralCall(self._progress, sink, limits, has_keywords=has_keywords)
         self._values = make_values(self._call, dialect, limits)
         call_markers = compiled_call_markers(dialect)
-        self._trailing = TrailingText(self._end_markers, call_markers, markup_only=dialect.calls_only)
+        self._trailing = TrailingText(self._end_markers, call_markers, markup_only=dialect.call.without_text)
         self._state: Callable[[str, int], int] | None = self._before_first_call
         """None in the arguments of a call, whose reader has states of its own."""
         self._in_call = False
@@ -108,7 +108,7 @@ class LiteralBody(BodyReader):
 
     def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
         """Return whether a call begins with this start marker, which ends at `pos`."""
-        return marker in self._dialect.section_openers() or self._dialect.body.begins(text, pos)
+        return marker in self._dialect.section.openers() or self._dialect.body.begins(text, pos)
 
     def _read(self, text: str, pos: int) -> int:
         progress, values = self._progress, self._values
@@ -337,7 +337,7 @@ class LiteralBody(BodyReader):
         natural = stop_reason in NATURAL_STOPS
         self._progress.final = True
         self._was_truncated = not natural
-        unread = self._restarts.unread(tail, keep_newline=self._dialect.at_line_start)
+        unread = self._restarts.unread(tail, keep_newline=self._dialect.call.at_line_start)
         if unread and natural:
             self._call.abandon("malformed", BEGUN_AGAIN)
             self._progress.end_body()

@@ -52,7 +52,7 @@ class GemmaBody(LiteralBody):
 
     def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(GemmaValues, dialect, sink, limits, has_keywords=False)
-        if start_marker in dialect.words:
+        if start_marker in dialect.call.words:
             self._state = self._read_name
 
     def _before_first_call(self, text: str, pos: int) -> int:

@@ -118,6 +118,8 @@ class CallStates:
         """True if the remainder of the body is text, whatever calls it contains."""
         self._has_reported = False
         """True if a defect of the body was reported."""
+        self._calls_unoffered = False
+        """True from the report of a call of a tool that is not offered until the end of its text is reported."""
         self._calls_before = self._restarts_before = 0
         """The sink's counts when the body began."""
         self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
@@ -128,7 +130,7 @@ class CallStates:
     def open_at_reply_start(self, pos: int) -> bool:
         """Open the call whose start marker the prompt ended with, if one begins at `pos`; may wait for more text."""
         primary = self._primary
-        if primary is None or not primary.prompt_opens or self._output.line.last_char or self._sink.call_count:
+        if primary is None or not primary.call.may_be_in_prompt or self._output.line.last_char or self._sink.call_count:
             return False
         begins = self._sink.begins_with_name(self._cursor.buffer[pos:])
         self._cursor.wait = begins is None
@@ -198,11 +200,11 @@ class CallStates:
             self._output.pending.body_starts.append(self._output.pending.raw_size)
         self._buffer_or_flush(marker)
         # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
-        self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open
+        self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.call.open
         self._sink.wrapper_tool = self._openings.tool_of(self._section_marker()) or self._openings.tool_of(marker)
         self.body = dialect.body.reader(dialect, marker, self._sink, self._limits)
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
-        self._end_markers = compile_end_markers(()) if dialect.close.startswith("`") else compiled_closers(dialect)
+        self._end_markers = compile_end_markers(()) if dialect.call.close.startswith("`") else compiled_closers(dialect)
         self._refused = self._has_reported = False
         self.start_marker = marker
         self._may_be_doubled = is_whole_tag(marker)
@@ -221,7 +223,7 @@ class CallStates:
         self._cursor.state = State.IN_CALL
 
     def _section_marker(self) -> str:
-        return "" if self._section is None else self._section.dialect.section_open
+        return "" if self._section is None else self._section.dialect.section.open
 
     def _buffer_or_flush(self, marker: str) -> None:
         if self._output.pending is None:
@@ -253,7 +255,7 @@ class CallStates:
             opening, marker = found_call
             self.open_body(opening.dialect, marker, State.IN_SECTION)
             return pos + len(marker)
-        closers = section.dialect.section_closers()
+        closers = section.dialect.section.closers()
         end_marker = next((marker for marker in closers if buffer.startswith(marker, pos)), "")
         if not end_marker and any(marker.startswith(buffer[pos : pos + 64]) for marker in closers):
             return self._cursor.wait_from(pos)
@@ -272,7 +274,7 @@ class CallStates:
         if self._section is None:
             after_call = self._cursor.state is State.AFTER_CALL
             return "" if after_call and (is_last_leftover(tail) or self._is_last_start(tail)) else tail
-        is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
+        is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section.closers())
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
 
@@ -296,6 +298,7 @@ class CallStates:
                 self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
             self._output.emit_text("".join(section.raw) + end_marker)
+            self._end_unoffered()
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
         elif section.return_state is State.IN_TEXT:
@@ -377,7 +380,7 @@ class CallStates:
 
     def _ends_in_opening(self, text: str, stop_reason: StopReason) -> bool:
         """Return whether the last text of the reply is the start of a call: markers alone, or a header that is cut."""
-        openers = (*self._primary.openers(), *self._primary.section_openers()) if self._primary else ()
+        openers = (*self._primary.openers(), *self._primary.section.openers()) if self._primary else ()
         rest = text.strip()
         if rest[:1] == "<" and rest[1:2].isalpha() and not self._output.line.holds_only_calls():
             return False  # a tag may be mentioned in a sentence
@@ -388,9 +391,9 @@ class CallStates:
 
     def end_of_empty_section(self, marker: str, pos: int) -> int | None:
         """Return where a section of the selected dialect without a call ends; `pos` for none, None for more text."""
-        if self._primary is None or marker not in self._primary.section_openers():
+        if self._primary is None or marker not in self._primary.section.openers():
             return pos
-        buffer, closers = self._cursor.buffer, compile_end_markers(self._primary.section_closers())
+        buffer, closers = self._cursor.buffer, compile_end_markers(self._primary.section.closers())
         space = _SPACE.match(buffer, pos)
         assert space is not None
         end = closers.end_of_marker(buffer, space.end())
@@ -442,15 +445,23 @@ class CallStates:
         if copy is not None and self._output.reports_copies:
             self._output.report_copy(copy)
             self._has_reported = True
-        elif self._on_defect is None:
-            return
         elif (
             name or self._opened_by_primary or self._sink.wrapper_tool or (self._opened_in_line and self._quotes_tool())
         ):
-            self._output.mark_defect()
-            is_restarted = self._sink.restarts > self._restarts_before
-            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+            self._calls_unoffered = bool(name)
+            if self._on_defect is not None:
+                self._output.mark_defect()
+                is_restarted = self._sink.restarts > self._restarts_before
+                self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+            elif name:
+                self._output.report_copy("unoffered", name)
             self._has_reported = True
+
+    def _end_unoffered(self) -> None:
+        """Report the end of the text of a call of a tool that is not offered, if it was reported."""
+        if self._calls_unoffered and self._section is None:
+            self._calls_unoffered = False
+            self._output.report_copy("end")
 
     def _names_call(self, pending: PendingCalls) -> bool:
         """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""
@@ -554,12 +565,15 @@ class CallStates:
             if not self._has_reported:
                 self._report_defect()
             self._emit_raw_as_text(unread)
+            self._end_unoffered()
         elif self._output.pending is not None:
             self._output.pending.remove_end(len(unread))
             self._end_pending_call(self._output.pending, closed=closing and not unread)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
             cursor.state = State.AFTER_CALL
+        else:
+            self._end_unoffered()
         if unread and cursor.buffer.endswith(unread, 0, pos):
             return pos - len(unread)
         if unread:
@@ -646,7 +660,7 @@ class CallStates:
 
 def _doubled_marker(dialect: Dialect, text: str, pos: int) -> str | None:
     """Return the section's start marker at `pos`, which is doubled; None if more text is needed to decide."""
-    openers = [marker for marker in dialect.section_openers() if marker not in dialect.openers()]
+    openers = [marker for marker in dialect.section.openers() if marker not in dialect.openers()]
     found = next((marker for marker in openers if text.startswith(marker, pos)), "")
     partial = any(marker.startswith(text[pos : pos + _MAX_MARKER]) for marker in openers)
     return None if partial and not found else found

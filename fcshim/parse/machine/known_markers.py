@@ -93,16 +93,16 @@ def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) 
 
 def _start_markers_of_dialects() -> Iterator[str]:
     for dialect in DIALECTS.values():
-        yield from (*dialect.openers(), *dialect.section_openers())
+        yield from (*dialect.openers(), *dialect.section.openers())
 
 
 FURTHER_TURNS = MarkerSet(
     (
         *CHAT_TURN_MARKERS,
         *(
-            dialect.result_open
+            dialect.result.open
             for dialect in DIALECTS.values()
-            if dialect.result_open.startswith(("<|", "<｜", "[TOOL"))
+            if dialect.result.open.startswith(("<|", "<｜", "[TOOL"))
         ),
     )
 )
@@ -110,7 +110,7 @@ FURTHER_TURNS = MarkerSet(
 END_MARKERS = (
     *("[/TOOL_CALLS]", "[/TOOL_REQUEST]", "[END_TOOL_REQUEST]", "</tools>", "</tool>", "</tool_use>", "</function>"),
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
-    *(dialect.result_close for dialect in DIALECTS.values() if "_" in dialect.result_close),
+    *(dialect.result.close for dialect in DIALECTS.values() if "_" in dialect.result.close),
     # `<|/tool_calls|>`, in a dialect whose calls have no end marker.
     *(f"<|/{marker[2:]}" for marker in _start_markers_of_dialects() if marker[:2] == "<|" and marker[-2:] == "|>"),
 )
@@ -188,7 +188,7 @@ class Opening:
     @property
     def must_be_last(self) -> bool:
         """True if the call counts only if nothing but calls follow it."""
-        return (self.starts_body or self.is_word or self.dialect.at_line_start) and not self.primary
+        return (self.starts_body or self.is_word or self.dialect.call.at_line_start) and not self.primary
 
     def begins(self, marker: str, text: str, start: int) -> bool | None:
         """Return whether this opens at the marker at `start`; None if more text is needed to decide."""
@@ -222,29 +222,29 @@ class StartMarkers:
         tagged = [
             dialect
             for dialect in reversed(dialects)
-            if dialect.result_open and (dialect is primary or dialect.result_open[0] != "\n")
+            if dialect.result.open and (dialect is primary or dialect.result.open[0] != "\n")
         ]
         self.result_tags = {
-            tag: dialect.result_close for dialect in tagged for tag in (dialect.result_open, *dialect.result_opens)
+            tag: dialect.result.close for dialect in tagged for tag in (dialect.result.open, *dialect.result.opens)
         }
         self.result_markers = tuple(
             tag
             for dialect in tagged
-            for tag in (dialect.result_open, *dialect.result_opens)
+            for tag in (dialect.result.open, *dialect.result.opens)
             if tag[0] != "\n" and (dialect is primary or not tag.strip("<>").isalpha())
         )
         """The start tags of results that stand in no ordinary text: `<results>` of another dialect may."""
         self.result_marker_set = MarkerSet(self.result_markers)
         self._result_lines = {
-            marker: opening.dialect.result_open.strip("\n:").lower()
+            marker: opening.dialect.result.open.strip("\n:").lower()
             for marker, openings in self.openings.items()
             for opening in openings
-            if marker[0] == "\n" and opening.dialect.result_open[:1] == "\n"
+            if marker[0] == "\n" and opening.dialect.result.open[:1] == "\n"
         }
         self.markup = frozenset(
-            token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
+            token for row in dialects for token in row.turn.tokens if _is_dropped_markup(token, row, primary)
         )
-        self.answer_headers = frozenset(primary.answer_headers if primary else ())
+        self.answer_headers = frozenset(primary.turn.answer_headers if primary else ())
         headers = (token.removeprefix(_MESSAGE_START) for token in self.markup if token.startswith(_MESSAGE_START))
         self.first_headers = tuple(sorted(headers, key=len, reverse=True))
         """Headers of the first message, whose start stands at the end of the prompt."""
@@ -284,16 +284,16 @@ class StartMarkers:
             return
         for start_marker in dialect.openers():
             same = self.openings.get(start_marker)
-            if dialect.at_line_start and start_marker[0] != "`" and same and same[0].primary:
+            if dialect.call.at_line_start and start_marker[0] != "`" and same and same[0].primary:
                 continue  # the primary dialect's marker counts anywhere
-            marker = "\n" + start_marker if dialect.at_line_start and start_marker[0] != "`" else start_marker
+            marker = "\n" + start_marker if dialect.call.at_line_start and start_marker[0] != "`" else start_marker
             self.openings.setdefault(marker, []).append(Opening(dialect, primary))
         if primary or allow_bare:
-            for word in dialect.words:
+            for word in dialect.call.words:
                 self.openings.setdefault(f"\n{word}", []).append(Opening(dialect, primary, is_word=True))
-        for marker in dialect.section_openers():
+        for marker in dialect.section.openers():
             self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
-        for char in dialect.starts + dialect.starts.translate(_FULL_WIDTH_BRACKETS):
+        for char in dialect.call.starts + dialect.call.starts.translate(_FULL_WIDTH_BRACKETS):
             same = self.openings.setdefault(char, [])
             if all(opening.dialect.body != dialect.body for opening in same):  # else an earlier dialect reads it
                 same.append(Opening(dialect, primary, starts_body=True))

@@ -24,7 +24,7 @@ from fcshim.parse.body_selection import (
     select_name_as_key,
     select_named_body,
 )
-from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.dialect import Body, CallMarkers, Dialect, Markers
 from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
@@ -204,7 +204,7 @@ class OpeningFinder:
 
     def _closers(self, marker: str) -> tuple[str, ...]:
         opening = self._start_markers.openings[marker][0]
-        return opening.dialect.section_closers() if opening.section else opening.dialect.closers()
+        return opening.dialect.section.closers() if opening.section else opening.dialect.closers()
 
     def _find_call_after(self, text: str, pos: int) -> _MaybeOpening:
         """Return the call whose start marker follows at `pos`, after a tag, which then opens a section."""
@@ -251,7 +251,7 @@ class OpeningFinder:
         opening = (
             _open_section(tag.text, closers, content)
             if isinstance(content, Opening)
-            else _open_wrapper(tag.text, closers, content, calls_only=True)
+            else _open_wrapper(tag.text, closers, content, without_text=True)
         )
         return replace(opening, end_markers=closers), tag.text
 
@@ -272,7 +272,7 @@ class OpeningFinder:
 @functools.lru_cache(maxsize=64)
 def _line_opening(body: Body, quote: str) -> Opening:
     """Return the opening of a call without a marker, or in a code span."""
-    dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
+    dialect = Dialect("line", "", body, CallMarkers(quote, quote, at_line_start=True, without_text=True))
     return Opening(dialect, primary=False, starts_body=not quote)
 
 
@@ -291,25 +291,19 @@ def _after_prefix(prefix: str, found: FoundOpening) -> FoundOpening:
 
 def _in_section(opening: Opening, section: Dialect) -> Opening:
     """Return the opening of a call that the section's end marker may end."""
-    dialect = replace(
-        opening.dialect,
-        section_open=section.section_open,
-        section_close=section.section_close,
-        section_closes=section.section_closes,
-    )
-    return replace(opening, dialect=dialect)
+    return replace(opening, dialect=replace(opening.dialect, section=section.section))
 
 
-def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, calls_only: bool = False) -> Opening:
+def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, without_text: bool = False) -> Opening:
     close, closes = _first_and_others(closers)
-    dialect = Dialect("wrapper", "", open=marker, close=close, closes=closes, body=body, calls_only=calls_only)
+    dialect = Dialect("wrapper", "", body, CallMarkers(marker, close, closes=closes, without_text=without_text))
     return Opening(dialect, primary=False)
 
 
 def _open_section(marker: str, closers: tuple[str, ...], call: Opening) -> Opening:
     """Return the section of calls that a tag opens, from its first call."""
     close, closes = _first_and_others(closers)
-    dialect = replace(call.dialect, section_open=marker, section_close=close, section_closes=closes)
+    dialect = replace(call.dialect, section=Markers(marker, close, closes=closes))
     return Opening(dialect, primary=False, section=True)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from fcshim.errors import ConfigError
 from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS
-from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.dialect import Body, CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.response_template.body import OpeningPattern, TemplateCalls, TemplateHeader
@@ -87,15 +87,10 @@ class _Common(NamedTuple):
         return Dialect(
             name=self.name,
             summary="a response_template",
-            open=first,
-            opens=tuple(more),
-            close=close,
-            closes=tuple(closes),
+            call=CallMarkers(first, close, opens=tuple(more), closes=tuple(closes)),
             body=body,
-            result_open="<tool_response",
-            result_close="</tool_response>",
-            markup=tuple(text for text in self.markup if text != first),
-            reasoning=self.reasoning,
+            result=Markers("<tool_response", "</tool_response>"),
+            turn=TurnMarkup(tokens=tuple(text for text in self.markup if text != first), reasoning=self.reasoning),
             waits=waits,
             templates=templates,
         )

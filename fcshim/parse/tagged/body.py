@@ -48,8 +48,8 @@ class TaggedBody(CallContentReader):
         dialect: Dialect,
     ) -> None:
         super().__init__(compiled, start_marker, sink, limits)
-        self._at_line_start = dialect.at_line_start
-        self._section_openers = dialect.section_openers()
+        self._at_line_start = dialect.call.at_line_start
+        self._section_openers = dialect.section.openers()
         self._restarts = RestartWatch(self._restart_markers(dialect), sink, limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)

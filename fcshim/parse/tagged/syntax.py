@@ -107,7 +107,11 @@ class SuffixedReader(DelegatingReader):
             return READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
         marker = self._start_marker + found[0]
         compiled = self._syntax.compile_body(marker)
-        dialect = replace(self._dialect, open=marker, close=compiled.end_markers[0], opens=(), section_open="")
+        dialect = replace(
+            self._dialect,
+            call=replace(self._dialect.call, open=marker, close=compiled.end_markers[0], opens=()),
+            section=replace(self._dialect.section, open=""),
+        )
         return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), found.end()
 
 
@@ -132,7 +136,9 @@ class ElementCalls:
         tool = sink.resolve(name)
         bracket = start_marker[0] if self.attributes else ""
         compiled = _compile_element(name, sink.parameter_names(tool) if tool else (), bracket)
-        dialect = replace(dialect, open=start_marker, opens=(), section_open="")
+        dialect = replace(
+            dialect, call=replace(dialect.call, open=start_marker, opens=()), section=replace(dialect.section, open="")
+        )
         return TaggedBody(compiled, None, start_marker, sink, limits, dialect)
 
 

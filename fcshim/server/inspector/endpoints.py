@@ -6,6 +6,7 @@ port, and so an origin, that serves nothing else: nothing of an upstream can run
 """
 
 import asyncio
+import contextlib
 import functools
 import importlib.resources
 from collections.abc import Awaitable, Callable
@@ -53,6 +54,8 @@ _SECURITY_HEADERS = (
 )
 _PAUSE = 0.1
 """Seconds between two messages to a page: a burst of requests is one message."""
+_READING_PAUSE = 1.0
+"""Seconds between two messages about a request whose reply has not begun."""
 _PING = 15.0
 _MAX_LISTED = 5_000
 
@@ -183,13 +186,19 @@ class InspectorEndpoints:
         try:
             async with connection.watch_disconnect(pings):
                 await connection.write(b": connected\n\n")
+                reading: list[str] = []
                 while True:
-                    await subscriber.wake.wait()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_READING_PAUSE if reading else None):
+                            await subscriber.wake.wait()
                     await asyncio.sleep(_PAUSE)
                     subscriber.wake.clear()
-                    changed, subscriber.changed = subscriber.changed, {}
+                    changed, subscriber.changed = {**dict.fromkeys(reading), **subscriber.changed}, {}
                     captures = [found for each in changed if (found := self._ring.find(each))]
+                    for capture in captures:
+                        capture.catch_up()
                     summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
+                    reading = [summary.id for summary in summaries if _is_waiting(summary)]
                     await connection.write(_event(summaries))
         finally:
             self._ring.unsubscribe(subscriber)
@@ -216,6 +225,10 @@ class InspectorEndpoints:
             "models": models,
             "problem": problem,
         }
+
+
+def _is_waiting(summary: RequestSummary) -> bool:
+    return summary.duration is None and (summary.first_chunk is None or summary.reading != "")
 
 
 def _event(summaries: list[RequestSummary]) -> bytes:

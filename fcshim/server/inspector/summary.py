@@ -12,7 +12,7 @@ from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.schema.limits import StepLimitError
 from fcshim.schema.validate import first_violation
 from fcshim.server.inspector.capture import CapturedRequest
-from fcshim.server.inspector.decoded_reply import DecodedReply, delivered_replies
+from fcshim.server.inspector.decoded_reply import DecodedReply, delivered_replies, find_progress
 
 REJECTED = frozenset({"not_offered", "malformed", "invalid", "limit"})
 """Outcomes of calls that the client did not get."""
@@ -54,6 +54,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
     outcome: list[str]
     calls: list[str]
     error: str
+    reading: str
+    """How far the server has read the prompt, or the prompt's size, while the request runs and no reply has come."""
 
 
 def summary_of(capture: CapturedRequest) -> RequestSummary:
@@ -91,7 +93,17 @@ def summary_of(capture: CapturedRequest) -> RequestSummary:
             :100
         ],
         error=capture.error,
+        reading=_reading(capture, events),
     )
+
+
+def _reading(capture: CapturedRequest, events: Sequence[Event]) -> str:
+    if not capture.is_running or events or not capture.attempts:
+        return ""
+    attempt = capture.attempts[-1]
+    progress = find_progress(attempt.codec, attempt.log)
+    size = f"{len(attempt.body):,} bytes sent, {time.monotonic() - attempt.started_at:.0f} s"
+    return size if progress is None else str(progress)
 
 
 def delivered(capture: CapturedRequest) -> list[DecodedReply]:

@@ -116,7 +116,7 @@ def _half_escape_line_break(seed: Seed, dialect: Dialect, rng: random.Random) ->
 
 def _end_early(seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     """Write the end marker between two arguments, too."""
-    end = dialect.close or dialect.section_close
+    end = dialect.call.close or dialect.section.close
     arguments = seed.calls[-1][1]
     members = [json.dumps({key: value}, ensure_ascii=False)[1:-1] for key, value in arguments.items()]
     text = _render(dialect, seed.calls)

@@ -165,7 +165,7 @@ def _on_text(change: TextChange) -> Mutation:
 
 
 def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
-    end = dialect.section_close or dialect.close
+    end = dialect.section.close or dialect.call.close
     return text.replace(end, "") if end and "\n" not in end and not dialect.fenced else None
 
 
@@ -232,7 +232,7 @@ def _drop_brackets(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant 
     text, arguments = render(dialect, seed.calls), _json(seed.calls[-1][1])
     if arguments not in text or len(arguments) <= 2:
         return None
-    is_open = not (dialect.close or dialect.section_close or dialect.fenced)
+    is_open = not (dialect.call.close or dialect.section.close or dialect.fenced)
     return Mutant(text.replace(arguments, arguments[:-1], 1), seed.calls, has_two_readings=is_open)
 
 
@@ -273,17 +273,17 @@ def _drop_opening_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Ra
 
 
 def _drop_start_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
-    start = dialect.section_open or dialect.open
+    start = dialect.section.open or dialect.call.open
     return text.replace(start, "", 1).lstrip("\n") if start and not dialect.fenced else None
 
 
 def _double_start_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
-    start = dialect.section_open or dialect.open
+    start = dialect.section.open or dialect.call.open
     return text.replace(start, start + rng.choice(("", "\n")) + start, 1) if start and not dialect.fenced else None
 
 
 def _double_end_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
-    end = dialect.section_close or dialect.close
+    end = dialect.section.close or dialect.call.close
     return text + rng.choice(("", "\n")) + end if end and not dialect.fenced and text.endswith(end) else None
 
 
@@ -350,7 +350,7 @@ def _prose_before(text: str, _seed: Seed, _dialect: Dialect, rng: random.Random)
 
 
 def _entities(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
-    start, end = dialect.section_open or dialect.open, dialect.section_close or dialect.close
+    start, end = dialect.section.open or dialect.call.open, dialect.section.close or dialect.call.close
     body = text.removeprefix(start).removesuffix(end)
     if not body.strip().startswith(("{", "[{")):
         return None
@@ -378,12 +378,14 @@ def _rename(text: str, seed: Seed, dialect: Dialect, rng: random.Random) -> str 
 
 def _other_markers(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     """Put the body between another dialect's markers."""
-    start, end = dialect.open, dialect.close
-    others = [row for row in DIALECTS.values() if row.open.startswith("<") and row.close and not row.section_open]
-    if not start or not end or dialect.section_open or dialect.fenced or text.count(start) != 1:
+    start, end = dialect.call.open, dialect.call.close
+    others = [
+        row for row in DIALECTS.values() if row.call.open.startswith("<") and row.call.close and not row.section.open
+    ]
+    if not start or not end or dialect.section.open or dialect.fenced or text.count(start) != 1:
         return None
-    other = rng.choice([row for row in others if row.open != start])
-    return text.replace(start, other.open, 1).replace(end, other.close, 1)
+    other = rng.choice([row for row in others if row.call.open != start])
+    return text.replace(start, other.call.open, 1).replace(end, other.call.close, 1)
 
 
 def other_dialect(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant:
@@ -412,7 +414,7 @@ def broken_off(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | Non
 
 def restarted(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
     """Break the call off, and write it again from its start marker on."""
-    start = dialect.section_open or dialect.open
+    start = dialect.section.open or dialect.call.open
     calls = seed.calls[:1]
     text = render(dialect, calls)
     last = _last_value_start(text, calls[0][1])

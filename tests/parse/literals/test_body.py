@@ -16,7 +16,7 @@ BODIES = [("pythonic", "[f(a=['x', 'y"), ("gemma4", 'call:f{a:[<|"|>x<|"|>,<|"|>
 
 def new_body(name: str) -> LiteralBody:
     dialect = DIALECTS[name]
-    body = dialect.body.reader(dialect, dialect.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
+    body = dialect.body.reader(dialect, dialect.call.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
     assert isinstance(body, LiteralBody)
     return body
 

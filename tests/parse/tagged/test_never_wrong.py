@@ -69,7 +69,7 @@ def _calls(draw: st.DrawFn, tags: Tags) -> tuple[dict[str, Any], dict[str, Any]]
 def _pieces(dialect: Dialect, arguments: dict[str, Any]) -> Pieces:
     tags = _tags(dialect)
     line_break = "\n" if tags.lines else ""
-    pieces = [("open", f"{dialect.open}\n" if dialect.open and tags.call.head else dialect.open)]
+    pieces = [("open", f"{dialect.call.open}\n" if dialect.call.open and tags.call.head else dialect.call.open)]
     pieces.append(("call", "<f>\n" if tags.call.name else tags.call_opening("f", 1) + "\n"))
     for key, value in arguments.items():
         opening, closing = _parameter_tags(tags, key, value)
@@ -78,8 +78,8 @@ def _pieces(dialect: Dialect, arguments: dict[str, Any]) -> Pieces:
         pieces.append(("parameter_close", line_break + closing))
         pieces.append(("gap", "\n"))
     pieces.append(("call_close", tags.call_close))
-    if dialect.close not in {"", tags.call_close}:
-        pieces.append(("close", f"\n{dialect.close}"))
+    if dialect.call.close not in {"", tags.call_close}:
+        pieces.append(("close", f"\n{dialect.call.close}"))
     return pieces
 
 

@@ -167,6 +167,7 @@ export class RequestList {
     const request = [
       el("div", { class: "words" }, fold, line(each.words || each.path, 200)),
       (after || facts) && el("div", { class: "dim" }, line([after, facts].filter(Boolean).join(" · "), 300)),
+      each.reading && el("div", { class: "dim" }, line(each.reading, 100)),
       each.error && el("div", { class: "bad" }, line(each.error, 300)),
     ];
     const took = each.duration === null ? elapsedText(this.elapsed(each)) : seconds(each.duration);
