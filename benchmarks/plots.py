@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def mistakes() -> list[tuple[str, list[float]]]:
-    """Return the first table of docs/mistakes.md: each mistake with its four shares in per cent, and its wrong calls."""
+    """Return the first table of docs/mistakes.md: each mistake with four shares in per cent and its wrong calls."""
     page = (DOCS / "mistakes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| [\d,]+ \|((?: [\d.]+ % \|){4} \d+) \|$", page, re.MULTILINE)
     found = [(name, [float(share) for share in re.findall(r"[\d.]+", shares)]) for name, shares in rows]
