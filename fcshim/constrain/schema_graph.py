@@ -129,6 +129,8 @@ def _child_schemas(keywords: Keywords) -> list[tuple[JSON, ...]]:
         first, rest = keywords.elements()
         children += first[:MAX_ITEMS]
         children += [] if rest is None else [rest]
+        contained = keywords.contained()
+        children += [] if contained is None else [contained[0]]
     return children
 
 
