@@ -96,7 +96,7 @@ async def test_ten_turns_with_a_real_model(program, tmp_path):  # noqa: F811 - t
             screen.enter("/quit")
             await screen.expect("to continue: fcshim chat --resume ")
             assert 0 == await screen.wait_exit()
-        async with chatting(tmp_path, "--resume", engine.url) as screen:
+        async with chatting(tmp_path, engine.url, "--resume") as screen:
             await eventually(lambda: "What is the capital of Spain?" in screen.output, 60)
             await eventually(lambda: "calc is connected: 1 tool." in screen.output, 60)
             await turn(screen, add.format(4, 5), answer="y", shows="9")
