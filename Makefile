@@ -117,6 +117,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 docs: $(VENV)/docs.stamp
+	$(BIN)/codespell README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs --skip '*.svg,*.png,*.json' --ignore-words-list wirte
 	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/bench.stamp
