@@ -56,6 +56,9 @@ _UNKNOWN_CONTEXT = 32_768
 """Tokens of a context whose size the server does not say."""
 _LONGEST_REPLY = 8_192
 """Tokens of a reply; a small context leaves a quarter for it."""
+_GEMINI_CONTEXT, _FILLED = 2**20, 0.7
+"""The tokens that Gemini's client takes for the context of every model, and the share of the real one at which it sums
+up the conversation."""
 _START_SECONDS = 0.02
 _ENDED_BY_SIGNAL = 128
 
@@ -94,6 +97,7 @@ async def _launch(config: Config, client: LaunchedClient, program: str, model: s
                 "model": model,
                 "context": context,
                 "output": min(context // 4, _LONGEST_REPLY),
+                "share": round(_FILLED * context / _GEMINI_CONTEXT, 6),
                 "folder": folder,
             }
             _write_files(client.files, Path(folder), values)
@@ -120,6 +124,7 @@ async def _choose_model(config: Config, model: str) -> tuple[str, int]:
 
 def _write_files(files: Mapping[str, JSON], folder: Path, values: Mapping[str, JSON]) -> None:
     for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(fill(content, values)), encoding="utf-8")
 
 

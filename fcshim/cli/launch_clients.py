@@ -2,7 +2,7 @@
 
 Rule: the user's own settings stay as they are: an agent gets options, variables, and files in a folder that is deleted
 afterwards. In all of them `{url}` is the proxy's address, `{model}` the model, `{context}` the tokens of its context,
-`{output}` those of a reply, and `{folder}` that folder.
+`{output}` those of a reply, `{share}` how much of Gemini's context a conversation may fill, and `{folder}` that folder.
 """
 
 from collections.abc import Mapping
@@ -88,9 +88,14 @@ CLIENTS = {
         {
             "GOOGLE_GEMINI_BASE_URL": "{url}",
             "GEMINI_API_KEY": "none",
-            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{folder}/settings.json",
+            "GEMINI_CLI_HOME": "{folder}",  # it ignores a file of settings in a folder that others may write to
         },
-        {"settings.json": {"security": {"auth": {"selectedType": "gemini-api-key"}}}},
+        {
+            ".gemini/settings.json": {
+                "security": {"auth": {"selectedType": "gemini-api-key"}},
+                "model": {"compressionThreshold": "{share}"},
+            }
+        },
     ),
     "pi": LaunchedClient(
         "pi",
