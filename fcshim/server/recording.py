@@ -174,6 +174,7 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
         "native": attempt.native,
         "backend": attempt.backend,
         "dialect": None if reading.dialect is None else reading.dialect.name,
+        "defects": reading.defects,
         "path": attempt.path,
         **({} if withheld else shown),
     }
