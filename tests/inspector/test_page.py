@@ -304,7 +304,7 @@ OFFERED = [
     for name, key in (("add", "a"), ("get_weather", "city"))
 ]
 VIEWS = {
-    "list": ("", "tbody tr.inner"),
+    "list": ("#/requests", "tbody tr.inner"),
     "request": ("#/requests/3", ".detail[data-id='3']"),
     "why": ("#/requests/4", ".detail[data-id='4'] .why"),
     "playground": ("#/playground", ".events li"),
