@@ -224,7 +224,7 @@ class Capture(CapturedRequest, RequestObserver):
             self.attempts[-1].log.add_last(batch)
         if self._observed is not None:
             attempt = self._observed.attempts[-1].attempt
-            self.attempts[-1].defects = attempt.reading.defects
+            self.attempts[-1].defects = attempt.parse_record.defects
             self.attempts[-1].defect = self.mask.mask_text(attempt.defect)
 
     def on_reads(self, reads: Reads) -> None:

@@ -49,7 +49,7 @@ function timing({ sent, first, duration }) {
   const labels = [];
   const part = (kind, from, to, label) => {
     if (to <= from) return;
-    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, `${label} ${seconds(to - from)}`);
+    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, (to - from) / duration > 0.1 && `${label} ${seconds(to - from)}`);
     span.style.left = `${(100 * from) / duration}%`;
     span.style.width = `${(100 * (to - from)) / duration}%`;
     bar.append(span);
