@@ -129,6 +129,10 @@ class AttemptObserver(Protocol):
         """Handle that the upstream has read only a part of the attempt's prompt."""
         ...
 
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
+        ...
+
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
         ...
@@ -363,6 +367,8 @@ class RequestAttempts:
             )
         if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
             logger.info("%s: %s", self._request.model, front)
+            if self._observer is not None:
+                self._observer.vary_prompt(str(front))
         if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
             return None
         sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
