@@ -303,6 +303,7 @@ class RequestAttempts:
         """
         exchange, reason = self._exchange, ""
         self._native = self._capabilities.uses_native_tools(self._request, self._planner.model)
+        await self._translate_messages()
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
             await self._begin()
@@ -324,6 +325,16 @@ class RequestAttempts:
             if not goes_on:
                 self._end(exchange.give_up(), sink)
                 yield
+
+    async def _translate_messages(self) -> None:
+        """Add English words to the user's messages, where the settings say so and the prompt leaves tools out."""
+        request, model = self._request, self._planner.model
+        leaves_out = 0 < model.max_tools < len(request.tools) and request.tool_choice.mode != "none"
+        if self._native or not leaves_out or model.tool_search != "translated":
+            return
+        backend = await self._capabilities.backend(request, for_retry=True)
+        self._request = await self._capabilities.translations.add_to(request, backend)
+        self._planner = replace(self._planner, request=self._request)
 
     async def _read_reply(self, sink: ReplySink) -> AsyncGenerator[None, None]:
         """Send the request of one attempt: bytes go into the exchange, events come out and go to the sink.
