@@ -44,7 +44,7 @@ from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.no_call import NoCall, explain_no_call
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
-from fcshim.prompt.compose import PromptBudget
+from fcshim.prompt.compose import PromptBudget, fit_messages
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
@@ -197,10 +197,16 @@ class AttemptPlanner:
         kind = self.capabilities.upstream.kind
         is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
         repetition = find_repetition(request.messages, self.model.repeatable_tools)
-        if repetition.notes:
-            logger.info("%s: %s", request.model, "; ".join(repetition.notes))
-        return prepare_native(
+        # Unlike a prompt's budget, which the operator sets, this limit is the server's, whoever writes the tools.
+        limit = self.capabilities.fit_prompt(msgspec.structs.replace(self.model, prompt_budget=0), request.model)
+        fitted = fit_messages(
             msgspec.structs.replace(request, messages=repetition.messages),
+            PromptBudget(prompt_budget=limit.prompt_budget, max_result=0),
+        )
+        if notes := (*repetition.notes, *fitted.notes):
+            logger.info("%s: %s", request.model, "; ".join(notes))
+        return prepare_native(
+            msgspec.structs.replace(request, messages=fitted.messages),
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
             searched_stops=searched_stops,
