@@ -205,7 +205,7 @@ class AttemptPlanner:
         )
         if notes := (*repetition.notes, *fitted.notes):
             logger.info("%s: %s", request.model, "; ".join(notes))
-        return prepare_native(
+        native = prepare_native(
             msgspec.structs.replace(request, messages=fitted.messages),
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
@@ -214,6 +214,7 @@ class AttemptPlanner:
             new_id=self.new_id,
             buffered=self.buffered,
         )
+        return replace(native, refused_calls=repetition.refused if request.tool_choice.mode == "auto" else {})
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
