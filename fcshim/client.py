@@ -16,6 +16,7 @@ from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
+from fcshim.codecs.model_info import ModelInfo, read_models
 from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ModelOptions, ModelSettings, Secret, endpoint_url
@@ -34,6 +35,7 @@ from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_pages import complete_model
 from fcshim.upstream.text_generator import Generate, TextGenerator
 
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
@@ -336,6 +338,16 @@ class Client:
         if not profile.media:
             return f"requests to {name} are written for a model that takes only text (profile {profile.name})"
         return await self._capabilities.image_refusal(name)
+
+    async def context_length(self, model: str = "") -> int:
+        """Return the tokens that fit the context of a model, as its server says; 0 if it does not.
+
+        Raises `UpstreamError` if the server does not list its models.
+        """
+        name = model or await self._default_model()
+        names, listed = await self._upstream.list_models()
+        found = next((each for each in read_models(listed) if each.name == name), ModelInfo(name=name))
+        return (await complete_model(self._upstream, found, name, alone=len(names) == 1)).context_length
 
     async def _default_model(self) -> str:
         async with self._model_lock:

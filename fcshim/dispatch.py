@@ -39,7 +39,7 @@ from fcshim.events import Error, Stop
 from fcshim.messages import Request, text_of, uses_tools
 from fcshim.pipeline.attempt import Attempt, Batch, Plan, estimate_usage
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
-from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
+from fcshim.pipeline.exchange import RECEIVING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.no_call import NoCall, explain_no_call
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
@@ -314,7 +314,7 @@ class RequestAttempts:
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
             await self._begin()
-        while exchange.state in READING:
+        while exchange.state in RECEIVING:
             self.refusal = None
             if self._observer is not None:
                 self._observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))

@@ -58,6 +58,15 @@ def _blocks(language: str, holding: str) -> str:
     return block
 
 
+def test_the_front_page_is_short_and_shows_pictures_that_exist() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
+
+    assert len(page.splitlines()) <= 200
+    assert len(pictures) >= 2
+    assert [] == [picture for picture in pictures if not (ROOT / picture).is_file()]
+
+
 def test_the_official_client_gets_a_call(addresses: Addresses) -> None:
     """The first example prints the arguments of one call."""
     assert _python(_blocks("python", "client.chat.completions"), addresses) == '{"city": "Paris"}'

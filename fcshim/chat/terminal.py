@@ -154,8 +154,11 @@ class Terminal:
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError | OSError):
                 raise error
-            self._view.error(explain(error) if isinstance(error, FcshimError) else _system_message(error))
+            self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
+
+    def _explain(self, error: FcshimError) -> str:
+        return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
@@ -239,7 +242,7 @@ class Terminal:
                 waiting.cancel()
         if has_images(turn.messages[-1].content) and (reason := await self._attachments.image_refusal()):
             self._view.note(f"the picture did not reach the model: {reason}")
-        self._view.note(figures.line())
+        self._view.note(figures.line(await self._conversation.context_length()))
 
     async def _show_waiting(self, figures: TurnFigures) -> None:
         """Show each second how far the server has read the prompt, while nothing of the reply has come."""

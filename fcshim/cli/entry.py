@@ -99,6 +99,13 @@ class CliParser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `fcshim` with these arguments (by default those of the process) and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run_command(given)
+    except KeyboardInterrupt:  # while the command's modules are imported
+        return _INTERRUPTED
+
+
+def _run_command(given: Sequence[str]) -> int:
     if not given or given[0] not in COMMANDS:
         _show_help(given)
     name, rest = given[0], given[1:]

@@ -5,7 +5,7 @@ before one for the same path that does not.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,11 +20,48 @@ from fcshim.codecs.base import (
     TokenCounter,
 )
 from fcshim.codecs.gemini import GEMINI
-from fcshim.codecs.lm_studio import LM_STUDIO
+from fcshim.codecs.json_text import write_json
+from fcshim.codecs.model_info import ModelInfo, find_model
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.codecs.reply_store import DocumentStore
+from fcshim.events import JSON
+
+
+class LmStudio:
+    """Describes models at `/api/v0/models`; its clients chat by OpenAI's API below the same prefix."""
+
+    def described_name(self, target: RequestTarget, body: bytes) -> str | None:  # noqa: ARG002  # contract
+        """Return the name in the path; None for the list."""
+        return target.path_params.get("model")
+
+    def describe(self, target: RequestTarget, body: bytes, models: Sequence[ModelInfo]) -> bytes:
+        """Write the list, or the one model that is asked for. Raises `RequestError`."""
+        name = self.described_name(target, body)
+        if name is not None:
+            return write_json(_entry(find_model(models, name)))
+        return write_json({"object": "list", "data": [_entry(model) for model in models]})
+
+
+def _entry(model: ModelInfo) -> dict[str, JSON]:
+    length = {"max_context_length": model.context_length, "loaded_context_length": model.context_length}
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": "vlm" if model.vision else "llm",
+        "publisher": "fcshim",
+        "arch": "llama",
+        "compatibility_type": "gguf",
+        "quantization": "",
+        "state": "loaded",
+        **(length if model.context_length else {}),
+        "capabilities": ["tool_use"],  # with fcshim, every model calls tools
+    }
+
+
+LM_STUDIO = LmStudio()
+
 
 Operation = Literal["reply", "count", "models", "model", "describe", "embed", "local"]
 """The operation that a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one

@@ -24,7 +24,8 @@ from fcshim.schema.node import has_lone_surrogate
 EXPRESSIBLE = frozenset(
     [
         "type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties",
-        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern",
+        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "format", "pattern",
+        "minLength", "maxLength",
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS,
     ]
 )  # fmt: skip
@@ -32,7 +33,7 @@ EXPRESSIBLE = frozenset(
 _INEXPRESSIBLE = frozenset(
     [
         "not", "if", "dependentRequired", "dependentSchemas", "dependencies",
-        "contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
+        "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
     ]
 )  # fmt: skip
 _BOUND_KEYWORDS = frozenset(
@@ -242,6 +243,24 @@ class Keywords:
         first = [tuple(_element(part, at) for part in self._parts) for at in range(fixed)]
         rest = tuple(_element(part, fixed) for part in self._parts)
         return first, None if any(schema is False for schema in rest) else rest
+
+    def contained(self) -> tuple[tuple[JSON, ...], int] | None:
+        """Return the schemas of an element that an array contains, and how often at least; None without `contains`."""
+        found = [part for part in self._parts if "contains" in part and part.get("minContains") != 0]
+        if len(found) != 1 or self.elements()[0]:
+            return None
+        part = found[0]
+        least = part.get("minContains")
+        return (part["contains"], *(self.elements()[1] or ())), least if type(least) is int and least > 0 else 1
+
+    def counts_contained(self) -> bool:
+        """Return whether an array must contain elements of one schema, or may contain only so many."""
+        found = [part for part in self._parts if "contains" in part]
+        return self.limits_contained() or any(part.get("minContains") != 0 for part in found)
+
+    def limits_contained(self) -> bool:
+        """Return whether an array may contain only so many elements of one schema."""
+        return any("contains" in part and "maxContains" in part for part in self._parts)
 
     def is_unique(self) -> bool:
         """Return whether elements must be distinct."""

@@ -16,7 +16,7 @@ from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, To
 from fcshim.messages import AssistantMessage, Request, text_of
 from fcshim.parse.defect import Defect
 from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase
-from fcshim.pipeline.call_outcome import ReplyReading
+from fcshim.pipeline.call_outcome import ParseRecord
 from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
 from fcshim.pipeline.resumption import PrefilledStream
 from fcshim.pipeline.shim import Shim, ShimStream
@@ -141,13 +141,13 @@ class Attempt:
         self.decoder = self.codec.decoder()
 
     @property
-    def reading(self) -> ReplyReading:
+    def parse_record(self) -> ParseRecord:
         """How the reply was read."""
         if not isinstance(self.plan, Shim):
-            return ReplyReading()
+            return ParseRecord()
         defects = () if self.filter is None else tuple(defect.kind for defect in self.filter.defects)
         transcript, backend = self.transcript, self.plan.backend.name
-        return ReplyReading(self.plan.dialect, transcript.text, transcript.is_complete, defects, backend)
+        return ParseRecord(self.plan.dialect, transcript.text, transcript.is_complete, defects, backend)
 
     @property
     def defect(self) -> str:

@@ -115,7 +115,7 @@ TRANSITIONS: dict[tuple[ExchangeState, ExchangeInput], tuple[ExchangeState, str]
 }
 """The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
-READING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
+RECEIVING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
 """The states of an exchange with a request to send, or a reply to read."""
 
 
@@ -235,8 +235,8 @@ class Exchange:
         return self._read(attempt.feed(decoded))
 
     def close(self) -> Batch:
-        """Handle the end of this attempt's body, or of the caller's reading, since it was finished."""
-        if self.state not in READING:
+        """Handle the end of this attempt's body, or that the caller reads no more, since it was finished."""
+        if self.state not in RECEIVING:
             return []
         self.finished = True
         return self._end_attempt(self.attempt.close(), may_retry=True)
@@ -246,7 +246,7 @@ class Exchange:
         self.finished = True
         if self.state is ExchangeState.DECIDING:
             return self.give_up()
-        return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in READING else []
+        return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in RECEIVING else []
 
     def give_up(self) -> Batch:
         """End the reply, since no other attempt can be made: the best one so far stands."""
@@ -274,7 +274,7 @@ class Exchange:
 
     def _read(self, batch: Batch) -> Batch:
         """Take the events of one read."""
-        if self.state not in READING:
+        if self.state not in RECEIVING:
             return []
         attempt, attempt_filter = self.attempt, self.attempt.filter
         passed = self._filtered(batch)

@@ -205,7 +205,7 @@ class App:
             return
         self._guard.check_key(connection)
         if inspector is not None:
-            await inspector.serve_api(connection)
+            await inspector.serve_api(connection, self)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif self._observers.serve_metrics is not None and connection.path == "/metrics":

@@ -16,8 +16,7 @@ from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.no_call import NoCall
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
-from fcshim.server.relayed_calls import RelayedCalls
-from fcshim.server.relayed_usage import RelayedUsage
+from fcshim.server.relayed_reply import RelayedCalls, RelayedUsage
 
 NO_DIALECT = "native"
 """Instead of a dialect, if the upstream parses the calls itself."""
@@ -42,7 +41,7 @@ class ObservedAttempt:
         self.exchange = exchange
         self.attempt = exchange.attempt
         self.native = native
-        self.backend = self.attempt.reading.backend
+        self.backend = self.attempt.parse_record.backend
         self.path = exchange.attempt.upstream_request.path
         self.body = exchange.attempt.upstream_request.body
         self.reason = reason
@@ -128,8 +127,8 @@ class ObservedRequest(RequestObserver):
         """Record the last events of the attempt."""
         if self.attempts:
             self.on_events(time.monotonic(), batch)
-            reading = self.attempts[-1].attempt.reading
-            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(reading)]
+            record = self.attempts[-1].attempt.parse_record
+            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(record)]
 
     def on_events(self, at: float, batch: Batch) -> None:
         """Receive the events of a read."""
@@ -169,7 +168,7 @@ class ObservedRequest(RequestObserver):
                 violation = last.exchange.invalid_calls.get(event.tool_call_id)
                 outcome = outcome_of(
                     event,
-                    last.attempt.reading,
+                    last.attempt.parse_record,
                     is_retry=last.attempt.is_retry,
                     has_defect=bool(last.exchange.remaining_defects or violation),
                 )
@@ -181,5 +180,5 @@ class ObservedRequest(RequestObserver):
                 self.stop_reason = event.stop_reason
 
     def _call(self, name: str, outcome: CallOutcome) -> ObservedCall:
-        dialect = self.attempts[-1].attempt.reading.dialect
+        dialect = self.attempts[-1].attempt.parse_record.dialect
         return ObservedCall(name, NO_DIALECT if dialect is None else dialect.name, outcome)

@@ -232,7 +232,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._config.for_model(request.model) if self._config.models else self._general
+        model = self._settings_for(connection, request)
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)
         if connection.observers is not None:
@@ -266,6 +266,13 @@ class ReplyEndpoints:
                 first_ping=self._config.first_ping,
                 ping=self._config.ping,
             )
+
+    def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
+        """Return the settings of the model, with the dialect in which the inspector sends a request again."""
+        model = self._config.for_model(request.model) if self._config.models else self._general
+        if not connection.dialect:
+            return model
+        return msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
 
     def _choice_rounds(self, request: Request) -> ChoiceRounds | None:
         """Return the rounds of a reply with several choices, of which most APIs give one at a time."""

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,6 @@ from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import ClientProtocol, limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
-from fcshim.server.signals import handle_signals
 from fcshim.server.workers import (
     END_SIGNAL,
     Supervisor,
@@ -39,6 +38,24 @@ from fcshim.server.workers import (
     share_of_worker,
 )
 from fcshim.upstream import os_error_reason
+
+
+def handle_signals(loop: asyncio.AbstractEventLoop, handlers: Mapping[int, Callable[[], object]]) -> None:
+    """Call a handler in the loop for each arrival of its signal, until the process ends. Not on Windows."""
+    if sys.platform == "win32":
+        return
+
+    # Not by `loop.add_signal_handler`: uvloop reads the numbers of signals from a pipe, and from what its own handler
+    # has noted. A signal that arrives while it handles another one is in both, and its callback ran twice, so that one
+    # SIGTERM beside a ctrl-C of the terminal counted as two, and ended streams that should have finished.
+    def on_signal(number: int, _: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is about to end
+            loop.call_soon_threadsafe(handlers[number])
+
+    for number in handlers:
+        signal.signal(number, on_signal)
+        signal.siginterrupt(number, False)  # noqa: FBT003 - restart system calls, as `add_signal_handler` does
+
 
 logger = logging.getLogger("fcshim.server")
 

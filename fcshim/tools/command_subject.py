@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from fcshim.tools.commands.line_commands import read_commands
 from fcshim.tools.commands.plain import read_plain_line
 from fcshim.tools.commands.programs import is_interpreter
-from fcshim.tools.commands.reading import read_commands
 from fcshim.tools.commands.usage import (
     has_subcommands,
     inner_command,

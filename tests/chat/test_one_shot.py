@@ -214,7 +214,7 @@ def test_a_mistake_in_the_arguments_is_reported(arguments, message, tmp_path):
 
 
 def test_without_a_url_the_embedded_model_answers(tmp_path):
-    done = fcshim("chat", "-p", "say hello there", env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    done = fcshim("chat", "--demo", "-p", "say hello there", env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
 
     assert (0, "hello there\n", "") == (done.code, done.out, done.err)
 

@@ -33,15 +33,18 @@ def line(*steps):
         ([Text("a"), Usage(), Stop("complete"), ENDED], "0.0 s"),
         (
             [1, Text("a"), 2, Usage(1_204, 86), Stop("complete"), ENDED],
-            "1,204 tokens in, 86 out, 3.0 s, 43 tokens/s, 1,290 in the context",
+            "1,204 tokens in, 86 out, 3.0 s, 29 tokens/s, 1,290 in the context",
         ),
-        ([1, Text("a"), Usage(10, 5), Stop("complete"), ENDED], "10 tokens in, 5 out, 1.0 s, 15 in the context"),
+        (
+            [1, Text("a"), Usage(10, 5), Stop("complete"), ENDED],
+            "10 tokens in, 5 out, 1.0 s, 5 tokens/s, 15 in the context",
+        ),
         (
             [
                 *(ToolCallStart("1", "f", 0), 1, Usage(10, 5), Stop("tool_use"), [60], 3, ENDED),
                 *(2, Text("a"), 1, Usage(20, 15), Stop("complete"), ENDED),
             ],
-            "30 tokens in, 20 out, 7.0 s, 10 tokens/s, 35 in the context",
+            "30 tokens in, 20 out, 7.0 s, 5 tokens/s, 35 in the context",
         ),
         (
             [Text("a"), Usage(1, 1), Usage(10, 5), Stop("complete"), ENDED],

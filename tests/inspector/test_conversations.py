@@ -90,6 +90,7 @@ def test_known_conversations_are_limited():
         ([user("<env>\nlinux\n</env>\nFix it")], "Fix it"),
         ([user("Fix it"), user("<environment_context>linux</environment_context>")], "Fix it"),
         ([user("<env>only</env>")], "<env>only</env>"),
+        ([user("<script>x()</script> Why?")], "<script>x()</script> Why?"),
         ([user("<b> is a tag")], "<b> is a tag"),
         ([user("a < b and c > d")], "a < b and c > d"),
         ([user("x" * 5_000)], "x" * MAX_WORDS),

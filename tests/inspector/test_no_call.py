@@ -19,20 +19,20 @@ CUT = {"reason": "length"}
 HERMES = CALL.replace("function_call", "tool_call")
 
 CASES = {
-    "text": (["The sum is 3."], {}, {}, "no call", "names no offered tool", "doctor"),
-    "in a code block": ([FENCED, FENCED], {}, {}, "code block", "add in a code block", "doctor"),
-    "in prose": (["You could use add for that."], {}, {}, "text", "add in its text", "doctor"),
+    "text": (["The sum is 3."], {}, {}, "answer", "names no offered tool", "doctor"),
+    "in a code block": ([FENCED, FENCED], {}, {}, "quoted", "add in a code block", "doctor"),
+    "in prose": (["You could use add for that."], {}, {}, "answer", "add in its text", "doctor"),
     "named in reasoning": (["<think>I should use add.</think>No."], {}, {}, "reasoning", "in its reasoning", "doctor"),
-    "not offered": ([CALL.replace("add", "subtract"), "No."], {}, {}, "not offered", "'subtract'", "offer the tool"),
+    "not offered": ([CALL.replace("add", "subtract"), "No."], {}, {}, "unoffered", "'subtract'", "offer the tool"),
     "invented result": ([INVENTED, INVENTED], {}, {}, "result", "invented a tool's result", "doctor"),
     "unclosed reasoning": ([OPEN_REASONING], {}, {}, "reasoning", "was not closed", "--reasoning recover"),
     "closed reasoning": ([OPEN_REASONING + "</think>Done."], {}, {}, "reasoning", "in the reasoning", "promote"),
-    "cut reasoning": (["<think>I should add th"], {}, CUT, "truncated", "in its reasoning", "max_tokens"),
-    "cut call": ([CALL[:40]], {}, CUT, "truncated", "before a call was complete", "max_tokens"),
+    "cut reasoning": (["<think>I should add th"], {}, CUT, "token_limit", "in its reasoning", "max_tokens"),
+    "cut call": ([CALL[:40]], {}, CUT, "token_limit", "before a call was complete", "max_tokens"),
     "empty": ([], {}, {}, "empty", "The reply is empty", "--profile"),
     "blank": (["\n \n"], {}, {}, "empty", "The reply is empty", "--profile"),
     "another dialect": ([HERMES], {"rescue": False}, {}, "dialect", "another dialect", "--rescue"),
-    "unreadable": ([UNREADABLE, UNREADABLE], {}, {}, "malformed", "no certain reading", "--max-retries"),
+    "unreadable": ([UNREADABLE, UNREADABLE], {}, {}, "invalid", "no certain reading", "--max-retries"),
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ async def test_a_request_without_a_call_says_why_and_what_cures_it(case):
     assert kind == why["kind"]
     assert reason in why["reason"]
     assert cure in why["cure"]
-    assert "function_call, by default: nothing else is known of it (--dialect)" in why["dialect"]
+    assert "Dialect: function_call. Reason: default: nothing else is known of it." in why["dialect"]
 
 
 async def test_reasoning_that_the_upstream_separates_names_the_way_to_get_it_back():
@@ -91,7 +91,7 @@ async def test_a_request_with_its_call_says_nothing(replies):
 async def test_the_settings_are_named_where_the_dialect_comes_from_them():
     why = await explained([stream_texts("No.")], dialect="hermes")
 
-    assert "Calls are expected in the dialect hermes, by the settings (--dialect)." == why["dialect"]
+    assert "Dialect: hermes. Reason: the settings. Setting: --dialect." == why["dialect"]
 
 
 async def test_native_tools_name_the_prompt():

@@ -9,7 +9,9 @@ reference in the history has loaded it: Claude Code sends deferred placeholders 
 provider would search the deferred tools, all are offered.
 """
 
+import re
 from collections.abc import Collection
+from typing import Final
 
 import msgspec
 
@@ -25,7 +27,6 @@ from fcshim.codecs.anthropic.builtin_tools import (
 )
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import FIELDS, AnthropicClientOptions, read_extra, read_verbatim
-from fcshim.codecs.anthropic.system_prompt import read_system_prompt
 from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import (
     RequestLimits,
@@ -45,17 +46,42 @@ from fcshim.events import JSON
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
+    Content,
     Message,
     Part,
     ProviderTool,
     Request,
     SystemMessage,
+    TextPart,
     Tool,
     ToolCall,
     ToolChoice,
     ToolMessage,
     UserMessage,
 )
+
+CLIENT_LINES: Final = {
+    "x-anthropic-billing-header": "Claude Code; it differs between conversations, in older versions each time"
+}
+"""Names of lines `NAME: value` at the front of a system prompt that are meant for the provider, and who writes them.
+They differ between requests and stand before everything else: the server would read the whole prompt anew."""
+_LINES = re.compile(rf"\A(?:\s*(?:{'|'.join(CLIENT_LINES)}):[^\n]*(?:\n|\Z))+\s*")
+
+
+def read_system_prompt(content: Content) -> Content:
+    """Return the content of a system prompt without the client's lines; a line break ends each block but the last."""
+    kept = [part for part in map(_without_lines, content) if not isinstance(part, TextPart) or part.text]
+    return (*map(_with_line_end, kept[:-1]), *kept[-1:])
+
+
+def _without_lines(part: Part) -> Part:
+    return TextPart(_LINES.sub("", part.text), part.document) if isinstance(part, TextPart) else part
+
+
+def _with_line_end(part: Part) -> Part:
+    if not isinstance(part, TextPart) or part.text.endswith("\n"):
+        return part
+    return TextPart(f"{part.text}\n", part.document)
 
 
 class OfferedTools(msgspec.Struct):

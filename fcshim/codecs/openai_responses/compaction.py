@@ -8,9 +8,9 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.json_text import expect, write_json
+from fcshim.codecs.openai_responses.encoder import usage_dict
 from fcshim.codecs.openai_responses.items import compaction_item
 from fcshim.codecs.openai_responses.request import API
-from fcshim.codecs.openai_responses.response import usage_dict
 from fcshim.codecs.openai_responses.upstream_request import write_parts
 from fcshim.codecs.outcome import raise_error
 from fcshim.errors import UpstreamError

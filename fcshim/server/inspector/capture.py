@@ -103,6 +103,8 @@ class CapturedRequest:
         self.sent = ChunkLog(self.room.charge, written=True)
         self.error = ""
         self.withheld = ""
+        self.resent_from = ""
+        """The id of the request that was sent again by this one."""
 
     @property
     def is_running(self) -> bool:
@@ -162,6 +164,7 @@ class Capture(CapturedRequest, RequestObserver):
         self._ring = ring
         self._observed: ObservedRequest | None = observed
         self.method, self.path = connection.method, connection.path
+        self.resent_from = connection.resent_from
         self.upstream = ring.upstream
         self.headers = self.mask.headers(connection.headers)
         self.query = self.mask.query(connection.query)
@@ -213,7 +216,7 @@ class Capture(CapturedRequest, RequestObserver):
             self.attempts[-1].log.add_last(batch)
         if self._observed is not None:
             attempt = self._observed.attempts[-1].attempt
-            self.attempts[-1].defects = attempt.reading.defects
+            self.attempts[-1].defects = attempt.parse_record.defects
             self.attempts[-1].defect = self.mask.mask_text(attempt.defect)
 
     def on_reads(self, reads: Reads) -> None:

@@ -5,6 +5,7 @@ one, and more, goes on with that one. System prompts do not count, since agents 
 """
 
 import itertools
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
@@ -15,6 +16,8 @@ MAX_WORDS = 200
 _MAX_KNOWN = 10_000
 """Requests whose messages are known by a hash: twice those that the list shows."""
 _MAX_RESULTS = 5
+_AGENT_ELEMENT = re.compile(r"env|[a-z]+(?:[_-][a-z]+){1,5}")
+"""Names of elements that agents add; `<system-reminder>`, but no element of HTML, which a user may ask about."""
 
 
 class Conversations:
@@ -67,7 +70,7 @@ def _without_elements(text: str) -> str:
     """Return a text without what an agent put before it in an element (`<system-reminder>...</system-reminder>`)."""
     text = text.strip()
     name = text[1:].partition(">")[0]
-    if not text.startswith("<") or not name.replace("-", "").replace("_", "").isalnum():
+    if not text.startswith("<") or not _AGENT_ELEMENT.fullmatch(name):
         return text
     _, end, after = text.rpartition(f"</{name}>")
     return after.strip() if end else text

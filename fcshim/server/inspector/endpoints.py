@@ -16,11 +16,11 @@ import msgspec
 
 from fcshim.config import Config
 from fcshim.dispatch import MIN_SIZE, run_off_loop
-from fcshim.errors import RequestError
-from fcshim.parse.dialects import AUTO, DIALECTS
+from fcshim.errors import RequestError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.inspector.capture import CapturedRequest, CaptureRing
-from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
+from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, dialects_for, parse_for_playground, settings_of
+from fcshim.server.inspector.resend import MAX_RESEND_BODY, Resender, Serve
 from fcshim.server.inspector.search import SearchWords
 from fcshim.server.inspector.summary import RequestSummary, summary_of
 from fcshim.server.inspector.views import detail_of
@@ -32,7 +32,7 @@ _FILES = {
     "": ("index.html", b"text/html; charset=utf-8"),
     **{
         name: (name, b"text/javascript; charset=utf-8")
-        for name in ("main.js", "dom.js", "list.js", "detail.js", "playground.js", "models.js", "api.js")
+        for name in ("main.js", "dom.js", "list.js", "detail.js", "resend.js", "playground.js", "models.js", "api.js")
     },
     "style.css": ("style.css", b"text/css; charset=utf-8"),
 }
@@ -71,6 +71,9 @@ class InspectorEndpoints:
         self._config = config
         self._reports = reports
         self._ring = ring
+        self._settings = config.merged_with(None)
+        self._dialects = dialects_for(self._settings)
+        self._resender = Resender(ring)
         self._summaries: WeakKeyDictionary[CapturedRequest, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
@@ -105,8 +108,8 @@ class InspectorEndpoints:
         connection.prepare(200, [(b"content-type", content_type), *_SECURITY_HEADERS])
         await connection.end(_read_file(name))
 
-    async def serve_api(self, connection: ClientConnection) -> None:
-        """Answer a request for data. Raises `RequestError`."""
+    async def serve_api(self, connection: ClientConnection, serve: Serve) -> None:
+        """Answer a request for data; `serve` serves requests that are sent again. Raises `RequestError`."""
         if not self.is_api(connection):
             raise RequestError(
                 f"there is nothing at {connection.path!r:.200}; this port serves the inspector, at {_ROOT}",
@@ -116,6 +119,9 @@ class InspectorEndpoints:
         path = connection.path[len(_API) :]
         if path == "parse":
             await self._serve_parse(connection)
+            return
+        if path.startswith("requests/") and path.endswith("/resend"):
+            await self._resend(connection, path.removeprefix("requests/").removesuffix("/resend"), serve)
             return
         if connection.method != "GET":
             raise RequestError("expected GET", status=405)
@@ -145,9 +151,18 @@ class InspectorEndpoints:
         if connection.method != "POST":
             raise RequestError("expected POST", status=405)
         body = await connection.body(MAX_PLAYGROUND_BODY)
-        await _respond(connection, await run_off_loop(len(body) * 8, functools.partial(parse_for_playground, body)))
+        await _respond(
+            connection, await run_off_loop(len(body) * 8, functools.partial(parse_for_playground, body, self._dialects))
+        )
 
-    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
+    async def _resend(self, connection: ClientConnection, capture_id: str, serve: Serve) -> None:
+        if connection.method != "POST":
+            raise RequestError("expected POST", status=405)
+        capture = self._find(capture_id)
+        body = await connection.body(MAX_RESEND_BODY)
+        await _respond(connection, {"id": await self._resender.send(connection, capture, body, serve)})
+
+    def _find(self, capture_id: str) -> CapturedRequest:
         capture = self._ring.find(capture_id)
         if capture is None:
             raise RequestError(
@@ -155,6 +170,10 @@ class InspectorEndpoints:
                 status=404,
                 kind="not_found",
             )
+        return capture
+
+    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
+        capture = self._find(capture_id)
         capture.catch_up()
         await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
 
@@ -193,11 +212,18 @@ class InspectorEndpoints:
         return found
 
     async def _models(self) -> dict[str, object]:
+        models, problem = [], ""
+        try:
+            models = await self._reports()
+        except UpstreamError as error:  # the dialects and the settings are known all the same
+            problem = error.message
         return {
             "upstream": ", ".join(self._config.upstreams) or self._config.upstream,
             "upstream_api": self._config.upstream_api,
-            "dialects": [AUTO, *DIALECTS],
-            "models": await self._reports(),
+            "dialects": list(self._dialects),
+            "settings": settings_of(self._settings),
+            "models": models,
+            "problem": problem,
         }
 
 

@@ -31,9 +31,10 @@ _CODE_BLOCK = re.compile(r"^ {0,3}(?:```|~~~)[^\n]*\n.*?(?:^ {0,3}(?:```|~~~)|\Z
 _DOCTOR = "fcshim doctor finds the dialect and the prompt that suit the model"
 
 
-class NoCall(msgspec.Struct, frozen=True):
-    """Why there is no call, in a sentence; `cure` is a setting or a command, empty where none is known.
+class MissingCall(msgspec.Struct, frozen=True):
+    """Why there is no call, in a sentence.
 
+    `kind` is as in `pipeline.no_call`, or `dialect`; `cure` is a setting or a command, empty where none is known.
     `dialect` says in which format calls are expected, and why; empty where the upstream reads them.
     """
 
@@ -43,24 +44,26 @@ class NoCall(msgspec.Struct, frozen=True):
     dialect: str = ""
 
 
+_ASK_AGAIN = "--max-retries asks more often"
 _DEFECTS = {
-    "result": NoCall("result", "The model invented a tool's result in place of a call", _DOCTOR),
-    "copied": NoCall("copied", "The model repeated the instructions in place of a call", f"--prompt-style; {_DOCTOR}"),
-    "unreadable": NoCall("malformed", "The model wrote a call that could not be read", "--max-retries asks more often"),
-    "unoffered": NoCall("not offered", "The model called a tool that is not offered", "offer the tool in the request"),
-    "repeated": NoCall(
+    "result": ("result", "The model invented a tool's result in place of a call", _DOCTOR),
+    "copied": ("copied", "The model repeated the instructions in place of a call", f"--prompt-style; {_DOCTOR}"),
+    "unreadable": ("unreadable", "The model wrote a call that could not be read", _ASK_AGAIN),
+    "unoffered": ("unoffered", "The model called a tool that is not offered", "offer the tool in the request"),
+    "repeated": (
         "repeated",
         "The call was refused, because it gave the same result again and again",
         "--repeatable-tools admits tools that poll",
     ),
-    "bad": NoCall("malformed", "The model wrote a call with an error", "--max-retries asks more often"),
-    "broken": NoCall("malformed", "The model wrote a call with an error", "--max-retries asks more often"),
-    "missing": NoCall("missing", "A call was demanded, and the model wrote none", _DOCTOR),
+    "bad": ("invalid", "The model wrote a call with an error", _ASK_AGAIN),
+    "broken": ("invalid", "The model wrote a call with an error", _ASK_AGAIN),
+    "missing": ("missing", "A call was demanded, and the model wrote none", _DOCTOR),
 }
-"""By the kind of a defect, in the order in which they count."""
+"""By the kind of a defect, in the order in which they count: the kind of a missing call, its reason and its cure."""
+_OF_OUTCOMES = {"not_offered": "unoffered", "malformed": "unreadable"}
 
 
-def explain_no_call(capture: CapturedRequest) -> NoCall | None:
+def explain_no_call(capture: CapturedRequest) -> MissingCall | None:
     """Return why the client got no call that fits its schema; None if it got one, an error, or was offered no tools."""
     events = [event for reply in delivered(capture) for _, event in reply.events]
     outcome = outcome_of(capture, events)
@@ -70,13 +73,11 @@ def explain_no_call(capture: CapturedRequest) -> NoCall | None:
     if found is None:
         return None
     dialect, reason = dialect_of(capture), dialect_reason_of(capture)
-    source = (
-        f"Calls are expected in the dialect {dialect}, by {reason or 'the settings'} (--dialect)." if dialect else ""
-    )
+    source = f"Dialect: {dialect}. Reason: {reason or 'the settings'}. Setting: --dialect." if dialect else ""
     return msgspec.structs.replace(found, reason=f"{found.reason}.", dialect=source)
 
 
-def _invalid_call(capture: CapturedRequest, events: Sequence[Event]) -> NoCall | None:
+def _invalid_call(capture: CapturedRequest, events: Sequence[Event]) -> MissingCall | None:
     """Return that a call was delivered although its arguments do not fit, also after the retries."""
     found = find_invalid_call(capture, events)
     if found is None:
@@ -84,10 +85,10 @@ def _invalid_call(capture: CapturedRequest, events: Sequence[Event]) -> NoCall |
     retries = sum(bool(attempt.reason) for attempt in capture.attempts)
     asked = f" after {retries} {'retry' if retries == 1 else 'retries'}" if retries else ""
     reason = f"The client got a call of {found.name} whose arguments do not fit its schema{asked}: {found.violation}"
-    return NoCall("invalid", reason, "--max-retries asks more often")
+    return MissingCall("invalid", reason, f"{_ASK_AGAIN}; --invalid-calls error delivers none")
 
 
-def _cause(capture: CapturedRequest, events: Sequence[Event], outcome: Sequence[str]) -> NoCall | None:
+def _cause(capture: CapturedRequest, events: Sequence[Event], outcome: Sequence[str]) -> MissingCall | None:
     found = _defect(capture)
     text = "".join(event.text for event in events if isinstance(event, Text))
     reasoning = "".join(event.text for event in events if isinstance(event, Reasoning))
@@ -98,27 +99,28 @@ def _cause(capture: CapturedRequest, events: Sequence[Event], outcome: Sequence[
         return tried
     if "truncated" in outcome:
         place = "in its reasoning" if reasoning and not text.strip() else "before a call was complete"
-        return NoCall(
-            "truncated", f"The reply was cut off by the token limit {place}", "more max_tokens in the request"
+        return MissingCall(
+            "token_limit", f"The reply was cut off by the token limit {place}", "more max_tokens in the request"
         )
     if not text.strip() and not reasoning.strip():
         return _empty_reply(capture, events)
     return _named_tool(capture, text, reasoning)
 
 
-def _defect(capture: CapturedRequest) -> NoCall | None:
+def _defect(capture: CapturedRequest) -> MissingCall | None:
     """Return the defect of the last attempt that had one."""
     for attempt in reversed(capture.attempts):
         kind = next((kind for kind in _DEFECTS if kind in attempt.defects), None)
         if kind is not None:
-            found = _DEFECTS[kind]
+            missing, reason, cure = _DEFECTS[kind]
             said = f": {attempt.defect}" if attempt.defect and kind not in {"result", "copied", "missing"} else ""
-            return msgspec.structs.replace(found, reason=found.reason + said)
+            return MissingCall(missing, reason + said, cure)
     rejected = sorted({call.outcome for call in capture.calls} & REJECTED)
     if not rejected:
         return None
     words = ", ".join(rejected).replace("_", " ")
-    return NoCall(rejected[0].replace("_", " "), f"The model wrote a call that was not accepted: {words}", _DOCTOR)
+    kind = _OF_OUTCOMES.get(rejected[0], "invalid")
+    return MissingCall(kind, f"The model wrote a call that was not accepted: {words}", _DOCTOR)
 
 
 class _Trial(NamedTuple):
@@ -157,7 +159,7 @@ _TRIALS = (
 )
 
 
-def _setting_that_finds_a_call(capture: CapturedRequest, *, truncated: bool) -> NoCall | None:
+def _setting_that_finds_a_call(capture: CapturedRequest, *, truncated: bool) -> MissingCall | None:
     """Parse the last reply again with other settings; return the first that finds a call."""
     if tool_calling_of(capture) != "prompt":
         return None
@@ -166,7 +168,7 @@ def _setting_that_finds_a_call(capture: CapturedRequest, *, truncated: bool) -> 
     for trial in _TRIALS:
         text = tagged if trial.needs_tags else written
         if (not trial.needs_tags or tagged != written) and _has_call(capture, trial, text, truncated=truncated):
-            return NoCall(trial.kind, trial.reason, trial.cure)
+            return MissingCall(trial.kind, trial.reason, trial.cure)
     return None
 
 
@@ -193,7 +195,7 @@ def _has_call(capture: CapturedRequest, trial: _Trial, text: str, *, truncated: 
     return any(isinstance(event, ToolCallEnd) and event.error is None for event in parsed)
 
 
-def _empty_reply(capture: CapturedRequest, events: Sequence[Event]) -> NoCall:
+def _empty_reply(capture: CapturedRequest, events: Sequence[Event]) -> MissingCall:
     """Return that the reply has nothing at all; what the upstream counted says where to look."""
     stop = next((event.stop_reason for event in events if isinstance(event, Stop)), "")
     count = 0 if capture.usage is None else capture.usage.output_tokens
@@ -202,19 +204,19 @@ def _empty_reply(capture: CapturedRequest, events: Sequence[Event]) -> NoCall:
     )
     reason = f"The reply is empty{f', and ended with {stop}' if stop else ''}.{written}".removesuffix(".")
     if count > 1:
-        return NoCall("empty", reason, "--tools native asks the upstream's own tool calling")
-    return NoCall("empty", reason, f"--profile: the chat template may not take these messages; {_DOCTOR}")
+        return MissingCall("empty", reason, "--tools native asks the upstream's own tool calling")
+    return MissingCall("empty", reason, f"--profile: the chat template may not take these messages; {_DOCTOR}")
 
 
-def _named_tool(capture: CapturedRequest, text: str, reasoning: str) -> NoCall:
+def _named_tool(capture: CapturedRequest, text: str, reasoning: str) -> MissingCall:
     """Say where the reply names an offered tool, as text that was not read as a call."""
     by_prompt = tool_calling_of(capture) == "prompt"
     places = {
-        "code block": (
+        "quoted": (
             " in a code block: it counts as quoted, unless the block has only calls and nothing follows it",
             "".join(_CODE_BLOCK.findall(text)),
         ),
-        "text": (" in its text, but not as a call in a syntax that is read here", text),
+        "answer": (" in its text, but not as a call in a syntax that is read here", text),
         "reasoning": (" in its reasoning, but not as a call in a syntax that is read here", reasoning),
     }
     reader = "The model wrote no call" if by_prompt else "The upstream reads calls itself and found none"
@@ -222,5 +224,5 @@ def _named_tool(capture: CapturedRequest, text: str, reasoning: str) -> NoCall:
     for kind, (place, written) in places.items():
         named = [tool.name for tool in capture.tools if tool.name in written]
         if named:
-            return NoCall(kind, f"{reader}. It names {', '.join(named[:_MAX_NAMED])}{place}", cure)
-    return NoCall("no call", f"{reader}, and the reply names no offered tool", cure)
+            return MissingCall(kind, f"{reader}. It names {', '.join(named[:_MAX_NAMED])}{place}", cure)
+    return MissingCall("answer", f"{reader}, and the reply names no offered tool", cure)

@@ -25,6 +25,8 @@ class RequestSummary(msgspec.Struct, frozen=True):
 
     id: str
     conversation: int
+    resent_from: str
+    """The id of the request that was sent again by this one."""
     words: str
     """What the user said last."""
     results: list[str]
@@ -66,6 +68,7 @@ def summary_of(capture: CapturedRequest) -> RequestSummary:
     return RequestSummary(
         id=capture.id,
         conversation=capture.conversation,
+        resent_from=capture.resent_from,
         words=capture.words,
         results=capture.results,
         time=capture.time,

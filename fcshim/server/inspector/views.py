@@ -15,6 +15,7 @@ from fcshim.server.inspector.capture import CapturedRequest
 from fcshim.server.inspector.decoded_reply import DecodedReply, Piece
 from fcshim.server.inspector.no_call import explain_no_call
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, new_parser, segments
+from fcshim.server.inspector.playground import settings_of
 from fcshim.server.inspector.summary import delivered, summary_of
 from fcshim.server.inspector.text_diff import text_diff
 
@@ -55,6 +56,7 @@ def detail_of(capture: CapturedRequest) -> dict[str, JSON]:
             "body": limit_text(capture.body.decode("utf-8", "replace")),
         },
         "tools": capture.tools,
+        "settings": None if capture.model_config is None else settings_of(capture.model_config),
         "attempts": [*texts, *relayed],
         "response": {
             "status": capture.status,
@@ -92,10 +94,10 @@ def _messages_view(capture: CapturedRequest) -> list[dict[str, JSON]]:
     replies = capture.received()
     if not replies and capture.status == 200:  # a record has no bytes of the response
         replies = delivered(capture)[-1:]
-    return [_message_view(reply) for reply in replies]
+    return [_message_view(reply, is_running=capture.is_running) for reply in replies]
 
 
-def _message_view(reply: DecodedReply) -> dict[str, JSON]:
+def _message_view(reply: DecodedReply, *, is_running: bool) -> dict[str, JSON]:
     folded = fold(event for _, event in reply.events)
     return {
         "choice": reply.choice,
@@ -111,7 +113,7 @@ def _message_view(reply: DecodedReply) -> dict[str, JSON]:
         ],
         "calls_left_out": max(len(folded.tool_calls) - MAX_CALLS, 0),
         "stop": folded.stop_reason,
-        "error": None if folded.error is None else folded.error.message,
+        "error": None if folded.error is None or is_running else folded.error.message,
     }
 
 
