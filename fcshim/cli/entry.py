@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_command(given: Sequence[str]) -> int:
     if not given or given[0] not in COMMANDS:
         _show_help(given)
-    name, rest = given[0], given[1:]
+    name, rest = given[0], list(given[1:])
     command = cast("Subcommand", import_module(f"fcshim.cli.{name}"))
     parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.configure_parser(parser)
