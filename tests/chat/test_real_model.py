@@ -87,7 +87,9 @@ async def test_ten_turns_with_a_real_model(program, tmp_path):  # noqa: F811 - t
             check_figures(screen, engine)
             await turn(screen, add.format(19, 23), answer="y", shows="42")
             await turn(screen, add.format(1, 2), answer="no", shows="The user refused")
-            await turn(screen, "@tests/mcp/servers/calc.py Which words are in the first docstring of this file?", shows="tiny model")
+            before = figures(screen)[4]
+            await turn(screen, "@tests/mcp/servers/calc.py What is the name of the function in this file?", shows="add")
+            assert figures(screen)[0] > before + 100  # the file is a part of the prompt
             await command(screen, "/undo", "The last turn is taken back: › @")
             await turn(screen, "What is the capital of France?", shows="Paris")
             check_figures(screen, engine)
