@@ -13,7 +13,7 @@ COVERAGE = 96
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
+.PHONY: help demo test test-engine test-security test-chat test-chat-real test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
 	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel release clean
 
 help:
@@ -23,12 +23,13 @@ help:
 	@echo 'make models  the real models and BFCL (1.8 GB), for tests and benchmarks; MODELS="qwen-0.5b bfcl" for some'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-chat    a chat of twenty turns on a real llama-server; keeps its screens in .cache/screens'
+	@echo 'make test-chat-real  a chat of ten turns with Qwen2.5-Coder-0.5B on a real llama-server'
 	@echo 'make test-scale     workers, reloads, crashes, shared stores and Ray Serve under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
-	@echo 'make test-conformance  the suites of others: CanIToolCall, shapes of broken calls, what engines fail on'
+	@echo 'make test-conformance  the suites of others: CanIToolCall, JSONTestSuite, JSON-Schema-Test-Suite, llm-comply, ...'
 	@echo 'make test-integrations  the plugins for LangChain and llm, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
@@ -60,6 +61,10 @@ test-security: $(VENV)/dev.stamp
 
 test-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/chat/test_twenty_turns.py $(ARGS)
+
+# A chat of ten turns with Qwen2.5-Coder-0.5B, whose words no test forces; `make models MODELS=qwen-0.5b` fetches it.
+test-chat-real: $(VENV)/dev.stamp
+	FCSHIM_REAL_CHAT=1 $(BIN)/python -m pytest tests/chat/test_real_model.py $(ARGS)
 
 coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)

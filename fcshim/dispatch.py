@@ -32,7 +32,7 @@ from fcshim.codecs.option_table import left_out
 from fcshim.codecs.prompt_progress import PROGRESS_FIELD, PromptProgress
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.config import ArgumentsPolicy, ModelConfig
+from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
@@ -127,6 +127,10 @@ class AttemptObserver(Protocol):
 
     def lose_prompt(self, message: str) -> None:
         """Handle that the upstream has read only a part of the attempt's prompt."""
+        ...
+
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
         ...
 
     def end_attempt(self, batch: Batch) -> None:
@@ -244,6 +248,8 @@ def make_shim(
     name = request.real_model or request.model
     dialect = chosen_dialect(model.dialect, name)
     repetition = find_repetition(request.messages, model.repeatable_tools)
+    # Arguments are sent whole if an invalid call must be an error and no retry looks for one.
+    is_unchecked = request.n > 1 or not model.max_retries
     shim = prepare_shim(
         msgspec.structs.replace(request, messages=repetition.messages),
         dialect=dialect,
@@ -256,19 +262,13 @@ def make_shim(
             rescue=model.rescue,
             reasoning=model.reasoning,
             open_reasoning_tag=model.open_reasoning_tag,
-            arguments=_arguments_mode(request, model),
+            arguments="validated" if model.invalid_calls == "error" and is_unchecked else model.arguments,
             invalid_calls=model.invalid_calls,
             new_id=new_id,
         ),
     )
     refused = repetition.refused if request.tool_choice.mode == "auto" else {}
     return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
-
-
-def _arguments_mode(request: Request, model: ModelConfig) -> ArgumentsPolicy:
-    """Return how arguments are sent: whole, if an invalid call must be an error and no retry looks for one."""
-    is_unchecked = request.n > 1 or not model.max_retries
-    return "validated" if model.invalid_calls == "error" and is_unchecked else model.arguments
 
 
 class RequestAttempts:
@@ -381,6 +381,8 @@ class RequestAttempts:
             )
         if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
             logger.info("%s: %s", self._request.model, front)
+            if self._observer is not None:
+                self._observer.vary_prompt(str(front))
         if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
             return None
         sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))

@@ -152,7 +152,7 @@ def test_chat_p_prints_an_answer(tmp_path: Path) -> None:
     server = Path(__file__).parent / "mcp" / "servers" / "calc.py"
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": sys.executable, "args": [str(server)]}}}))
-    line = next(row for row in _blocks("console", "fcshim chat -p 'call").splitlines() if "chat -p" in row)
+    line = next(row for row in _blocks("console", "fcshim chat --demo -p 'call").splitlines() if "--demo -p" in row)
     _, _, *options = shlex.split(line.replace("servers.json", str(file)))
     command, env = [sys.executable, "-m", "fcshim", *options], {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=True)
