@@ -3,17 +3,23 @@
 Rule: what is read must be bounded, so that it is decided after a bounded number of characters.
 """
 
-import functools
 import re
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
+SPACE = re.compile(r"\s{0,64}+")
+"""White space between tokens."""
 
 
 class MoreNeeded(Exception):  # noqa: N818 # no error: control flow
     """More text is needed to decide."""
+
+
+def decided(answer: _T | None) -> _T:
+    """Return the answer of a function that returns None for `MoreNeeded`."""
+    if answer is None:
+        raise MoreNeeded
+    return answer
 
 
 class Scanner:
@@ -31,7 +37,7 @@ class Scanner:
             raise MoreNeeded
         return self.text[self.pos]
 
-    def take(self, pattern: re.Pattern[str]) -> str:
+    def take(self, pattern: re.Pattern[str] = SPACE) -> str:
         """Read what the pattern matches, at most; return an empty string, and read nothing, if it matches nothing."""
         found = pattern.match(self.text, self.pos)
         end = self.pos if found is None else found.end()
@@ -50,16 +56,3 @@ class Scanner:
         if any(size < len(literal) and literal.startswith(self.text[self.pos :]) for literal in literals):
             raise MoreNeeded
         return ""
-
-
-def none_if_more_needed(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
-    """Let a function that scans return None if more text is needed to decide."""
-
-    @functools.wraps(function)
-    def decide(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:
-        try:
-            return function(*args, **kwargs)
-        except MoreNeeded:
-            return None
-
-    return decide
