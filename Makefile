@@ -14,7 +14,7 @@ EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
 .PHONY: help demo test test-engine test-security test-chat test-chat-real test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
-	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel clean
+	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel release clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
@@ -29,13 +29,14 @@ help:
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
-	@echo 'make test-conformance  the suites of others: CanIToolCall, shapes of broken calls, what engines fail on'
+	@echo 'make test-conformance  the suites of others: CanIToolCall, JSONTestSuite, JSON-Schema-Test-Suite, llm-comply, ...'
 	@echo 'make test-integrations  the plugins for LangChain and llm, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a website, in site/'
+	@echo 'make release  the distributions in dist/, checked, with a list of what they install (SBOM)'
 	@echo 'make bench   the benchmarks'
 	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, those of the proxy, every property with other examples,'
 	@echo '             then guided by coverage (Linux)'
@@ -134,6 +135,22 @@ fuzz: $(VENV)/fuzz.stamp
 wheel: $(VENV)/dev.stamp
 	$(BIN)/python -m build --outdir dist
 
+# What is uploaded: the distributions in dist/, checked and tried with each Python that is there; and, not uploaded, the
+# list of all that `fcshim[all]` installs.
+LATER := python3.12 python3.13 python3.14 python3.15
+release: check docs test $(VENV)/release.stamp
+	rm -rf dist build/release
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	for python in $(PYTHON) $(LATER); do \
+		$$python -c 1 2>/dev/null || continue; \
+		$$python -m venv --clear build/release/venv && \
+		build/release/venv/bin/python -m pip install --quiet "$$(echo dist/*.whl)[all]" && \
+		build/release/venv/bin/fcshim demo --engine numpy | tail -1 && build/release/venv/bin/python -V || exit 1; \
+	done
+	$(BIN)/cyclonedx-py environment build/release/venv/bin/python --output-file build/release/sbom.cdx.json
+	@ls -l dist build/release/sbom.cdx.json
+
 clean:
 	rm -rf $(VENV) $(VENV)-xgrammar $(VENV)-transformers dist build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -172,6 +189,10 @@ $(VENV)/fuzz.stamp: $(VENV)/dev.stamp
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(PIP) --group docs
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/dev.stamp
+	$(PIP) --group release
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp

@@ -19,6 +19,7 @@ from tests.examples import IN_MAKE_TEST
 
 ENGINE_TESTS = (
     "agent/test_whole.py",
+    "clients/test_walks.py",
     "engine/",
     "chat/test_demo.py",
     "chat/test_input.py",

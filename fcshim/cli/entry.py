@@ -25,6 +25,7 @@ COMMANDS = {
     "chat": "talk to a model with tools, in this terminal or from a script",
     "parse": "read the calls out of a model's text: events as JSON lines",
     "replay": "parse recorded replies again, and show what changed",
+    "inspect": "show recorded requests in a browser: prompts, replies, calls, and why one is missing",
     "render": "show the prompt that offers tools to a model",
     "models": "list an endpoint's models: whose tool calling each gets, and in which dialect",
     "doctor": "find the best tool calling settings for an endpoint's model, and write them",
@@ -45,6 +46,7 @@ _EXTRAS = {
     "doctor": "serve",
     "eval": "serve",
     "replay": "serve",
+    "inspect": "serve",
     "tools": "mcp",
     "mcp": "mcp",
     "demo": "demo",
@@ -114,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_command(given: list[str]) -> int:
     if not given or given[0] not in COMMANDS:
         _show_help(given)
-    name, rest = given[0], given[1:]
+    name, rest = given[0], list(given[1:])
     command = cast("Subcommand", import_module(f"fcshim.cli.{name}"))
     parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.configure_parser(parser)

@@ -143,9 +143,18 @@ class TaggedBody(CallContentReader):
         found = read(ahead, 0)
         if found is False and self._tags.call.head:
             found = self._read_call_with_children(ahead)
+            found = self._read_call_with_text(ahead) if found is False else found
         if found is False:
             self._progress.reject_body()
         return self._begin_call(found, pos - len(prefix), pos)
+
+    def _read_call_with_text(self, text: str) -> TagMatch:
+        """Read the opening tag of a custom tool, whose text begins in the next line."""
+        found = self._compiled.read_call(text, 0)
+        if not found or not self._sink.takes_text_by(found.name):
+            return False
+        rest = text[found.end :]
+        return found if rest.startswith(("\n", "\r\n")) else False if rest and rest != "\r" else None
 
     def _read_call_with_children(self, text: str) -> TagMatch:
         """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""

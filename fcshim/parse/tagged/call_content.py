@@ -29,6 +29,10 @@ MAX_STRAY_TEXT = 200
 """Characters of unexpected text after which a call that has not started is text, and a finished call's body ends."""
 
 
+_MAX_CLOSING_TAG = 256
+"""Characters after white space that show whether a closing tag begins with it."""
+
+
 class CallContentReader(BodyReader):
     """Reads one call after the other, each from after its opening tag."""
 
@@ -94,7 +98,7 @@ class CallContentReader(BodyReader):
                 self._state = self._in_object
                 return pos
             case _:
-                return self._begin_unexpected_text(pos)
+                return self._begin_unexpected_text(text, pos)
 
     def _end_at_marker(self) -> None:
         """End the body at an end marker, or after the next character if the last value may quote the marker."""
@@ -111,7 +115,7 @@ class CallContentReader(BodyReader):
         self._progress.end_body()
         return pos
 
-    def _begin_unexpected_text(self, pos: int) -> int:
+    def _begin_unexpected_text(self, text: str, pos: int) -> int:
         """Read text between parameters: that of a custom tool, up to the end of the call, if it has no parameters."""
         if self._call.name is None or not self._takes_text or self._call.has_arguments or self._stray_size:
             return self._begin_stray_text(pos)
@@ -120,11 +124,15 @@ class CallContentReader(BodyReader):
         value = self._value
         assert isinstance(value, TaggedValue)
         value.needs_close = False
-        at = 0
-        while at < len(self._space):
-            at = value.feed(self._space, at)
         self._text_value = value
-        return pos
+        # What follows the white space decides whether it begins a closing tag.
+        space = self._space if self._tags.lines else self._space.removeprefix("\n")
+        before, at, size = space + text[pos : pos + _MAX_CLOSING_TAG], 0, len(space)
+        while at < size and not value.ended and (reached := value.feed(before, at)) > at:
+            at = reached
+        if value.ended or value.error is not None:
+            self._finish_value(value)
+        return pos + max(at - size, 0)
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         tag: TagMatch = False
