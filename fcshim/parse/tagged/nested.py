@@ -9,6 +9,7 @@ Rule: the kind of an element is decided at its first child or its first characte
 
 import json
 import re
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,16 +17,15 @@ from typing import Literal
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.tags import CompiledTags
+from fcshim.parse.scanner import MoreNeeded, Scanner
+from fcshim.parse.tagged.tag_reading import CompiledTags
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
 _MAX_LEADING_SPACE = 256
 """White space at the start of an element after which its first child may still follow."""
-_MAX_TAG_LENGTH = 300
-_TAG = re.compile(r"(/?)([^<>\s/][^<>\n]{0,255})>")
-_PARTIAL_TAG = re.compile(r"/?(?:[^<>\s/][^<>\n]{0,255})?\Z")
+_NAME = re.compile(r"[^<>\s/][^<>\n]{0,255}")
 _LOST_CHARACTER = "\ufffd"
 """What a decoder writes for bytes that are no text."""
 _ITEM = "item"
@@ -57,6 +57,11 @@ class _Element:
     last_leaf: tuple[str, UntypedValue] | None = None
     """The name and the value of its last child, which is written when it does not come again."""
 
+    def repeat(self, leaf: UntypedValue) -> None:
+        """Make it the next element of the array in `leaf`."""
+        self.leaf = leaf
+        self.is_leaf = self.is_repeated = True
+
 
 class NestedValue:
     """Reads one parameter's element up to its closing tag, or to the end of the call."""
@@ -68,7 +73,7 @@ class NestedValue:
         name: str,
         expected: Expectation,
         limits: Limits,
-        siblings: AbstractSet[str] = frozenset(),
+        siblings: AbstractSet[str],
         leaf: UntypedValue | None = None,
     ) -> None:
         """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded.
@@ -78,25 +83,24 @@ class NestedValue:
         """
         self._siblings = siblings
         self.closing_tag = compiled.tags.parameter_close
-        self.wait = False
-        self.ended = False
         self.error: LimitError | NotStrictError | None = None
         """Why the value is invalid."""
-        self._compiled = compiled
+        self.compiled = compiled
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
-        is_repeated = leaf is not None
-        may_repeat = expected is not ANY
-        self._open_elements = [
-            _Element(
-                name, expected, (name,), leaf=leaf, is_leaf=is_repeated, may_repeat=may_repeat, is_repeated=is_repeated
-            )
-        ]
+        self._open_elements = [_Element(name, expected, (name,), may_repeat=expected is not ANY)]
+        if leaf is not None:
+            self._open_elements[0].repeat(leaf)
         self.last: UntypedValue | None = None
         """The value, if it may be the first element of an array: it is not written yet."""
         self._quoted_depth = 0
         """Number of open calls and call bodies that a leaf quotes."""
+
+    @property
+    def ended(self) -> bool:
+        """True after the end of the value."""
+        return not self._open_elements
 
     @property
     def content(self) -> UntypedValue | None:
@@ -106,24 +110,22 @@ class NestedValue:
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
         self._end_element()
-        self.ended = True
 
     def discard(self) -> None:
         """Stop sending."""
         self._writer = None
 
     def feed(self, text: str, pos: int) -> int:
-        """Read up to the end of the value or of the text; return the position."""
-        self.wait = False
-        found = self._compiled.value_markers.search(text, pos)
-        at = found.start() + (found[0][0] == "\n") if found else self._compiled.value_markers.partial_start(text, pos)
-        self._add_text(text[pos:at])
-        if found is None:
-            self.wait = at < len(text)
+        """Read up to a tag, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
+        markers = self.compiled.value_markers
+        found = markers.search(text, pos)
+        at = found.start() + (found[0][0] == "\n") if found else markers.partial_start(text, pos)
+        if at > pos:
+            self._add_text(text[pos:at])
             return at
-        end = self._read_tag(text, at)
-        self.wait = end is None
-        return at if end is None else end
+        if found is None:
+            raise MoreNeeded
+        return self._read_tag(text, at)
 
     def close(self, _tail: str) -> str | None:
         """Return None at the end of the reply: an element is never complete without its closing tag."""
@@ -131,33 +133,29 @@ class NestedValue:
 
     # Tags.
 
-    def _read_tag(self, text: str, at: int) -> int | None:
-        """Read the tag at `at`; return the position after it, None where more text is needed."""
-        kind = self._compiled.kind_at(text, at)
-        if kind is None:
-            return None
-        if kind == "call_close" and self._open_elements[-1].is_leaf and not self._quoted_depth:
-            return self._read_call_close(text, at)
+    def _read_tag(self, text: str, at: int) -> int:
+        """Read the tag at `at`; return the position after it."""
+        kind = self.compiled.kind_at(text, at)
+        leaf = self._open_elements[-1]
+        if kind == "call_close" and leaf.is_leaf and not self._quoted_depth:
+            end = self.compiled.end_of_marker(text, at)
+            if self.compiled.kind_after_space(text, end) in {"close", "call", "open"}:
+                return self._read_outer_tag(False, text, at)  # noqa: FBT003
+            return self._quote_tag(text, at, end)
         if kind != "parameter":
             return self._read_outer_tag(kind in {"call", "open"}, text, at)
-        after = at + len(self._head)
-        found = _TAG.match(text, after)
-        if found is None and len(text) - after < _MAX_TAG_LENGTH and _PARTIAL_TAG.match(text, after):
-            return None
-        if found is None or not (self._close_element(found[2]) if found[1] else self._open_element(found[2])):
-            self._open_elements[-1].quotes_tags |= found is None
-            self._add_text(text[at:after])
-            return after
-        return found.end()
+        scan = Scanner(text, at + len(self._head))
+        is_closing = bool(scan.skip("/"))
+        name = scan.take(_NAME)
+        if not name or not scan.skip(">"):
+            return self._quote_tag(text, at, at + len(self._head))
+        if self._close_element(name) if is_closing else self._open_element(name):
+            return scan.pos
+        self._add_text(self._head)
+        return at + len(self._head)
 
-    def _read_call_close(self, text: str, at: int) -> int | None:
-        """Read the call's closing tag in a leaf: it is content unless another call or the end of the body follows."""
-        end = self._compiled.end_of_marker(text, at)
-        following = self._compiled.kind_after_space(text, end)
-        if following is None:
-            return None
-        if following in {"close", "call", "open"}:
-            return self._read_outer_tag(False, text, at)  # noqa: FBT003
+    def _quote_tag(self, text: str, at: int, end: int) -> int:
+        """Read a tag that is content."""
         self._open_elements[-1].quotes_tags = True
         self._add_text(text[at:end])
         return end
@@ -167,13 +165,12 @@ class NestedValue:
         leaf = self._open_elements[-1].is_leaf
         if leaf and (opens or self._quoted_depth):
             self._quoted_depth += 1 if opens else -1
-            end = self._compiled.end_of_marker(text, at)
+            end = self.compiled.end_of_marker(text, at)
             self._add_text(text[at:end])
             return end
         self._check_unclosed_leaf()
         while self._open_elements:
             self._end_element()
-        self.ended = True
         return at
 
     def _check_unclosed_leaf(self) -> None:
@@ -218,20 +215,13 @@ class NestedValue:
         if last is None or self._writer is None:
             return False
         if last[0] != name:
-            self._flush(last[1])
+            self._attempt(last[1].flush)
             return False
         last[1].begin_next_element()
-        path = (*parent.path, name)
-        self._open_elements.append(
-            _Element(name, ANY, path, leaf=last[1], is_leaf=True, may_repeat=True, is_repeated=True)
-        )
+        element = _Element(name, ANY, (*parent.path, name), may_repeat=True)
+        element.repeat(last[1])
+        self._open_elements.append(element)
         return True
-
-    def _flush(self, value: UntypedValue) -> None:
-        try:
-            value.flush()
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
 
     def _close_element(self, name: str) -> bool:
         leaf = self._open_elements[-1]
@@ -244,7 +234,6 @@ class NestedValue:
         while self._open_elements[-1].name != name:
             self._end_element()
         self._end_element()
-        self.ended = not self._open_elements
         return True
 
     def _count_quoted(self, leaf: _Element, name: str, change: int) -> None:
@@ -258,22 +247,24 @@ class NestedValue:
     def _end_element(self) -> None:
         element = self._open_elements.pop()
         if element.kind:
-            if element.last_leaf is not None and self._writer is not None:
-                self._flush(element.last_leaf[1])
+            if element.last_leaf is not None:
+                self._attempt(element.last_leaf[1].flush)
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
             if element.quotes_tags and (element.is_repeated or not element.expected.only_strings):
                 self._fail(AmbiguousValueError())
-            self._write_leaf(element, "", last=True)
-            self._keep_leaf(element)
+            self._end_leaf(element)
         elif element.expected is ANY and self._writer is not None:
             self._fail(AmbiguousValueError())  # an empty string, object or array
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
 
-    def _keep_leaf(self, element: _Element) -> None:
-        """Keep a value that may be the first element of an array."""
-        if element.leaf is None or not element.leaf.may_repeat or self._writer is None:
+    def _end_leaf(self, element: _Element) -> None:
+        """End a value, and keep one that may be the first element of an array."""
+        if element.leaf is None:
+            return
+        self._attempt(element.leaf.end)
+        if not element.leaf.may_repeat or self._writer is None:
             return
         if self._open_elements:
             self._open_elements[-1].last_leaf = element.name, element.leaf
@@ -292,41 +283,33 @@ class NestedValue:
             element.leading_space += text
         else:
             self._begin_leaf(element)
-            self._write_leaf(element, text)
+            if element.leaf is not None:
+                self._attempt(element.leaf.add, text)
 
     def _begin_leaf(self, element: _Element) -> None:
         if not element.is_leaf:
             element.is_leaf = True
-            if self._writer is not None:
-                self._write_leaf(element, element.leading_space, first=True)
+            self._attempt(self._make_leaf, element)
 
-    def _write_leaf(self, element: _Element, text: str, *, first: bool = False, last: bool = False) -> None:
-        if self._writer is None:
-            return
-        try:
-            if first or element.leaf is None:
-                element.leaf = UntypedValue(
-                    self._writer,
-                    element.expected,
-                    self._limits,
-                    element.path,
-                    is_leaf=True,
-                    repeatable=element.may_repeat,
-                )
-            if text:
-                element.leaf.add(text)
-            if last:
-                element.leaf.end()
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
+    def _make_leaf(self, element: _Element) -> None:
+        assert self._writer is not None
+        element.leaf = UntypedValue(
+            self._writer, element.expected, self._limits, element.path, is_leaf=True, repeatable=element.may_repeat
+        )
+        if element.leading_space:
+            element.leaf.add(element.leading_space)
 
     def _write(self, text: str) -> None:
-        if self._writer is None:
-            return
-        try:
-            self._writer.write(text)
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
+        if self._writer is not None:
+            self._attempt(self._writer.write, text)
+
+    def _attempt(self, write: Callable[..., None], *arguments: object) -> None:
+        """Write, unless the value is discarded; an error discards it."""
+        if self._writer is not None:
+            try:
+                write(*arguments)
+            except (LimitError, NotStrictError) as error:
+                self._fail(error)
 
     def _fail(self, error: LimitError | NotStrictError) -> None:
         if self._writer is not None:
