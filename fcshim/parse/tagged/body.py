@@ -23,18 +23,17 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.restart import BEGUN_AGAIN, RestartMarkers, RestartWatch, restart_markers
+from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
-from fcshim.parse.tagged.tag_reading import CompiledTags, NamedTag
+from fcshim.parse.tagged.tag_reading import SPACE, CompiledTags, NamedTag
 from fcshim.parse.tagged.tags import BodyHeader
 
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
-_SPACE = re.compile(r"\s{0,16}")
 _ELEMENT_NAME = re.compile(r"[^\W\d][\w.-]{0,127}+")
 
 
@@ -53,7 +52,10 @@ class TaggedBody(CallContentReader):
         super().__init__(compiled, start_marker, sink, limits)
         self._at_line_start = dialect.call.at_line_start
         self._section_openers = dialect.section.openers()
-        self._restarts = RestartWatch(self._restart_markers(dialect), sink, limits)
+        head = self._tags.call.head
+        outer_only = self._has_outer_marker and bool(head)
+        markers = restart_markers(dialect, head, self._tags.call_close, outer_only=outer_only)
+        self._restarts = RestartWatch(markers, sink, limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
@@ -75,12 +77,6 @@ class TaggedBody(CallContentReader):
         self.status = progress.status
         return pos
 
-    def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
-        """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
-        head = self._tags.call.head
-        outer_only = self._has_outer_marker and bool(head)
-        return restart_markers(dialect, head, self._tags.call_close, outer_only=outer_only)
-
     @none_if_more_needed
     def begins_after(self, marker: str, text: str, pos: int) -> bool:
         """Return whether a call begins with this start marker, which ends at `pos`; None where more text is needed."""
@@ -95,15 +91,16 @@ class TaggedBody(CallContentReader):
     def is_unfinished(self, unread: str) -> bool:
         """Return whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
         if self._state == self._in_value:
-            found = self._value_markers.match(unread)
+            assert self._value is not None
+            found = self._value.compiled.value_markers.match(unread)
             return found is None or self._tags.nested or bool(unread[found.end() :].strip())
         in_call = self._state in {self._between_parameters, self._in_stray_text}
         return self._state == self._in_object or (in_call and bool(unread.strip()))
 
     def send_string_piece(self, text: str) -> bool:
         """Add `text` if it lies wholly inside a value (the fast path); else return False."""
-        content = self._content
-        if content is None or self._plain_text.fullmatch(text) is None:
+        content, value = self._content, self._value
+        if content is None or value is None or value.compiled.plain_text.fullmatch(text) is None:
             return False
         try:
             content.add(text)
@@ -232,7 +229,9 @@ class TaggedBody(CallContentReader):
         natural = stop_reason in NATURAL_STOPS
         unread = self._restarts.unread(tail, keep_newline=self._at_line_start)
         if unread and natural:
-            self._end_at_restart(unread)
+            self._call.fail("malformed", BEGUN_AGAIN)
+            self.unread, self.status = unread, BodyStatus.ENDED
+            self._progress.end_body()
             return
         if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
             with suppress(MoreNeeded):
@@ -251,31 +250,20 @@ class TaggedBody(CallContentReader):
             self._sink.fail_truncated("the reply ended before the closing marker")
         self.status = BodyStatus.ENDED
 
-    def _end_at_restart(self, unread: str) -> None:
-        self._call.fail("malformed", BEGUN_AGAIN)
-        self.unread = unread
-        self._progress.end_body()
-        self.status = BodyStatus.ENDED
-
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
         self.unread = rest or ""
-        after = tail.partition(self._value.closing_tag or tail)[2] if tail else ""
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
-        elif rest is not None and self._breaks_off(after):
+        elif rest is None or self._breaks_off(tail.partition(self._value.closing_tag)[2]):
             self._fail_truncated()
-        elif rest is not None:
+        else:
             self._call.end_value(self._value)
             self._close_call()
-        else:
-            self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._breaks_off(tail):
-            self._fail_truncated()
-        elif natural and self._call.has_arguments and not self._progress.discarding:
+        if natural and self._call.has_arguments and not (self._progress.discarding or self._breaks_off(tail)):
             self._check_stray_text()
             self.unread = self._without_partial_marker(tail)
             self._close_call()
@@ -300,7 +288,7 @@ class TaggedBody(CallContentReader):
 
 def _read_element(scan: Scanner) -> str:
     """Read the opening tag of an element without attributes; return its name, or an empty string."""
-    scan.take(_SPACE)
+    scan.take(SPACE)
     name = scan.take(_ELEMENT_NAME) if scan.skip("<") else ""
     scan.skip(" ")
     return name and scan.skip("/>", ">") and name

@@ -8,7 +8,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 
 from fcshim.events import JSON, CallErrorKind
@@ -26,6 +26,7 @@ from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tag_reading import CompiledTags, NamedTag
 from fcshim.parse.tagged.untyped import AmbiguousValueError, UnreadableValueError, UntypedValue, WrappedArguments
 from fcshim.parse.tagged.value import TaggedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 from fcshim.schema.expect import ANY
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -100,7 +101,7 @@ class TaggedCall:
         """True where at least one parameter or the object was read."""
         return bool(self.seen_keys) or self.has_object
 
-    def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
+    def begin_parameter(self, tag: NamedTag, limits: Limits) -> ValueReader:
         """Begin a parameter and return the reader of its value."""
         tags, element = self._compiled.tags, self._begin_next_element(tag)
         if element is None:
@@ -135,15 +136,15 @@ class TaggedCall:
         if not argument.is_quoted:
             self._words |= {argument.text}
         self._write_key(argument.key)
+        self._attempt(self._write_argument, argument, limits)
+
+    def _write_argument(self, argument: Assignment, limits: Limits) -> None:
+        if holds_entity(argument.text):
+            raise AmbiguousValueError
         expected = self._writer.expectation.member(argument.key)
-        try:
-            if holds_entity(argument.text):
-                raise AmbiguousValueError
-            value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
-            value.add(argument.text)
-            value.end()
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
+        value.add(argument.text)
+        value.end()
 
     def _may_wrap(self, tag: NamedTag) -> bool:
         """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
@@ -163,21 +164,22 @@ class TaggedCall:
     def _flush_last(self) -> None:
         """Write the last value, if it waits for further elements."""
         last, self._last = self._last, None
-        if last is None or not last.may_repeat or self._progress.discarding:
-            return
-        try:
-            last.flush()
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        if last is not None and last.may_repeat:
+            self._attempt(last.flush)
 
     def _write_key(self, key: str) -> None:
         if not self._progress.discarding:
             self._start_call()
+        self._attempt(self._writer.write, ("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
+        self.seen_keys[key] = None
+
+    def _attempt(self, write: Callable[..., None], *arguments: object) -> None:
+        """Write, unless the call is discarded; an error ends the call."""
+        if not self._progress.discarding:
             try:
-                self._writer.write(("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
+                write(*arguments)
             except (LimitError, NotStrictError) as error:
                 self.fail_with(error)
-        self.seen_keys[key] = None
 
     def read_object(self, text: str, pos: int, limits: Limits) -> int:
         """Read all arguments as one strict JSON object; return the position after its end, or where more is needed."""
@@ -195,11 +197,11 @@ class TaggedCall:
             return max(pos, self._object.position) + 1
         return end
 
-    def end_value(self, value: TaggedValue | NestedValue) -> None:
+    def end_value(self, value: ValueReader) -> None:
         """Remember a value in which a damaged tag may be: it is looked for when the arguments are complete."""
         if isinstance(value, NestedValue):
             self._last = value.last
-        elif value.may_be_damaged and not self._progress.discarding:
+        elif isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
             self._doubtful[next(reversed(self.seen_keys))] = value
 
     def _find_defect(self) -> str:
@@ -235,15 +237,15 @@ class TaggedCall:
         if self._progress.discarding:
             return
         self._start_call()
-        defect = "" if self.has_arguments or not self.markup.wrapper else "a tag in place of the arguments"
-        try:
-            if not defect:
-                if not self.has_object:
-                    self._writer.write("}" if self.seen_keys else "{}")
-                self._writer.complete()
-                defect = self._find_defect()
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        self._attempt(self._complete)
+
+    def _complete(self) -> None:
+        defect = "a tag in place of the arguments"
+        if self.has_arguments or not self.markup.wrapper:
+            if not self.has_object:
+                self._writer.write("}" if self.seen_keys else "{}")
+            self._writer.complete()
+            defect = self._find_defect()
         if defect:
             self.fail("malformed", defect)
 

@@ -21,10 +21,10 @@ from fcshim.parse.restart import BEGUN_AGAIN
 from fcshim.parse.scanner import MoreNeeded
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall, read_assignments
-from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tag_reading import CompiledTags, MarkerKind, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 
 MAX_STRAY_TEXT = 200
 """Characters of unexpected text after which a call that has not started is text, and a finished call's body ends."""
@@ -54,13 +54,9 @@ class CallContentReader(BodyReader):
         self._quote = ""
         """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
-        self._value: TaggedValue | NestedValue | None = None
+        self._value: ValueReader | None = None
         self._content: UntypedValue | None = None
         """What a piece without a marker may be added to directly, while `in_content`."""
-        self._plain_text = compiled.plain_text
-        """Matches text of the current value without any character that may start a marker."""
-        self._value_markers = compiled.value_markers
-        """The markers of the current value."""
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -154,8 +150,6 @@ class CallContentReader(BodyReader):
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
-        compiled = self._value.compiled
-        self._plain_text, self._value_markers = compiled.plain_text, compiled.value_markers
         self._state = self._in_value
         if tag.is_empty:
             self._value.end_empty()
@@ -233,13 +227,13 @@ class CallContentReader(BodyReader):
             self._finish_value(value)
         return pos
 
-    def _finish_value(self, value: TaggedValue | NestedValue) -> None:
+    def _finish_value(self, value: ValueReader) -> None:
         if value.error is not None:
             self._call.fail_with(value.error)
             value.error = None
         if value.ended:
             self._call.end_value(value)
-            if self._text_value is not None and self._text_value.ending == "closed":
+            if self._text_value is not None and not self._text_value.is_unclosed:
                 self._call.fail("malformed", "it is not certain where the text ends")
             self._value, self._text_value = None, None
             self._state = self._between_parameters
@@ -281,4 +275,4 @@ class CallContentReader(BodyReader):
         """Read the value to its end without sending."""
         self.in_content = False
         if self._value is not None:
-            self._value.discard()
+            self._value.is_written = False

@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import Literal
 
 from fcshim.parse.scanner import MoreNeeded, Scanner
-from fcshim.parse.tagged.tag_reading import WRAPPERS, CompiledTags, MarkerKind, NamedTag, read_spelled_tag
+from fcshim.parse.tagged.tag_reading import SPACE, WRAPPERS, CompiledTags, MarkerKind, NamedTag, read_spelled_tag
 from fcshim.parse.tagged.tags import Tag
 
 _KEY = re.compile(r"[^\s<>/=\"']{1,256}")
-_SPACE = re.compile(r"\s{0,4}")
 _MARKUP = re.compile(r"[\"'“”‘’=;\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x1f]")
 """Characters that markup has, and no name of a parameter."""
 _TAG_CHARACTERS = "=<>|/\"' "
@@ -99,7 +98,7 @@ class CallMarkup:
         if word in _NAME_WORDS and (scan.peek() == "=" or scan.peek().isspace()):
             tags = (read_spelled_tag(Tag(f"<{word}", attribute=each), text, pos) for each in ("name", "key"))
             return next((tag._replace(close=f"</{word}>") for tag in tags if tag and tag.name in self.keys), None)
-        scan.take(_SPACE)
+        scan.take(SPACE)
         end = scan.skip("/>", ">") if word else ""
         if end and word in self.keys:
             return NamedTag(word, "", scan.pos, close=f"</{word}>", is_empty=end == "/>")
@@ -107,9 +106,9 @@ class CallMarkup:
 
     def _read_name_element(self, word: str, scan: Scanner) -> NamedTag | None:
         """Read the name in an element of its own, and the opening of the value if it has one too."""
-        scan.take(_SPACE)
+        scan.take(SPACE)
         name = scan.take(_KEY)
-        scan.take(_SPACE)
+        scan.take(SPACE)
         if name not in self.keys or not scan.skip(f"</{word}>"):
             return None
         end = scan.pos

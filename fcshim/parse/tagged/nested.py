@@ -9,17 +9,17 @@ Rule: the kind of an element is decided at its first child or its first characte
 
 import json
 import re
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.scanner import MoreNeeded, Scanner
 from fcshim.parse.tagged.tag_reading import CompiledTags
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
@@ -63,7 +63,7 @@ class _Element:
         self.is_leaf = self.is_repeated = True
 
 
-class NestedValue:
+class NestedValue(ValueReader):
     """Reads one parameter's element up to its closing tag, or to the end of the call."""
 
     def __init__(
@@ -81,11 +81,8 @@ class NestedValue:
         `siblings` are the parameters that may still follow; `leaf` has the elements before, if the parameter is
         repeated.
         """
+        super().__init__(compiled, is_written=writer is not None)
         self._siblings = siblings
-        self.closing_tag = compiled.tags.parameter_close
-        self.error: LimitError | NotStrictError | None = None
-        """Why the value is invalid."""
-        self.compiled = compiled
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
@@ -98,22 +95,13 @@ class NestedValue:
         """Number of open calls and call bodies that a leaf quotes."""
 
     @property
-    def ended(self) -> bool:
-        """True after the end of the value."""
-        return not self._open_elements
-
-    @property
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
-        return None if self._writer is None or self.ended else self._open_elements[-1].leaf
+        return self._open_elements[-1].leaf if self.is_written and not self.ended else None
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
         self._end_element()
-
-    def discard(self) -> None:
-        """Stop sending."""
-        self._writer = None
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to a tag, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
@@ -126,10 +114,6 @@ class NestedValue:
         if found is None:
             raise MoreNeeded
         return self._read_tag(text, at)
-
-    def close(self, _tail: str) -> str | None:
-        """Return None at the end of the reply: an element is never complete without its closing tag."""
-        return None
 
     # Tags.
 
@@ -178,9 +162,9 @@ class NestedValue:
         leaf, names = self._open_elements[-1], [element.name for element in self._open_elements]
         is_doubled = any(name != _ITEM and names.count(name) > 1 for name in names)  # rather its closing tag
         if leaf.quotes_tags or is_doubled:
-            self._fail(AmbiguousValueError())
+            self.fail(AmbiguousValueError())
         elif not (leaf.kind or leaf.is_leaf):
-            self._fail(MissingValueError())
+            self.fail(MissingValueError())
 
     def _open_element(self, name: str) -> bool:
         parent = self._open_elements[-1]
@@ -190,7 +174,7 @@ class NestedValue:
             self._count_quoted(parent, name, 1)
             return False
         if _LOST_CHARACTER in name:
-            self._fail(AmbiguousValueError())  # rather a closing tag
+            self.fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
             parent.kind, parent.child_name = _container_kind(parent.expected, name), name
             parent.leading_space = ""
@@ -201,7 +185,7 @@ class NestedValue:
             self._write("[" if parent.child_count == 0 else ", ")
             expected, step = parent.expected.item(parent.child_count), parent.child_count
             if name != parent.child_name or (name != _ITEM and expected.lists_member(name)):
-                self._fail(AmbiguousValueError())  # the name is a part of the value
+                self.fail(AmbiguousValueError())  # the name is a part of the value
         else:
             self._write(("{" if parent.child_count == 0 else ", ") + _encode_json(name) + ": ")
             expected, step = parent.expected.member(name), name
@@ -212,10 +196,10 @@ class NestedValue:
     def _repeats_last(self, parent: _Element, name: str) -> bool:
         """Begin the next element of the array that the last child began, if it has the same name; else write that."""
         last, parent.last_leaf = parent.last_leaf, None
-        if last is None or self._writer is None:
+        if last is None or not self.is_written:
             return False
         if last[0] != name:
-            self._attempt(last[1].flush)
+            self.attempt(last[1].flush)
             return False
         last[1].begin_next_element()
         element = _Element(name, ANY, (*parent.path, name), may_repeat=True)
@@ -246,16 +230,17 @@ class NestedValue:
 
     def _end_element(self) -> None:
         element = self._open_elements.pop()
+        self.ended = not self._open_elements
         if element.kind:
             if element.last_leaf is not None:
-                self._attempt(element.last_leaf[1].flush)
+                self.attempt(element.last_leaf[1].flush)
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
             if element.quotes_tags and (element.is_repeated or not element.expected.only_strings):
-                self._fail(AmbiguousValueError())
+                self.fail(AmbiguousValueError())
             self._end_leaf(element)
-        elif element.expected is ANY and self._writer is not None:
-            self._fail(AmbiguousValueError())  # an empty string, object or array
+        elif element.expected is ANY:
+            self.fail(AmbiguousValueError())  # an empty string, object or array
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
 
@@ -263,8 +248,8 @@ class NestedValue:
         """End a value, and keep one that may be the first element of an array."""
         if element.leaf is None:
             return
-        self._attempt(element.leaf.end)
-        if not element.leaf.may_repeat or self._writer is None:
+        self.attempt(element.leaf.end)
+        if not (element.leaf.may_repeat and self.is_written):
             return
         if self._open_elements:
             self._open_elements[-1].last_leaf = element.name, element.leaf
@@ -278,18 +263,18 @@ class NestedValue:
         if not text or (element.kind and not text.strip()):
             return
         if element.kind:
-            self._fail(NotStrictError())  # text beside elements has no place in JSON
+            self.fail(NotStrictError())  # text beside elements has no place in JSON
         elif not element.is_leaf and not text.strip() and len(element.leading_space) + len(text) <= _MAX_LEADING_SPACE:
             element.leading_space += text
         else:
             self._begin_leaf(element)
             if element.leaf is not None:
-                self._attempt(element.leaf.add, text)
+                self.attempt(element.leaf.add, text)
 
     def _begin_leaf(self, element: _Element) -> None:
         if not element.is_leaf:
             element.is_leaf = True
-            self._attempt(self._make_leaf, element)
+            self.attempt(self._make_leaf, element)
 
     def _make_leaf(self, element: _Element) -> None:
         assert self._writer is not None
@@ -301,20 +286,7 @@ class NestedValue:
 
     def _write(self, text: str) -> None:
         if self._writer is not None:
-            self._attempt(self._writer.write, text)
-
-    def _attempt(self, write: Callable[..., None], *arguments: object) -> None:
-        """Write, unless the value is discarded; an error discards it."""
-        if self._writer is not None:
-            try:
-                write(*arguments)
-            except (LimitError, NotStrictError) as error:
-                self._fail(error)
-
-    def _fail(self, error: LimitError | NotStrictError) -> None:
-        if self._writer is not None:
-            self.error = error
-            self._writer = None
+            self.attempt(self._writer.write, text)
 
 
 def _is_scalar(expected: Expectation) -> bool:

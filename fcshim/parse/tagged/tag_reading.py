@@ -21,7 +21,7 @@ WRAPPERS = ("parameters", "params", "arguments", "args", "input")
 _MAX_ATTRIBUTES = 8
 _MAX_SPACE = 256
 """White space between two tags that one match skips."""
-_SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
+SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _BLANK = re.compile(r"[ \tĠ]{0,16}")
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
 _ATTRIBUTE_NAME = re.compile(r"[\w.:-]{1,64}")
@@ -85,7 +85,7 @@ class CompiledTags:
 
     def skip_space(self, text: str, pos: int) -> int:
         """Return the end of the white space at `pos`, without asking for more text."""
-        found = _SPACE.match(text, pos)
+        found = SPACE.match(text, pos)
         assert found is not None
         return found.end()
 
@@ -124,7 +124,7 @@ class CompiledTags:
         scan = Scanner(text, self.skip_space(text, found.end))
         kind = self.kind_at(text, scan.pos)
         if kind is None and (wrapper := scan.skip(*(f"<{name}>" for name in WRAPPERS))):
-            scan.take(_SPACE)
+            scan.take(SPACE)
             kind = "parameter" if scan.skip(f"</{wrapper[1:]}") else self.kind_at(text, scan.pos)
         return found if kind in {"parameter", "call_close", "close"} else None
 

@@ -14,33 +14,32 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Literal
 
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.scanner import MoreNeeded, Scanner
 from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.tag_reading import NamedTag
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 
 
-class TaggedValue:
+class TaggedValue(ValueReader):
     """Finds the end of one value; `value` writes its text, None discards it."""
 
     def __init__(
         self, markup: CallMarkup, value: UntypedValue | None, tag: NamedTag, seen_keys: AbstractSet[str]
     ) -> None:
         """Read the value that `tag` opens; `markup` is that of the call, `seen_keys` are the keys so far."""
+        self._markup = markup.for_value(tag)
+        super().__init__(self._markup.compiled, is_written=value is not None)
         self._value = value
         self._tag = tag
-        self._markup = markup.for_value(tag)
-        self.compiled = compiled = self._markup.compiled
         self.roles = MarkerRoles(self._markup, tag.name, seen_keys)
-        self.error: LimitError | NotStrictError | None = None
-        """Why the value is invalid."""
-        self.ending: Literal["", "closed", "unclosed"] = ""
-        """How the value ended: with or without its closing tag. Empty before that."""
+        self.is_unclosed = False
+        """True where the value ended without its closing tag."""
+        tags = self.compiled.tags
         self._position: Literal["start", "quote", "quoted", "raw"] = (
-            "start" if compiled.tags.lines or compiled.tags.may_have_lines else "quote"
+            "start" if tags.lines or tags.may_have_lines else "quote"
         )
         self._first = self._last = ""
         """The line break at the start that may be markup or content, and the last character."""
@@ -49,45 +48,28 @@ class TaggedValue:
         """True where a marker is content, but no call is quoted."""
 
     @property
-    def ended(self) -> bool:
-        """True after the end of the value."""
-        return bool(self.ending)
-
-    @property
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
-        return None if self._is_blank or self.ending else self._value
-
-    @property
-    def closing_tag(self) -> str:
-        """The tag that ends the value, which an element has for itself."""
-        return self.compiled.tags.parameter_close
+        return self._value if self.is_written and not (self._is_blank or self.ended) else None
 
     def is_damaged(self, content: str) -> bool:
         """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
         if self._tag.lacks_value_open and has_damaged_open(content, self.compiled.tags.value_open):
             return True
-        lacks_close = self.ending == "unclosed" and not self._tag.is_unclosed
+        lacks_close = self.is_unclosed and not self._tag.is_unclosed
         return self.may_be_damaged and has_damaged_close(content, self.compiled, unclosed=lacks_close)
 
     @property
     def may_be_damaged(self) -> bool:
         """True where the value ran over a marker that it does not quote with a call, or has no closing tag."""
         runs_over_marker = self._has_markers and not self.roles.quotes_call
-        return self.ending == "unclosed" or self._tag.lacks_value_open or runs_over_marker
+        return self.is_unclosed or self._tag.lacks_value_open or runs_over_marker
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
-        self.ending = "closed"
+        self.ended = True
         if self._value is not None:
-            try:
-                self._value.end_empty()
-            except (LimitError, NotStrictError) as error:
-                self._fail(error)
-
-    def discard(self) -> None:
-        """Stop sending."""
-        self._value = None
+            self.attempt(self._value.end_empty)
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
@@ -117,24 +99,24 @@ class TaggedValue:
         if self._position == "quoted":
             scan = Scanner(text, self.compiled.skip_space(text, pos + len(marker)))
             if scan.skip(self.closing_tag):
-                self._end_value("closed")
+                self._end_value()
                 return scan.pos
             role: MarkerRole = "content"  # a closing quote that the value's closing tag does not follow
         else:
-            may_end = None if self._value is None else self._value.may_end()
+            may_end = self._value.may_end() if self._value is not None and self.is_written else None
             role = self.roles.classify(text, pos, marker, empty=not self._last, may_end=may_end)
             self._has_markers |= role in {"content", "ambiguous"}
         match role:
             case "end":
-                self._end_value("closed")
+                self._end_value()
             case "before":
-                self._end_value("unclosed")
+                self._end_value(unclosed=True)
                 return pos + (marker[0] == "\n")
             case "drop":
                 return max(pos + len(marker), self.roles.opening_end)
             case "content" | "ambiguous":
                 if role == "ambiguous":
-                    self._fail(AmbiguousValueError())
+                    self.fail(AmbiguousValueError())
                 self._add_text(marker)
         return pos + len(marker)
 
@@ -150,7 +132,7 @@ class TaggedValue:
             if self.compiled.kind_after_space(tail, found.end()) != "parameter":
                 self._markup.kind_after_space(tail, found.end())
             return None  # what follows is known, or the opening of a parameter that is not complete
-        self._end_value("closed" if kind == "value_close" else "unclosed")
+        self._end_value(unclosed=kind != "value_close")
         return ""
 
     # Writing.
@@ -159,27 +141,16 @@ class TaggedValue:
         self._last = text[-1]
         self._is_blank = self._is_blank and text.isspace()
         if self._value is not None:
-            try:
-                self._value.add(text)
-            except (LimitError, NotStrictError) as error:
-                self._fail(error)
+            self.attempt(self._value.add, text)
 
-    def _end_value(self, ending: Literal["closed", "unclosed"]) -> None:
-        self.ending = ending
+    def _end_value(self, *, unclosed: bool = False) -> None:
+        self.ended, self.is_unclosed = True, unclosed
         may_have_lines = self.compiled.tags.may_have_lines and self._first == self._last == "\n"
-        if ending == "unclosed" and self.roles.has_closers:
-            self._fail(AmbiguousValueError())
-        elif ending == "unclosed" and self._is_blank:
-            self._fail(MissingValueError())
-        elif may_have_lines and self._value is not None and self._value.may_be_text:
-            self._fail(AmbiguousValueError())
+        if unclosed and self.roles.has_closers:
+            self.fail(AmbiguousValueError())
+        elif unclosed and self._is_blank:
+            self.fail(MissingValueError())
         elif self._value is not None:
-            try:
-                self._value.end()
-            except (LimitError, NotStrictError) as error:
-                self._fail(error)
-
-    def _fail(self, error: LimitError | NotStrictError) -> None:
-        if self._value is not None:
-            self.error = error
-            self._value = None
+            if may_have_lines and self._value.may_be_text:
+                self.fail(AmbiguousValueError())
+            self.attempt(self._value.end)
