@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import get_args
 
 import mkdocs_gen_files
@@ -48,6 +49,7 @@ _ENDPOINTS = """\
 # Endpoints
 
 What the proxy serves to clients. Every other path below `/v1` is relayed to an upstream of OpenAI's API."""
+_FOLDER = Path(__file__).parent
 _LINES_OF_HELP = "100"
 _API_MODULES = ("fcshim", "fcshim.ext", "fcshim.agent", "fcshim.openai", "fcshim.testing", "fcshim.errors")
 
@@ -61,6 +63,8 @@ def main() -> None:
     _write("endpoints.md", _endpoints())
     for module in _API_MODULES:
         _write(f"api/{module}.md", [f"# {module}", "", f"::: {module}"])
+    with mkdocs_gen_files.open("llms.txt", "w") as page:
+        page.write("\n".join(_list_of_pages()) + "\n")
 
 
 def _write(name: str, lines: Iterable[str]) -> None:
@@ -165,6 +169,18 @@ def _endpoints() -> Iterable[str]:
                 for route in api.routes
             ],
         )
+
+
+def _list_of_pages() -> Iterable[str]:
+    """Give the list of all pages in the form of llms.txt: a link and the first sentence of each."""
+    config = mkdocs_gen_files.FilesEditor.current().config
+    yield from (f"# {config.site_name}", "", f"> {config.site_description}", "", "## Pages", "")
+    for name in sorted(file.relative_to(_FOLDER).as_posix() for file in _FOLDER.rglob("*.md")):
+        text = (_FOLDER / name).read_text(encoding="utf-8")
+        title, _, rest = text.removeprefix("# ").partition("\n\n")
+        first = " ".join(rest.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+        about = "" if first.startswith(("|", "#", "`", "!")) else f": {first}"
+        yield f"- [{title}]({name}){about}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:

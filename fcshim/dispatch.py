@@ -44,7 +44,7 @@ from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.no_call import NoCall, explain_no_call
 from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
-from fcshim.prompt.compose import PromptBudget
+from fcshim.prompt.compose import PromptBudget, fit_messages
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
@@ -129,6 +129,10 @@ class AttemptObserver(Protocol):
         """Handle that the upstream has read only a part of the attempt's prompt."""
         ...
 
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
+        ...
+
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
         ...
@@ -197,10 +201,16 @@ class AttemptPlanner:
         kind = self.capabilities.upstream.kind
         is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
         repetition = find_repetition(request.messages, self.model.repeatable_tools)
-        if repetition.notes:
-            logger.info("%s: %s", request.model, "; ".join(repetition.notes))
-        return prepare_native(
+        # Unlike a prompt's budget, which the operator sets, this limit is the server's, whoever writes the tools.
+        limit = self.capabilities.fit_prompt(msgspec.structs.replace(self.model, prompt_budget=0), request.model)
+        fitted = fit_messages(
             msgspec.structs.replace(request, messages=repetition.messages),
+            PromptBudget(prompt_budget=limit.prompt_budget, max_result=0),
+        )
+        if notes := (*repetition.notes, *fitted.notes):
+            logger.info("%s: %s", request.model, "; ".join(notes))
+        native = prepare_native(
+            msgspec.structs.replace(request, messages=fitted.messages),
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
             searched_stops=searched_stops,
@@ -208,6 +218,7 @@ class AttemptPlanner:
             new_id=self.new_id,
             buffered=self.buffered,
         )
+        return replace(native, refused_calls=repetition.refused if request.tool_choice.mode == "auto" else {})
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
@@ -303,6 +314,7 @@ class RequestAttempts:
         """
         exchange, reason = self._exchange, ""
         self._native = self._capabilities.uses_native_tools(self._request, self._planner.model)
+        await self._translate_messages()
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
             await self._begin()
@@ -324,6 +336,16 @@ class RequestAttempts:
             if not goes_on:
                 self._end(exchange.give_up(), sink)
                 yield
+
+    async def _translate_messages(self) -> None:
+        """Add English words to the user's messages, where the settings say so and the prompt leaves tools out."""
+        request, model = self._request, self._planner.model
+        leaves_out = 0 < model.max_tools < len(request.tools) and request.tool_choice.mode != "none"
+        if self._native or not leaves_out or model.tool_search != "translated":
+            return
+        backend = await self._capabilities.backend(request, for_retry=True)
+        self._request = await self._capabilities.translations.add_to(request, backend)
+        self._planner = replace(self._planner, request=self._request)
 
     async def _read_reply(self, sink: ReplySink) -> AsyncGenerator[None, None]:
         """Send the request of one attempt: bytes go into the exchange, events come out and go to the sink.
@@ -363,6 +385,8 @@ class RequestAttempts:
             )
         if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
             logger.info("%s: %s", self._request.model, front)
+            if self._observer is not None:
+                self._observer.vary_prompt(str(front))
         if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
             return None
         sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))

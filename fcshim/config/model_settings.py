@@ -24,6 +24,7 @@ ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 CutPromptPolicy = Literal["fit", "error", "off"]
 InvalidCallsPolicy = Literal["deliver", "error"]
+ToolSearch = Literal["words", "translated"]
 Group = Literal[
     "upstream",
     "listening",
@@ -130,6 +131,14 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             common=True,
         ),
     ] = 0
+    tool_search: Annotated[
+        ToolSearch,
+        About(
+            "prompt",
+            "where --max-tools leaves tools out, search by the user's words, or also by their translation into English",
+            for_prompt=True,
+        ),
+    ] = "words"
     prompt_budget: Annotated[
         int,
         Meta(ge=0),
@@ -243,6 +252,7 @@ class ModelOptions(TypedDict, total=False):
     open_reasoning_tag: str
     arguments: ArgumentsPolicy
     max_tools: int
+    tool_search: ToolSearch
     prompt_budget: int
     max_result: int
     cut_prompt: CutPromptPolicy

@@ -250,8 +250,7 @@ class Keywords:
         if len(found) != 1 or self.elements()[0]:
             return None
         part = found[0]
-        least = part.get("minContains")
-        return (part["contains"], *(self.elements()[1] or ())), least if type(least) is int and least > 0 else 1
+        return (part["contains"], *(self.elements()[1] or ())), self.lower_bound("minContains") or 1
 
     def counts_contained(self) -> bool:
         """Return whether an array must contain elements of one schema, or may contain only so many."""

@@ -237,8 +237,10 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
+        if _are_unchanged(request.tools, escape):
+            return request.tools
         tools = _with_long_members_last(request.tools)
-        return tools if _are_unchanged_by_escaping(tools, escape) else _as_escaped(tools, escape)
+        return tools if _are_unchanged(tools, escape) else _as_escaped(tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
 
@@ -251,13 +253,15 @@ def _with_long_members_last(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in zip(tools, ordered, strict=True))
 
 
-def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
-    """Return true only if the tools are valid and nothing in them is escaped.
+def _are_unchanged(tools: Sequence[Tool], escape: Escaper) -> bool:
+    """Return true only if the tools are valid, their members are in order, and nothing in them is escaped.
 
     Only this result is cached, not the tools: the caller may change a schema.
     """
 
     def test() -> bool:
+        if any(long_members_last(tool.parameters) is not tool.parameters for tool in tools):
+            return False
         texts = strings_of([[tool.name, tool.description, tool.parameters, tool.returns] for tool in tools])
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 

@@ -20,7 +20,7 @@ from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import RequestGuard, header_names
+from fcshim.server.guard import RequestGuard, header_names, is_inspector
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observers import Observers, load_observers
@@ -344,9 +344,12 @@ def _with_request_id(body: bytes) -> bytes:
 def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> None:
     """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask.
 
-    A healthy answer to a probe comes every few seconds and says nothing: only `--log-level debug` shows it.
+    A healthy answer to a probe or to the inspector's page comes every few seconds and says nothing: only
+    `--log-level debug` shows it.
     """
-    is_healthy_probe = connection.path in _PROBE_PATHS and connection.status == 200
+    is_routine = (connection.path in _PROBE_PATHS and connection.status == 200) or (
+        is_inspector(connection.path) and connection.status < 400
+    )
     fields = {
         "method": connection.method,
         "path": connection.path,
@@ -354,7 +357,7 @@ def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> 
         "seconds": round(seconds, 6),
     }
     logger.log(
-        logging.DEBUG if is_healthy_probe else logging.INFO,
+        logging.DEBUG if is_routine else logging.INFO,
         "%s %s %s in %.3f s%s",
         connection.method,
         connection.path,

@@ -106,6 +106,9 @@ class RequestObserver:
     def lose_prompt(self, message: str) -> None:
         """Handle that the upstream has read only a part of the attempt's prompt."""
 
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
+
     def end_attempt(self, batch: Batch) -> None:
         """Receive the last events of the attempt, which have no bytes."""
 
@@ -171,6 +174,10 @@ class RequestObservers:
     def lose_prompt(self, message: str) -> None:
         """Report that the upstream has read only a part of the attempt's prompt."""
         self._notify(lambda each: each.lose_prompt(message))
+
+    def vary_prompt(self, message: str) -> None:
+        """Report that text at the front of the attempt's prompt varies."""
+        self._notify(lambda each: each.vary_prompt(message))
 
     def end_attempt(self, batch: Batch) -> None:
         """Report the last events of the attempt."""

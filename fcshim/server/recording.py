@@ -174,6 +174,7 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
         "native": attempt.native,
         "backend": attempt.backend,
         "dialect": None if dialect is None else dialect.name,
+        "defects": attempt.attempt.parse_record.defects,
         "path": attempt.path,
         **({} if withheld else shown),
     }

@@ -24,6 +24,7 @@ from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import check_exposure
+from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import ClientProtocol, limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
@@ -182,6 +183,32 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
         return
     work = functools.partial(_run_worker, load=load)
     Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
+
+
+def serve_inspector(config: Config, fill: Callable[[CaptureRing], int]) -> None:
+    """Serve the inspector alone, with the requests that `fill` puts into it, until a signal ends the process.
+
+    Raises what `fill` raises, and `ConfigError` if the address cannot be bound or others can reach it without a key.
+    """
+    configure_request_log(config.log_level.upper(), config.log_format)
+    silence_library_logs()
+    check_exposure(config)
+    with listen_for_inspector(config) as listener:
+        assert listener is not None
+        port = listener.getsockname()[1]
+        app = create_app(config, inspector_port=port)
+        captures = app.state.observers.captures
+        assert captures is not None
+        count = fill(captures)
+        server = ProxyServer(config, app)
+
+        async def run() -> None:
+            _handle_signals(server, None)
+            logger.info("%d requests are shown at %s/fcshim/", count, own_url(config.host, port))
+            await server.serve(sockets=[listener])
+
+        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+            runner.run(run())
 
 
 def config_from_env() -> Config:

@@ -38,6 +38,7 @@ from fcshim.upstream.pages import props_path
 from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
 from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
 from fcshim.upstream.token_count import count_exactly
+from fcshim.upstream.translation import Translations
 
 Value = TypeVar("Value")
 
@@ -105,6 +106,8 @@ class Capabilities:
         self._options_left_out: set[str] = set()  # options that were logged
         self._prompt_counts: dict[str, ModelCounts] = {}
         self._fronts: dict[str, PromptFronts] = {}
+        self.translations = Translations(upstream)
+        """English words for messages in other languages, by which tools are searched."""
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""

@@ -358,6 +358,26 @@ async def test_a_second_attempt_has_its_differences_from_the_first():
     assert [["removed", "subtract"], ["added", "add"]] == [each for each in second["diff"] if each[0] != "same"]
 
 
+async def test_a_front_of_the_prompt_that_varies_and_cached_tokens_are_shown():
+    rules = "\n".join(f"Rule {at}: be careful with what you do." for at in range(200))
+    usage = {"prompt_tokens": 2000, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1900}}
+    last = b"data: " + json.dumps({"id": "c", "choices": [], "usage": usage}).encode() + b"\n\n"
+    chunks = [chat_chunk(0, {"content": "Hi"}), chat_chunk(0, {}, "stop"), last, b"data: [DONE]\n\n"]
+    async with (
+        raw_upstream(stream_chunks(*chunks)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        for session in range(2):
+            system = {"role": "system", "content": f"Session {session}\n{rules}"}
+            await client.post(CHAT, json=chat_body(messages=[system, {"role": "user", "content": "Hi"}]))
+        first, second = await detail(client, 1), await detail(client, 0)
+
+    assert "" == first["attempts"][0]["front"]
+    assert "its line 1 differs from the requests before: 'Session 1'" in second["attempts"][0]["front"]
+    assert 1900 == second["summary"]["cached_tokens"]
+
+
 async def test_the_ring_stays_below_its_limit_and_keeps_the_last_requests():
     async with (
         raw_upstream(*(stream_texts("x" * 2_000) for _ in range(60))) as upstream,

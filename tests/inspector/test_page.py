@@ -1,7 +1,7 @@
 """The inspector's page in Chromium: every view, live, by keyboard, with hostile text.
 
 Rule: needs playwright (`pip install playwright`) and a Chromium on PATH (Debian's `chromium`); left out without them.
-`FCSHIM_SCREENSHOTS=docs/images` writes the screenshots of the documentation.
+`FCSHIM_SCREENSHOTS=docs/images` writes the pictures of the documentation.
 """
 
 import asyncio
@@ -73,7 +73,6 @@ async def test_the_list_fills_while_streams_run_and_is_filtered_and_searched():
     ):
         await asyncio.gather(*(post_chat(url, model=f"model-{at}") for at in range(20)))
         await page.wait_for_selector("tbody tr[data-id] >> nth=19")
-        await screenshot(page, "list")
         await page.select_option("select[aria-label=Outcome]", "calls")
         calls = await page.locator("tbody tr").count()
         await page.select_option("select[aria-label=Outcome]", "")
@@ -237,7 +236,6 @@ async def test_a_request_is_coloured_and_its_slider_goes_through_time():
             offered = await page.locator("table.categories").inner_text()
             last = page.locator(".attempt").nth(1)
             names = await last.locator(".raw .name").all_inner_texts()
-            await screenshot(page, "request")
             slider = last.locator("input[type=range]")
             await slider.focus()
             await slider.press("Home")
@@ -292,11 +290,65 @@ async def test_the_playground_follows_what_is_typed_and_models_are_listed():
             'textarea[aria-label="The model\'s text"]', 'Hi <function_call>{"name": "typed"}</function_call>'
         )
         await page.wait_for_selector(".raw .name:has-text('typed')")
-        await screenshot(page, "playground")
         await page.fill("textarea[aria-label='Tools (JSON)']", "[{")
         await page.wait_for_selector(".bad:not(:empty)")
 
     assert upstream.requests is not None
+
+
+WEATHER = '<function_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</function_call>'
+BROKEN = '<function_call>\n{"name": "add", "arguments": {"a": ]}\n</function_call>'
+INVENTED = "<function_result>\n3\n</function_result>"
+OFFERED = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {key: {}}}}}
+    for name, key in (("add", "a"), ("get_weather", "city"))
+]
+VIEWS = {
+    "list": ("#/requests", "tbody tr.inner"),
+    "request": ("#/requests/3", ".detail[data-id='3']"),
+    "why": ("#/requests/4", ".detail[data-id='4'] .why"),
+    "playground": ("#/playground", ".events li"),
+}
+"""Of each picture: its address, and what it waits for."""
+
+
+async def ask_for_pictures(client) -> None:
+    """Send the requests that the documentation's pictures show."""
+    umbrella = {"role": "user", "content": "What is the weather in Paris today, and do I need an umbrella?"}
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+    answered = [umbrella, {"role": "assistant", "tool_calls": [call]}]
+    answered.append({"role": "tool", "tool_call_id": "c1", "content": "sunny, 21 degrees"})
+    words = ("Add 1 and 2, then write <function_call> here", "Sum of 1 and 2?", "What is 1 + 2?", "Add all numbers")
+    for messages in ([umbrella], answered, *(asks(each)["messages"] for each in words)):
+        body = chat_body(model="qwen2.5-coder", messages=messages, stream=messages[-1]["content"] != words[0])
+        await client.post("/v1/chat/completions", json=body | {"tools": OFFERED})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+async def test_each_view_fits_into_its_screen(width, height, scheme):
+    cut = [CALL[at : at + 7] for at in range(0, len(CALL), 7)]
+    replies = [("Let me look. ", WEATHER), ("It is sunny, ", "21 degrees."), ("I add. ", BROKEN), ("I add. ", *cut)]
+    replies += [("<think>The user wants a sum. ", *cut), (INVENTED,), (INVENTED,)]
+    plays = [*(stream_texts(*each) for each in replies), fixed_reply(500, b'{"error": "it crashed"}')]
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found = {}
+    async with (
+        raw_upstream(*plays) as upstream,
+        running_inspector(upstream.url, constrain="off") as (url, inspector_url),
+        http_client(url) as client,
+    ):
+        await ask_for_pictures(client)
+        async with opened(inspector_url, width=width, height=height, scheme=scheme) as page:
+            await page.click("button.fold")
+            for name, (place, awaited) in VIEWS.items():
+                await page.goto(f"{inspector_url}/fcshim/{place}")
+                await page.wait_for_selector(awaited)
+                found[name] = await page.evaluate(overflow)
+                if (width, scheme) == (1280, "light") and name != "why":
+                    await screenshot(page, name)
+
+    assert dict.fromkeys(VIEWS, 0) == found
 
 
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (3840, 2160)])
@@ -312,7 +364,6 @@ async def test_no_size_of_screen_scrolls_sideways(width, height):
             await page.click("tbody tr[data-id]")
             await page.wait_for_selector(".detail")
             on_detail = await page.evaluate(overflow)
-            await screenshot(page, f"{width}")
 
     assert (0, 0) == (on_list, on_detail)
 

@@ -48,6 +48,7 @@ class JsonCalls:
         self._buffer = reader.buffer
         self._sink = sink
         self._limits = limits
+        self.has_arguments = True  # no call without arguments precedes the first one
         self.begin_next()
 
     def begin_next(self) -> None:
@@ -57,6 +58,8 @@ class JsonCalls:
         self._buffer.target = None
         self._reader.has_raw_break, self._reader.raw_controls = False, 0
         self.name: str | None = None
+        self._follows_name = not self.has_arguments
+        """True after a call that has a name and no arguments."""
         self.has_arguments = False
         self.members: dict[str, list[str]] = {}
         """Members that are neither the name nor the arguments nor known, with their values where those may be
@@ -190,7 +193,7 @@ class JsonCalls:
         sink = self._sink
         if not sink.is_complete:
             return
-        if self.has_arguments or sink.arguments() == "{}" or not set(keys).isdisjoint(sink.current_parameters):
+        if self.has_arguments or self._follows_name or not set(keys).isdisjoint(sink.current_parameters):
             self.reject_previous("arguments stand after the end of the call")
 
     def reject_previous(self, reason: str) -> None:

@@ -233,7 +233,7 @@ class OpeningFinder:
             return False
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
-        if body is False:
+        if body is False or self._sink.takes_text_by(named_tool(tag.text)):  # its argument may have a key of calls
             body = select_arguments(self._sink, tag.text, text, end)
         if body is None:
             return None

@@ -136,11 +136,18 @@ class TaggedBody(CallContentReader):
         certain = self._has_outer_marker and has_tag
         found = self._compiled.read_call(ahead, 0) if certain else self._compiled.read_confirmed_call(ahead, 0)
         if found is None and has_tag:
-            found = self._read_call_with_children(ahead)
+            found = self._read_call_with_children(ahead) or self._read_call_with_text(ahead)
         if found is None:
             self._progress.reject_body()
             return pos
         return pos - len(prefix) + self._begin_call(found)
+
+    def _read_call_with_text(self, text: str) -> NamedTag | None:
+        """Read the opening tag of a custom tool, whose text begins in the next line."""
+        found = self._compiled.read_call(text, 0)
+        if found is None or not self._sink.takes_text_by(found.name):
+            return None
+        return found if Scanner(text, found.end).skip("\n", "\r\n") else None
 
     def _read_call_with_children(self, text: str) -> NamedTag | None:
         """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""

@@ -47,10 +47,8 @@ class CallContentReader(BodyReader):
         self._progress = BodyProgress(sink)
         self._takes_text = False
         """True while the text of a custom tool may stand in the place of the parameters."""
-        self._text_value: TaggedValue | None = None
+        self._text_value: ValueReader | None = None
         """That text."""
-        self._space = ""
-        """The white space before the first parameter, with which that text begins."""
         self._quote = ""
         """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
@@ -70,26 +68,25 @@ class CallContentReader(BodyReader):
 
     def _between_parameters(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
-        if at > pos:
-            self._space += text[pos:at] if self._takes_text else ""
+        if at > pos and not self._takes_text:
             return at
-        kind = self._call.markup.kind_at(text, pos)
+        kind = self._call.markup.kind_at(text, at)
+        takes_text, self._takes_text = self._takes_text, False  # markup may belong to the text
         match kind:
             case "markup":
-                self._takes_text = False  # markup may belong to the text
-                return self._call.markup.pass_markup(text, pos)
+                return self._call.markup.pass_markup(text, at)
             case "parameter" | "call" | "open":
-                return self._read_opening(kind, text, pos)
+                return self._read_opening(kind, text, at)
             case "call_close" | "close":
                 self._check_stray_text()
                 self._close_call()
                 if kind == "close":
                     self._end_at_marker()
-                return self._compiled.end_of_marker(text, pos)
-        if text[pos] == "{" and not (self._call.has_arguments or self._stray_size):
+                return self._compiled.end_of_marker(text, at)
+        if text[at] == "{" and not (self._call.has_arguments or self._stray_size):
             self._state = self._in_object
-            return pos
-        return self._begin_unexpected_text(pos)
+            return at
+        return self._begin_text(text, pos) if takes_text else self._begin_stray_text(at)
 
     def _end_at_marker(self) -> None:
         """End the body at an end marker, or after the next character if the last value may quote the marker."""
@@ -106,18 +103,13 @@ class CallContentReader(BodyReader):
         self._progress.end_body()
         return pos
 
-    def _begin_unexpected_text(self, pos: int) -> int:
-        """Read text between parameters: that of a custom tool, up to the end of the call, if it has no parameters."""
-        if self._call.name is None or not self._takes_text or self._call.has_arguments or self._stray_size:
-            return self._begin_stray_text(pos)
+    def _begin_text(self, text: str, pos: int) -> int:
+        """Begin the text of a custom tool, which stands in the place of the parameters, up to the end of the call."""
+        assert self._call.name is not None
         parameter = self._sink.parameter_names(self._call.name)[0]
+        pos += text[pos] == "\n" and not self._tags.lines
         self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
-        value = self._value
-        assert isinstance(value, TaggedValue)
-        at = 0
-        while at < len(self._space):
-            at = value.feed(self._space, at)
-        self._text_value = value
+        self._text_value = self._value
         return pos
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
@@ -233,7 +225,7 @@ class CallContentReader(BodyReader):
             value.error = None
         if value.ended:
             self._call.end_value(value)
-            if self._text_value is not None and not self._text_value.is_unclosed:
+            if isinstance(self._text_value, TaggedValue) and not self._text_value.is_unclosed:
                 self._call.fail("malformed", "it is not certain where the text ends")
             self._value, self._text_value = None, None
             self._state = self._between_parameters
@@ -243,7 +235,6 @@ class CallContentReader(BodyReader):
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
         self._text_value = None
-        self._space = ""
         self._takes_text = name is not None and not self._tags.nested and self._sink.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)

@@ -45,6 +45,8 @@ class AttemptCapture:
         self.native = native
         self.log = log
         self.error = ""
+        self.front = ""
+        """Which text at the front of the prompt varies, so that much is read again."""
         self.defects: tuple[str, ...] = ()
         """The kinds of the defects of its reply (`AttemptDefect.kind`)."""
         self.defect = ""
@@ -87,6 +89,8 @@ class CapturedRequest:
         self.headers: list[tuple[str, str]] = []
         self.time = self.started_at = self.ended_at = 0.0
         """`time` is Unix time."""
+        self.is_timed = True
+        """Whether the times of chunks and attempts are known; a record has none."""
         self.body = b""
         self.streamed = False
         self.words = ""
@@ -127,7 +131,7 @@ class CapturedRequest:
 
     def received(self) -> list[DecodedReply]:
         """Return the reply that the client got, each choice of it, without credentials."""
-        if self.status != 200 or not self.model:
+        if self.status != 200 or not self.model or not self.sent.data:
             return []
         replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
         return [masked_reply(reply, self.mask) or reply for reply in replies]
@@ -207,6 +211,10 @@ class Capture(CapturedRequest, RequestObserver):
     def lose_prompt(self, message: str) -> None:
         """Keep that the upstream has read only a part of the prompt."""
         self.attempts[-1].error = self.mask.mask_text(message)
+
+    def vary_prompt(self, message: str) -> None:
+        """Keep that text at the front of the prompt varies."""
+        self.attempts[-1].front = self.mask.mask_text(message)
 
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events of an attempt, which have no bytes, and what is wrong with its reply."""

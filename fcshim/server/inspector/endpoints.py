@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from fcshim.config import Config
+from fcshim.config import NOT_NAMED, Config
 from fcshim.dispatch import MIN_SIZE, run_off_loop
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, PingSchedule
@@ -73,7 +73,7 @@ class InspectorEndpoints:
         self._ring = ring
         self._settings = config.merged_with(None)
         self._dialects = dialects_for(self._settings)
-        self._resender = Resender(ring)
+        self._resender = Resender(config, ring)
         self._summaries: WeakKeyDictionary[CapturedRequest, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
@@ -214,7 +214,7 @@ class InspectorEndpoints:
     async def _models(self) -> dict[str, object]:
         models, problem = [], ""
         try:
-            models = await self._reports()
+            models = await self._reports() if self._config.upstream != NOT_NAMED or self._config.upstreams else []
         except UpstreamError as error:  # the dialects and the settings are known all the same
             problem = error.message
         return {

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
+from fcshim.config import NOT_NAMED, Config
 from fcshim.errors import RequestError
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.server.client_connection import ClientConnection, Message, Receive, Scope, Send
@@ -41,13 +42,16 @@ class ResendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Resender:
     """Sends captured requests again."""
 
-    def __init__(self, ring: CaptureRing) -> None:
+    def __init__(self, config: Config, ring: CaptureRing) -> None:
         self._ring = ring
+        self._has_upstream = config.upstream != NOT_NAMED or bool(config.upstreams)
         self._running: set[asyncio.Task[None]] = set()
 
     async def send(self, connection: ClientConnection, capture: CapturedRequest, body: bytes, serve: Serve) -> str:
         """Begin to serve the request again; return the id under which it is captured. Raises `RequestError`."""
         asked = _decode(body)
+        if not self._has_upstream:
+            raise RequestError("no upstream is named; start fcshim inspect with --upstream URL", status=409)
         if not capture.body or capture.withheld:
             raise RequestError("its body was not kept, so it cannot be sent again", status=409)
         if len(self._running) >= _MAX_RUNNING:

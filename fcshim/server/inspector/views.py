@@ -64,7 +64,7 @@ def detail_of(capture: CapturedRequest) -> dict[str, JSON]:
             "body": limit_text(capture.response_text()),
         },
         "timing": {
-            "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts],
+            "sent": [attempt.started_at - capture.started_at for attempt in capture.attempts if capture.is_timed],
             "first": [
                 attempt.first_at - capture.started_at if attempt.first_at else None for attempt in capture.attempts
             ],
@@ -78,7 +78,8 @@ def _attempts_view(capture: CapturedRequest) -> list[dict[str, JSON]]:
     views: list[dict[str, JSON]] = []
     before: dict[int, str] = {}
     for attempt in capture.attempts:
-        note = {"reason": attempt.reason, "error": attempt.error, "path": attempt.path, "native": attempt.native}
+        note: dict[str, JSON] = {"reason": attempt.reason, "error": attempt.error, "front": attempt.front}
+        note |= {"path": attempt.path, "native": attempt.native}
         prompt = limit_text(attempt.body.decode("utf-8", "replace"))
         for reply in capture.decoded(attempt):
             text = "".join(piece.text for piece in reply.pieces)[:MAX_SHOWN].encode("utf-8", "replace").decode()
@@ -118,22 +119,34 @@ def _message_view(reply: DecodedReply, *, is_running: bool) -> dict[str, JSON]:
 
 
 def _relayed_views(capture: CapturedRequest) -> list[dict[str, JSON]]:
-    note = {"reason": "", "error": "", "path": "", "native": True, "prompt": LimitedText("", 0), "diff": None}
+    note = {
+        "reason": "",
+        "error": "",
+        "front": "",
+        "path": "",
+        "native": True,
+        "prompt": LimitedText("", 0),
+        "diff": None,
+    }
     return [{**note, **_reply_view(capture, reply)} for reply in capture.received() if reply.pieces]
 
 
 def _reply_view(capture: CapturedRequest, reply: DecodedReply) -> dict[str, JSON]:
     pieces = [piece for piece in reply.pieces if piece.text]
     coloured, left_out = _coloured(capture, pieces)
-    events = [{"at": at - capture.started_at, "event": event} for at, event in reply.events[:MAX_EVENTS]]
+    events = [{"at": _since_start(capture, at), "event": event} for at, event in reply.events[:MAX_EVENTS]]
     return {
         "choice": reply.choice,
-        "times": [piece.at - capture.started_at for piece in pieces],
+        "times": [_since_start(capture, piece.at) for piece in pieces],
         "segments": coloured[:MAX_SEGMENTS],
         "left_out": left_out + sum(len(text) for _, _, text in coloured[MAX_SEGMENTS:]),
         "events": events,
         "events_left_out": len(reply.events) - len(events),
     }
+
+
+def _since_start(capture: CapturedRequest, at: float) -> float | None:
+    return at - capture.started_at if capture.is_timed else None
 
 
 def _coloured(capture: CapturedRequest, pieces: Sequence[Piece]) -> tuple[list[Segment], int]:

@@ -49,7 +49,7 @@ function timing({ sent, first, duration }) {
   const labels = [];
   const part = (kind, from, to, label) => {
     if (to <= from) return;
-    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, `${label} ${seconds(to - from)}`);
+    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, (to - from) / duration > 0.1 && `${label} ${seconds(to - from)}`);
     span.style.left = `${(100 * from) / duration}%`;
     span.style.width = `${(100 * (to - from)) / duration}%`;
     bar.append(span);
@@ -85,7 +85,7 @@ function attemptPane(attempt, heading, running) {
   const label = el("span", { class: "dim" });
   const show = (value) => {
     text.showUntil(value);
-    label.textContent = `${value} of ${total} chunks, ${seconds(attempt.times[Math.max(value - 1, 0)])}`;
+    label.textContent = [`${value} of ${total} chunks`, seconds(attempt.times[Math.max(value - 1, 0)])].filter(Boolean).join(", ");
   };
   const range = el("input", { type: "range", min: 0, max: total, value: total, "aria-label": "Chunks over time", input: () => show(Number(range.value)) });
   const borders = el("input", { type: "checkbox", checked: true, change: () => text.classList.toggle("borders", borders.checked) });
@@ -94,6 +94,7 @@ function attemptPane(attempt, heading, running) {
     el("h2", {}, heading),
     attempt.reason && el("p", {}, "Why: ", line(attempt.reason, 1000)),
     attempt.error && el("p", { class: "bad" }, line(attempt.error, 1000)),
+    attempt.front && el("p", { class: "why" }, line(attempt.front, 1000)),
     attempt.diff && changesView(attempt.diff),
     legend(PARSED.filter((kind) => attempt.segments.some((segment) => segment[1] === kind))),
     total > 0 && el("div", { class: "slider" }, range, label, el("label", {}, borders, "borders of chunks")),
