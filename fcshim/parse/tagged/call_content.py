@@ -55,6 +55,8 @@ class CallContentReader(BodyReader):
         self._value: ValueReader | None = None
         self._content: UntypedValue | None = None
         """What a piece without a marker may be added to directly, while `in_content`."""
+        self._plain_text = compiled.plain_text
+        """Matches text of the current value without any character that may start a marker."""
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -142,6 +144,7 @@ class CallContentReader(BodyReader):
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
+        self._plain_text = self._value.compiled.plain_text
         self._state = self._in_value
         if tag.is_empty:
             self._value.end_empty()

@@ -73,18 +73,8 @@ class TaggedValue(ValueReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
-        tags = self.compiled.tags
-        if self._position == "start":
-            self._position = "quote"
-            self._first = text[pos]
-            if tags.lines and self._first == "\n":
-                return pos + 1
-        if self._position == "quote":
-            scan = Scanner(text, pos)
-            is_quoted = bool(tags.quote_open) and bool(scan.skip(tags.quote_open))
-            self._position = "quoted" if is_quoted else "raw"
-            if is_quoted:
-                return scan.pos
+        if self._position in {"start", "quote"} and (start := self._read_start(text, pos)) > pos:
+            return start
         markers = self.compiled.quote_markers if self._position == "quoted" else self.compiled.value_markers
         found = markers.search(text, pos)
         end = found.start() if found else markers.partial_start(text, pos)
@@ -94,6 +84,19 @@ class TaggedValue(ValueReader):
         if found is None:
             raise MoreNeeded
         return self._read_marker(text, pos, found[0])
+
+    def _read_start(self, text: str, pos: int) -> int:
+        """Read the line break or the quote that may stand before the value; return the position after it."""
+        tags = self.compiled.tags
+        if self._position == "start":
+            self._position = "quote"
+            self._first = text[pos]
+            if tags.lines and self._first == "\n":
+                return pos + 1
+        scan = Scanner(text, pos)
+        is_quoted = bool(tags.quote_open) and bool(scan.skip(tags.quote_open))
+        self._position = "quoted" if is_quoted else "raw"
+        return scan.pos
 
     def _read_marker(self, text: str, pos: int, marker: str) -> int:
         if self._position == "quoted":
