@@ -32,7 +32,7 @@ from fcshim.codecs.option_table import left_out
 from fcshim.codecs.prompt_progress import PROGRESS_FIELD, PromptProgress
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.config import ArgumentsPolicy, ModelConfig
+from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
@@ -248,6 +248,8 @@ def make_shim(
     name = request.real_model or request.model
     dialect = chosen_dialect(model.dialect, name)
     repetition = find_repetition(request.messages, model.repeatable_tools)
+    # Arguments are sent whole if an invalid call must be an error and no retry looks for one.
+    is_unchecked = request.n > 1 or not model.max_retries
     shim = prepare_shim(
         msgspec.structs.replace(request, messages=repetition.messages),
         dialect=dialect,
@@ -260,19 +262,13 @@ def make_shim(
             rescue=model.rescue,
             reasoning=model.reasoning,
             open_reasoning_tag=model.open_reasoning_tag,
-            arguments=_arguments_mode(request, model),
+            arguments="validated" if model.invalid_calls == "error" and is_unchecked else model.arguments,
             invalid_calls=model.invalid_calls,
             new_id=new_id,
         ),
     )
     refused = repetition.refused if request.tool_choice.mode == "auto" else {}
     return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
-
-
-def _arguments_mode(request: Request, model: ModelConfig) -> ArgumentsPolicy:
-    """Return how arguments are sent: whole, if an invalid call must be an error and no retry looks for one."""
-    is_unchecked = request.n > 1 or not model.max_retries
-    return "validated" if model.invalid_calls == "error" and is_unchecked else model.arguments
 
 
 class RequestAttempts:

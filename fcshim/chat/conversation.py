@@ -126,6 +126,10 @@ class ChatConversation:
                         unfinished = []
                         _check_answer(event, reply)
                         reply = ReplyText()
+        except ModelOutputError as error:
+            if error.kind == "invalid_call":
+                unfinished = []  # a small model would copy the sentence about its call from then on
+            raise
         finally:
             self.permissions.lift_restrictions()
             if unfinished:

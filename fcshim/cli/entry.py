@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _run_command(given: Sequence[str]) -> int:
+def _run_command(given: list[str]) -> int:
     if not given or given[0] not in COMMANDS:
         _show_help(given)
     name, rest = given[0], list(given[1:])

@@ -1,6 +1,6 @@
 """Keeps the replies to a request: the bytes of each read, its time and its events, within a limit.
 
-Rule: blocks of reads are kept as they are reported; views are made on request.
+Blocks of reads are kept as they are reported; views are made on request.
 """
 
 import itertools

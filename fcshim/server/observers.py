@@ -1,7 +1,4 @@
-"""The observers of one server: metrics, records, traces and the inspector, as the settings and the environment ask.
-
-Rule: without any, nothing is observed.
-"""
+"""The observers of one server: metrics, records, traces and the inspector, as the settings and the environment ask."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

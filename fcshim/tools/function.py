@@ -1,6 +1,6 @@
 """A Python function as a tool.
 
-Rule: the schema comes from the function's signature; name and description come from its name and docstring unless they
+The schema comes from the function's signature; name and description come from its name and docstring unless they
 are given. Docstrings in the styles of Google, NumPy and Sphinx are parsed; another is the description as a whole.
 """
 

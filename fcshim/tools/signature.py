@@ -1,6 +1,6 @@
 """A Python signature as a tool's parameters: their JSON Schema, and the conversion of JSON to Python values.
 
-Rule: a parameter's type comes from its annotation; its description from the metadata in `Annotated`, else from the
+A parameter's type comes from its annotation; its description from the metadata in `Annotated`, else from the
 docstring. pydantic's `Field` may be in `Annotated` or the default.
 """
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -22,7 +23,7 @@ CONTEXT = 8_192
 FIGURES = re.compile(
     r"([\d,]+) tokens in, ([\d,]+) out, ([\d.]+) s, (\d+) tokens/s, ([\d,]+) of ([\d,]+) in the context"
 )
-SECONDS = 240
+SECONDS = 60
 
 
 async def turn(screen: PseudoTerminal, text: str, *, answer: str = "", shows: str = "") -> None:
@@ -30,19 +31,27 @@ async def turn(screen: PseudoTerminal, text: str, *, answer: str = "", shows: st
     start = len(screen.output)
     screen.enter(text)
     if answer:
-        await eventually(lambda: RUN_IT in screen.output[start:], SECONDS)
+        await reach(screen, lambda: RUN_IT in screen.output[start:])
         screen.enter(answer)
-    await eventually(lambda: "in the context" in screen.output[start:], SECONDS)
-    await eventually(lambda: screen.output.rstrip("\x08 ").endswith(PROMPT), SECONDS)
+    await reach(screen, lambda: "in the context" in screen.output[start:])
+    await reach(screen, lambda: screen.output.rstrip("\x08 ").endswith(PROMPT))
 
     assert shows in screen.output[start:]
+
+
+async def reach(screen: PseudoTerminal, state: Callable[[], bool]) -> None:
+    """Wait for a state of the screen; without it, the error shows the screen."""
+    try:
+        await eventually(state, SECONDS)
+    except TimeoutError:
+        pytest.fail(f"not reached within {SECONDS} s: {screen.output[-1_000:]}")
 
 
 async def command(screen: PseudoTerminal, text: str, shows: str) -> None:
     start = len(screen.output)
     screen.enter(text)
-    await eventually(lambda: shows in screen.output[start:], SECONDS)
-    await eventually(lambda: screen.output.rstrip("\x08 ").endswith(PROMPT), SECONDS)
+    await reach(screen, lambda: shows in screen.output[start:])
+    await reach(screen, lambda: screen.output.rstrip("\x08 ").endswith(PROMPT))
 
 
 def figures(screen: PseudoTerminal) -> tuple[int, int, float, int, int, int]:
@@ -65,22 +74,22 @@ def check_figures(screen: PseudoTerminal, engine: LlamaServer) -> None:
 async def test_ten_turns_with_a_real_model(program, tmp_path):  # noqa: F811 - the fixture
     gate, number = tmp_path / "gate", tmp_path / "number"
     gate.touch()
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "notes.txt").write_text("The name of the captain is Ada Lovelace.\n")
     start = f"until [ -e {gate} ]; do sleep 0.1; done; echo $$ > {number}; exec {sys.executable} {SERVERS}/calc.py"
     servers = {"calc": {"command": "sh", "args": ["-c", start], "handshake": True}}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": servers}))
     model = find_model("qwen-0.5b.gguf")
     options = ("--temp", "0", "--seed", "1", "--jinja")
-    add = "Use the tool to add {} and {}."
+    add = "Call mcp__calc__add with first={} and second={}."
     with running(program, model, tmp_path, *options, context=CONTEXT) as engine:
         async with chatting(tmp_path, engine.url, "--mcp", str(tmp_path / "servers.json")) as screen:
             await eventually(lambda: "calc is connected: 1 tool." in screen.output, 60)
-            await turn(screen, "Hello!")
+            await turn(screen, "What is the capital of Germany?", shows="Berlin")
             check_figures(screen, engine)
             await turn(screen, add.format(19, 23), answer="y", shows="42")
             await turn(screen, add.format(1, 2), answer="no", shows="The user refused")
-            await turn(screen, f"@{tmp_path}/work/notes.txt What is the name of the captain?", shows="Ada")
+            before = figures(screen)[4]
+            await turn(screen, "@tests/mcp/servers/calc.py What is the name of the function in this file?", shows="add")
+            assert figures(screen)[0] > before + 100  # the file is a part of the prompt
             await command(screen, "/undo", "The last turn is taken back: › @")
             await turn(screen, "What is the capital of France?", shows="Paris")
             check_figures(screen, engine)

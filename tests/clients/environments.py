@@ -50,6 +50,8 @@ ENVIRONMENTS = {
     "openai_agents": Environment(("openai-agents",), ("openai_chat", "openai_responses")),
     "litellm": Environment(("litellm", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
     "instructor": Environment(("instructor",), ("openai_chat",)),
+    "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
+    "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }

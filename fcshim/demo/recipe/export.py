@@ -1,6 +1,6 @@
 """Exports the trained model as a GGUF file: llama architecture, matrices in Q8_0, vectors in float32.
 
-Rule: the file has everything that a runtime needs: sizes, vocabulary, merges, chat template, and the prompts' hash.
+The file has everything that a runtime needs: sizes, vocabulary, merges, chat template, and the prompts' hash.
 """
 
 import json
