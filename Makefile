@@ -13,8 +13,8 @@ COVERAGE = 96
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-chat test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
-	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel clean
+.PHONY: help demo test test-engine test-security test-chat test-chat-real test-scale test-clients clients-table test-mcp mcp-servers test-xgrammar \
+	test-conformance test-integrations models record-response-templates chat-screens coverage check docs bench fuzz wheel release clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
@@ -23,18 +23,20 @@ help:
 	@echo 'make models  the real models and BFCL (1.8 GB), for tests and benchmarks; MODELS="qwen-0.5b bfcl" for some'
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-chat    a chat of twenty turns on a real llama-server; keeps its screens in .cache/screens'
+	@echo 'make test-chat-real  a chat of ten turns with Qwen2.5-Coder-0.5B on a real llama-server'
 	@echo 'make test-scale     workers, reloads, crashes, shared stores and Ray Serve under load, with figures'
 	@echo 'make test-clients   coding agents and agent frameworks as clients, each in an environment of its own'
 	@echo 'make clients-table  the results of make test-clients as the table of docs/agents.md'
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
-	@echo 'make test-conformance  the suites of others: CanIToolCall, shapes of broken calls, what engines fail on'
+	@echo 'make test-conformance  the suites of others: CanIToolCall, JSONTestSuite, JSON-Schema-Test-Suite, llm-comply, ...'
 	@echo 'make test-integrations  the plugins for LangChain and llm, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a website, in site/'
+	@echo 'make release  the distributions in dist/, checked, with a list of what they install (SBOM)'
 	@echo 'make bench   the benchmarks'
 	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, those of the proxy, every property with other examples,'
 	@echo '             then guided by coverage (Linux)'
@@ -59,6 +61,10 @@ test-security: $(VENV)/dev.stamp
 
 test-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/chat/test_twenty_turns.py $(ARGS)
+
+# A chat of ten turns with Qwen2.5-Coder-0.5B, whose words no test forces; `make models MODELS=qwen-0.5b` fetches it.
+test-chat-real: $(VENV)/dev.stamp
+	FCSHIM_REAL_CHAT=1 $(BIN)/python -m pytest tests/chat/test_real_model.py $(ARGS)
 
 coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)
@@ -112,7 +118,8 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/codespell README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs --skip '*.svg,*.png,*.json' --ignore-words-list wirte
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -127,6 +134,22 @@ fuzz: $(VENV)/fuzz.stamp
 
 wheel: $(VENV)/dev.stamp
 	$(BIN)/python -m build --outdir dist
+
+# What is uploaded: the distributions in dist/, checked and tried with each Python that is there; and, not uploaded, the
+# list of all that `fcshim[all]` installs.
+LATER := python3.12 python3.13 python3.14 python3.15
+release: check docs test $(VENV)/release.stamp
+	rm -rf dist build/release
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	for python in $(PYTHON) $(LATER); do \
+		$$python -c 1 2>/dev/null || continue; \
+		$$python -m venv --clear build/release/venv && \
+		build/release/venv/bin/python -m pip install --quiet "$$(echo dist/*.whl)[all]" && \
+		build/release/venv/bin/fcshim demo --engine numpy | tail -1 && build/release/venv/bin/python -V || exit 1; \
+	done
+	$(BIN)/cyclonedx-py environment build/release/venv/bin/python --output-file build/release/sbom.cdx.json
+	@ls -l dist build/release/sbom.cdx.json
 
 clean:
 	rm -rf $(VENV) $(VENV)-xgrammar $(VENV)-transformers dist build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -166,6 +189,10 @@ $(VENV)/fuzz.stamp: $(VENV)/dev.stamp
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	$(PIP) --group docs
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/dev.stamp
+	$(PIP) --group release
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp

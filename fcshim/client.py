@@ -16,8 +16,10 @@ from fcshim import openai
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.agent.loop import check_mended, executable_calls
 from fcshim.agent.output import FINAL_ANSWER, OutputTool
+from fcshim.codecs.model_info import ModelInfo, read_models
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ModelOptions, ModelSettings, Secret
+from fcshim.config import ModelOptions, ModelSettings, Secret, endpoint_url
 from fcshim.config.values import check_address
 from fcshim.dispatch import AttemptPlanner, RequestAttempts
 from fcshim.errors import ConfigError, ModelOutputError, RequestError, UpstreamError
@@ -33,6 +35,7 @@ from fcshim.sampling import Sampling, request_fields
 from fcshim.tools import AnyTool, Executor, FunctionTool, Registry
 from fcshim.upstream import Timeouts, Upstream
 from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_pages import complete_model
 from fcshim.upstream.text_generator import Generate, TextGenerator
 
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
@@ -90,6 +93,8 @@ class Client:
     If one is given that only a prompt has (`dialect`, `prompt_style`, `max_tools`, ...), tools are described in the
     prompt, unless `tools` says otherwise.
 
+    An address without a scheme (`localhost:8080`) gets `http://`.
+
     Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile, prompt style, reasoning tag or
     backend.
     """
@@ -123,9 +128,10 @@ class Client:
         else:
             if api not in UPSTREAMS:
                 raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
-            check_address(url or "", "url")
+            url = endpoint_url(url) if url else ""
+            check_address(url, "url")
             key = Secret(api_key) if api_key else None
-            self._upstream = Upstream(url or "", key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+            self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
             self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._measured = measured
@@ -216,7 +222,11 @@ class Client:
         results = [
             each
             async for each in self._rounds(
-                read_request(messages, executor.definitions, _with_required_call(sampling) if output else sampling),
+                read_request(
+                    messages,
+                    executor.definitions,
+                    {**sampling, "tool_choice": sampling.get("tool_choice") or "required"} if output else sampling,
+                ),
                 executor,
                 max_rounds=max_rounds,
                 on_event=on_event,
@@ -257,16 +267,21 @@ class Client:
     ) -> AsyncIterator[Round]:
         async def ask(conversation: tuple[Message, ...]) -> Reply:
             request = _continue_request(first, conversation, call_ends=bool(final_tool))
-            reply, remaining_defects = await self._complete(request, on_event)
+            reply, stream = await self._complete(request, on_event)
             if not final_tool:  # else the caller reads the reply, which may be the answer although it is not a call
-                _check_calls(request, reply, remaining_defects)
+                if request.tool_choice.mode == "required" and not reply.tool_calls:
+                    message = stream.remaining_defects or "no call came although one was demanded"
+                    raise ModelOutputError(message, kind="missing_call", raw=stream.raw_text or reply.text)
+                check_mended(reply, stream.remaining_defects, stream.raw_text)
             return reply
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds, final_tool=final_tool):
             yield each
 
-    async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> tuple[Reply, str]:
-        """Return the reply, and the defects that it still has after all retries, as a phrase."""
+    async def _complete(
+        self, request: Request, on_event: Callable[[Event], None] | None = None
+    ) -> tuple[Reply, "EventStream"]:
+        """Return the reply, and its stream, which knows the defects that remain after all retries."""
         events: list[Event] = []
         async with self._stream(request, buffered=on_event is None) as stream:
             async for event in stream:
@@ -276,7 +291,7 @@ class Client:
         reply = fold(events)
         if reply.error is not None:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
-        return reply, stream.remaining_defects
+        return reply, stream
 
     def _stream(self, request: Request, *, buffered: bool = False) -> "EventStream":
         queue = _EventQueue()
@@ -293,12 +308,13 @@ class Client:
         attempts = RequestAttempts(
             AttemptPlanner(request, settings, self._capabilities, self._new_id, buffered=buffered)
         )
+        queue.attempts = attempts
         try:
             async with contextlib.aclosing(attempts.run(queue)) as pauses:
                 async for _ in pauses:
                     for event in queue.take():
                         yield event
-            queue.remaining_defects = attempts.remaining_defects
+            queue.remaining_defects, queue.raw_text = attempts.remaining_defects, attempts.raw_text
         except UpstreamError as error:
             rest = [event for _, event in attempts.fail(error)]
             if not queue.started and (not rest or isinstance(rest[-1], Error)):
@@ -322,6 +338,16 @@ class Client:
         if not profile.media:
             return f"requests to {name} are written for a model that takes only text (profile {profile.name})"
         return await self._capabilities.image_refusal(name)
+
+    async def context_length(self, model: str = "") -> int:
+        """Return the tokens that fit the context of a model, as its server says; 0 if it does not.
+
+        Raises `UpstreamError` if the server does not list its models.
+        """
+        name = model or await self._default_model()
+        names, listed = await self._upstream.list_models()
+        found = next((each for each in read_models(listed) if each.name == name), ModelInfo(name=name))
+        return (await complete_model(self._upstream, found, name, alone=len(names) == 1)).context_length
 
     async def _default_model(self) -> str:
         async with self._model_lock:
@@ -353,8 +379,10 @@ class _EventQueue:
 
     def __init__(self) -> None:
         self.started = False
-        self.remaining_defects = ""
-        """The defects that the reply still has after all retries, once it has ended."""
+        self.remaining_defects = self.raw_text = ""
+        """The defects that the reply still has after all retries, once it has ended; and what the model wrote then."""
+        self.attempts: RequestAttempts | None = None
+        """Those of the reply, once it has begun."""
         self._events: list[Event] = []
 
     def restart(self) -> None:
@@ -390,6 +418,21 @@ class EventStream:
     def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase, once it has ended; empty without any."""
         return self._queue.remaining_defects
+
+    @property
+    def raw_text(self) -> str:
+        """What the model wrote, with markup, if defects remain; empty without any."""
+        return self._queue.raw_text
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt; None while it has not said so (llama-server does)."""
+        return None if self._queue.attempts is None else self._queue.attempts.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt, once it is written; 0 before."""
+        return 0 if self._queue.attempts is None else self._queue.attempts.prompt_tokens
 
     def __aiter__(self) -> Self:
         return self
@@ -431,11 +474,6 @@ def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[st
     return request
 
 
-def _with_required_call(sampling: Sampling) -> Sampling:
-    """Return the options with a required call, unless they have a `tool_choice`: the answer comes as a call."""
-    return {**sampling, "tool_choice": sampling.get("tool_choice") or "required"}
-
-
 def _continue_request(first: Request, conversation: tuple[Message, ...], *, call_ends: bool) -> Request:
     """Return the request of a later round.
 
@@ -447,14 +485,6 @@ def _continue_request(first: Request, conversation: tuple[Message, ...], *, call
     required = ToolChoice("required") if call_ends else AUTO
     choice = required if call_ends or first.tool_choice.mode == "required" else first.tool_choice
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
-
-
-def _check_calls(request: Request, reply: Reply, remaining_defects: str) -> None:
-    """Raise `ModelOutputError` for a reply that has no calls and is not an answer."""
-    if request.tool_choice.mode == "required" and not reply.tool_calls:
-        message = remaining_defects or "no call came although one was demanded"
-        raise ModelOutputError(message, kind="missing_call", raw=reply.text)
-    check_mended(reply, remaining_defects)
 
 
 def _check_answer(last: Round) -> None:

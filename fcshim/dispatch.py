@@ -14,6 +14,7 @@ the lock for long.
 
 import contextlib
 import functools
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,20 +29,22 @@ from fcshim.codecs.fill_in_middle import CODECS
 from fcshim.codecs.ollama import OLLAMA, OllamaWithContext
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.option_table import left_out
+from fcshim.codecs.prompt_progress import PROGRESS_FIELD, PromptProgress
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop
-from fcshim.messages import Request, uses_tools
-from fcshim.pipeline.attempt import Attempt, Batch, Plan
+from fcshim.messages import Request, text_of, uses_tools
+from fcshim.pipeline.attempt import Attempt, Batch, Plan, estimate_usage
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
-from fcshim.pipeline.exchange import READING, Exchange, ExchangeState
+from fcshim.pipeline.exchange import RECEIVING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
-from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec
+from fcshim.pipeline.no_call import NoCall, explain_no_call
+from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
-from fcshim.prompt.compose import PromptBudget
+from fcshim.prompt.compose import PromptBudget, fit_messages
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
@@ -72,6 +75,10 @@ async def run_off_loop(size: int, work: Callable[[], Result]) -> Result:
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
 
+_MAX_REPORTED = 8
+"""Invalid calls of one reply that are logged."""
+_LONG_PROMPT = 4_096
+"""Characters of a conversation from which the server's progress is of interest: a second of reading on a laptop."""
 _UNAVAILABLE = frozenset({503, 504, 529})
 """Statuses of a server that is loading, overloaded or too slow, whatever the request."""
 
@@ -122,8 +129,16 @@ class AttemptObserver(Protocol):
         """Handle that the upstream has read only a part of the attempt's prompt."""
         ...
 
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
+        ...
+
     def end_attempt(self, batch: Batch) -> None:
         """Handle the last events of the attempt."""
+        ...
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Handle that the reply has no call although tools were offered."""
         ...
 
 
@@ -151,19 +166,20 @@ class AttemptPlanner:
         `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
         plan, codec = self._plan(native=native, backend=backend, omissions=omissions)
-        self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
+        if self.request.extra:
+            self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
         exchange.begin(plan, codec)
 
     def _plan(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> tuple[Plan, UpstreamCodec]:
         codec: UpstreamCodec = self.capabilities.upstream.kind.codec
         if codec is OLLAMA and self.model.num_ctx:
             codec = OllamaWithContext(self.model.num_ctx)
-        request, codec = self.request, _reduced(codec, omissions)
+        request, codec = self._with_progress(), _reduced(codec, omissions)
         if request.suffix:
             return request, _fill_in_codec(self.capabilities.upstream.kind, backend)
         searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
-            return self._native_plan(request.stop if searches_stops else ()), codec
+            return self._native_plan(request, request.stop if searches_stops else ()), codec
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
             return request, codec
@@ -173,14 +189,28 @@ class AttemptPlanner:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
         return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
 
-    def _native_plan(self, searched_stops: tuple[str, ...]) -> Plan:
-        request, kind = self.request, self.capabilities.upstream.kind
+    def _with_progress(self) -> Request:
+        """Return the request; llama-server reports how far it has read a long prompt, if the request asks for it."""
+        request = self.request
+        size = sum(len(text_of(message.content)) for message in request.messages)
+        if size < _LONG_PROMPT or not self.capabilities.is_llama_server(request.model):
+            return request
+        return msgspec.structs.replace(request, extra={**request.extra, PROGRESS_FIELD: True})
+
+    def _native_plan(self, request: Request, searched_stops: tuple[str, ...]) -> Plan:
+        kind = self.capabilities.upstream.kind
         is_checked = self.model.tools == "auto" and request.tools and not kind.native_tools
         repetition = find_repetition(request.messages, self.model.repeatable_tools)
-        if repetition.notes:
-            logger.info("%s: %s", request.model, "; ".join(repetition.notes))
-        return prepare_native(
+        # Unlike a prompt's budget, which the operator sets, this limit is the server's, whoever writes the tools.
+        limit = self.capabilities.fit_prompt(msgspec.structs.replace(self.model, prompt_budget=0), request.model)
+        fitted = fit_messages(
             msgspec.structs.replace(request, messages=repetition.messages),
+            PromptBudget(prompt_budget=limit.prompt_budget, max_result=0),
+        )
+        if notes := (*repetition.notes, *fitted.notes):
+            logger.info("%s: %s", request.model, "; ".join(notes))
+        native = prepare_native(
+            msgspec.structs.replace(request, messages=fitted.messages),
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
             searched_stops=searched_stops,
@@ -188,6 +218,7 @@ class AttemptPlanner:
             new_id=self.new_id,
             buffered=self.buffered,
         )
+        return replace(native, refused_calls=repetition.refused if request.tool_choice.mode == "auto" else {})
 
 
 def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
@@ -217,6 +248,8 @@ def make_shim(
     name = request.real_model or request.model
     dialect = chosen_dialect(model.dialect, name)
     repetition = find_repetition(request.messages, model.repeatable_tools)
+    # Arguments are sent whole if an invalid call must be an error and no retry looks for one.
+    is_unchecked = request.n > 1 or not model.max_retries
     shim = prepare_shim(
         msgspec.structs.replace(request, messages=repetition.messages),
         dialect=dialect,
@@ -229,7 +262,8 @@ def make_shim(
             rescue=model.rescue,
             reasoning=model.reasoning,
             open_reasoning_tag=model.open_reasoning_tag,
-            arguments=model.arguments,
+            arguments="validated" if model.invalid_calls == "error" and is_unchecked else model.arguments,
+            invalid_calls=model.invalid_calls,
             new_id=new_id,
         ),
     )
@@ -276,10 +310,11 @@ class RequestAttempts:
         """
         exchange, reason = self._exchange, ""
         self._native = self._capabilities.uses_native_tools(self._request, self._planner.model)
+        await self._translate_messages()
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
             await self._begin()
-        while exchange.state in READING:
+        while exchange.state in RECEIVING:
             self.refusal = None
             if self._observer is not None:
                 self._observer.begin_attempt(exchange, reason, native=self._native and uses_tools(self._request))
@@ -297,6 +332,16 @@ class RequestAttempts:
             if not goes_on:
                 self._end(exchange.give_up(), sink)
                 yield
+
+    async def _translate_messages(self) -> None:
+        """Add English words to the user's messages, where the settings say so and the prompt leaves tools out."""
+        request, model = self._request, self._planner.model
+        leaves_out = 0 < model.max_tools < len(request.tools) and request.tool_choice.mode != "none"
+        if self._native or not leaves_out or model.tool_search != "translated":
+            return
+        backend = await self._capabilities.backend(request, for_retry=True)
+        self._request = await self._capabilities.translations.add_to(request, backend)
+        self._planner = replace(self._planner, request=self._request)
 
     async def _read_reply(self, sink: ReplySink) -> AsyncGenerator[None, None]:
         """Send the request of one attempt: bytes go into the exchange, events come out and go to the sink.
@@ -336,6 +381,8 @@ class RequestAttempts:
             )
         if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
             logger.info("%s: %s", self._request.model, front)
+            if self._observer is not None:
+                self._observer.vary_prompt(str(front))
         if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
             return None
         sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
@@ -358,13 +405,54 @@ class RequestAttempts:
             self._observer.end_attempt(batch)
         if may_go_on:
             sink.feed(batch)
-        else:
-            sink.close(batch)
+            return
+        self._report_calls(batch)
+        sink.close(batch)
+
+    def _report_calls(self, batch: Batch) -> None:
+        """Log which calls of the reply are invalid, or why it has none although tools were offered."""
+        exchange, model = self._exchange, self._planner.model
+        for defect in itertools.islice(exchange.invalid_calls.values(), _MAX_REPORTED):
+            retry_logger.warning("%s: delivered %s (--invalid-calls error ends it)", self._request.model, defect)
+        stop_reason = next((event.stop_reason for _, event in batch if isinstance(event, Stop)), "error")
+        if exchange.has_calls or stop_reason in {"tool_use", "error"}:
+            return
+        no_call = explain_no_call(exchange.attempt, exchange.final_defects, stop_reason)
+        if no_call is None:
+            return
+        source = f"dialect {no_call.dialect}, by {model.dialect_reason}" if model.dialect_reason else no_call.dialect
+        logger.info(
+            "%s: %d %s offered, no call: %s; %s",
+            self._request.model,
+            no_call.tool_count,
+            "tool" if no_call.tool_count == 1 else "tools",
+            no_call.phrase,
+            source if no_call.dialect else "native tools",
+        )
+        if self._observer is not None:
+            self._observer.miss_call(no_call)
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the upstream has read the prompt of the current attempt, if it has said so."""
+        return None if self._exchange.state is ExchangeState.NEW else self._exchange.attempt.decoder.progress
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt of the current attempt; 0 before the first."""
+        if self._exchange.state is ExchangeState.NEW:
+            return 0
+        return estimate_usage(self._exchange.attempt.request, 0).input_tokens
 
     @property
     def remaining_defects(self) -> str:
         """The defects that the reply still has after all retries, as a phrase; empty without any."""
         return self._exchange.remaining_defects
+
+    @property
+    def raw_text(self) -> str:
+        """What the model wrote, if defects remain: the client does not get all of it."""
+        return self._exchange.raw_text
 
     def fail(self, error: FcshimError) -> Batch:
         """Handle the failure `error` of the reply; return its last events."""
@@ -404,6 +492,8 @@ class RequestAttempts:
         """Make another attempt after `error`; return false if an earlier reply stands instead, or raise it."""
         if self._observer is not None:
             self._observer.fail_attempt(error.message)
+        if self._exchange.state is ExchangeState.ENDED:  # the reply was complete, and could not be written
+            raise error
         try:
             await self._make_fallback(error, sink)
         except UpstreamError:
@@ -442,13 +532,18 @@ class RequestAttempts:
     async def _leave_out_refused(self, error: FcshimError) -> bool:
         """Begin an attempt without the part of the request that `error` refuses; return false if there is no such part.
 
-        Each part is left out once. It is sent again if the upstream gives the same error without it.
+        Each part is left out once. It is sent again if the upstream gives the same error without it. Media are not
+        suspected where the error names tools, which are left out first.
         """
+        names_tools = self._native and uses_tools(self._request) and refuses_tools(error)
+        media = () if names_tools else media_of(self._request)
         tried, self._last_omission = self._last_omission, None
         if tried is not None and tried[1] == error.message:
             self._omissions.remove(tried[0])
         for omission in OMISSIONS:
-            if omission in self._tried_omissions or not omission.is_meant_by(error):
+            if omission in self._tried_omissions or (omission.is_medium and omission not in media):
+                continue
+            if not self._capabilities.may_refuse(self._request.model, omission, error):
                 continue
             self._tried_omissions.append(omission)
             await self._begin()
@@ -491,11 +586,10 @@ class RequestAttempts:
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
+        self._capabilities.record_media(model, set(media_of(self._request)).difference(self._omissions))
         if self._native_error:
-            self._capabilities.suspect_native_tools(model, self._native_error)
+            self._capabilities.record_native_error(model, self._native_error)
             self._native_error = ""
-        elif self._native and uses_tools(self._request):
-            self._capabilities.record_native_success(model)
         if self._suspected_key:
             self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""

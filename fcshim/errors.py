@@ -85,7 +85,7 @@ class UpstreamError(FcshimError):
         self.key_refused = key_refused
 
 
-KEY_ADVICE = "set it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
+KEY_ADVICE = "set it with --upstream-key, FCSHIM_UPSTREAM_KEY or Client(api_key=...)"
 """The advice for the operator about `UpstreamError.key_refused`."""
 
 

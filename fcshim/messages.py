@@ -69,10 +69,12 @@ class SystemMessage(msgspec.Struct, frozen=True, gc=False, tag="system"):
     content: Content
 
 
-class UserMessage(msgspec.Struct, frozen=True, gc=False, tag="user"):
+class UserMessage(msgspec.Struct, frozen=True, gc=False, tag="user", omit_defaults=True):
     """A turn of the user."""
 
     content: Content
+    translation: str = ""
+    """Its words in English, if it is in another language. The model does not see them: tools are searched by them."""
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, gc=False, tag="assistant"):

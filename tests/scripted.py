@@ -28,6 +28,7 @@ class Script:
 
     pieces: tuple
     status: int = 200
+    content_type: str = "text/event-stream"
 
 
 MODEL_QUESTIONS = frozenset({"/api/show", "/apply-template"})
@@ -76,6 +77,8 @@ async def scripted_upstream(
                     continue
                 upstream.requests.append(asked)
                 await _play(respond(asked) if respond else next(waiting, MISSING), reader, writer, upstream)
+        except asyncio.CancelledError:  # asyncio logs a traceback for a handler that ends so
+            pass
         finally:
             writer.close()
 
@@ -103,8 +106,8 @@ async def _read_request(reader):
 
 
 async def _play(script, reader, writer, upstream):
-    head = f"HTTP/1.1 {script.status} -\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    writer.write(head.encode())
+    fields = f"Content-Type: {script.content_type}\r\nTransfer-Encoding: chunked"
+    writer.write(f"HTTP/1.1 {script.status} -\r\n{fields}\r\n\r\n".encode())
     for piece in script.pieces:
         if piece is CUT:
             writer.transport.abort()

@@ -13,6 +13,7 @@ from tests.scripted import CUT, ROLE, Script, event, model_list, scripted_upstre
 from tests.upstream.test_constraint_support import ADD, GRAMMAR_REFUSED, owned_model_list
 
 NOBODY = model_list("m")
+NOT_OFFERED = "The model called the tool 'subtract', which is not offered."
 
 
 def client_of(upstream, **settings):
@@ -46,9 +47,9 @@ async def test_a_stream_gets_the_call_of_the_retry_and_the_log_has_its_reason(ca
     assert "m: asked once more: there is no tool 'subtract'" in caplog.text
 
 
-async def test_without_retries_the_reply_is_the_models_text():
+async def test_without_retries_a_sentence_names_the_tool_that_is_not_offered():
     async with scripted_upstream(text_reply(UNKNOWN)) as upstream, client_of(upstream, max_retries=0) as client:
-        assert UNKNOWN == (await client.complete("Hi", [ADD])).text
+        assert NOT_OFFERED == (await client.complete("Hi", [ADD])).text
 
 
 async def test_the_backend_is_detected_once_for_all_retries():
@@ -87,7 +88,7 @@ async def test_a_failing_retry_is_never_reported(second):
     async with mending(text_reply(UNKNOWN), second) as (client, _):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
-    assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
+    assert (NOT_OFFERED, "complete", None) == (reply.text, reply.stop_reason, reply.error)
 
 
 async def test_a_reply_that_is_cut_after_its_end_stands_with_its_defect():
@@ -96,7 +97,7 @@ async def test_a_reply_that_is_cut_after_its_end_stands_with_its_defect():
     async with mending(cut) as (client, upstream):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
-    assert ("So. " + UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
+    assert ("So. \n" + NOT_OFFERED, "complete", None) == (reply.text, reply.stop_reason, reply.error)
     assert 1 == len(upstream.requests)
 
 

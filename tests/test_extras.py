@@ -103,7 +103,7 @@ def test_a_command_names_its_extra_in_one_line(name: str, tmp_path: Path) -> Non
         (("serve", "--upstream", "http://127.0.0.1:1", "--port", "0", "--mcp"), "mcp"),
         (("serve", "--upstream", "http://127.0.0.1:1", "--port", "0", "--store", "redis://127.0.0.1:1"), "redis"),
         (("chat", "http://127.0.0.1:1", "-p", "hello", "--no-save", "--mcp"), "mcp"),
-        (("chat", "-p", "hello", "--no-save"), "demo"),
+        (("chat", "--demo", "-p", "hello", "--no-save"), "demo"),
         (("eval", "--demo", "--category", "commands"), "demo"),
     ],
 )

@@ -58,6 +58,15 @@ def _blocks(language: str, holding: str) -> str:
     return block
 
 
+def test_the_front_page_is_short_and_shows_pictures_that_exist() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
+
+    assert len(page.splitlines()) <= 200
+    assert len(pictures) >= 2
+    assert [] == [picture for picture in pictures if not (ROOT / picture).is_file()]
+
+
 def test_the_official_client_gets_a_call(addresses: Addresses) -> None:
     """The first example prints the arguments of one call."""
     assert _python(_blocks("python", "client.chat.completions"), addresses) == '{"city": "Paris"}'
@@ -143,7 +152,7 @@ def test_chat_p_prints_an_answer(tmp_path: Path) -> None:
     server = Path(__file__).parent / "mcp" / "servers" / "calc.py"
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": sys.executable, "args": [str(server)]}}}))
-    line = next(row for row in _blocks("console", "fcshim chat -p 'call").splitlines() if "chat -p" in row)
+    line = next(row for row in _blocks("console", "fcshim chat --demo -p 'call").splitlines() if "--demo -p" in row)
     _, _, *options = shlex.split(line.replace("servers.json", str(file)))
     command, env = [sys.executable, "-m", "fcshim", *options], {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=True)

@@ -164,3 +164,9 @@ def test_a_program_ends_although_its_client_is_open():
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, timeout=60, check=True)
 
     assert (b"done\n", b"") == (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("url", ["localhost:9", "127.0.0.1:9/v1", "[::1]:9", "http://localhost:9"])
+def test_an_address_needs_no_scheme_as_in_the_commands(url):
+    with SyncClient(url, model="m") as client, pytest.raises(UpstreamError, match="cannot connect to the upstream at"):
+        client.complete("hello")

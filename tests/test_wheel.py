@@ -272,7 +272,7 @@ def test_all_has_every_part(fresh: FreshEnvironment, tmp_path: Path) -> None:
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": str(fresh.bin / "python"), "args": [str(server)]}}}))
     question = "call mcp__calc__add with first=19, second=23"
     options = ("--no-save", "--mcp", file, "--pins", tmp_path / "pins.json", "--allow", "calc:*")
-    answer = fresh.fcshim("chat", "-p", question, *options)
+    answer = fresh.fcshim("chat", "--demo", "-p", question, *options)
 
     assert "mcp__calc__add returned 42\n" == answer
     fresh.python("import lxml, markdownify, prometheus_client, re2, readability, tree_sitter_bash")

@@ -1,6 +1,6 @@
 """Agents: the loop model -> tools -> model, with events, sub-agents and sessions.
 
-Rule: an agent requests replies through a function that the caller passes in, so the loop is the same for every
+An agent requests replies through a function that the caller passes in, so the loop is the same for every
 upstream.
 """
 

@@ -42,13 +42,16 @@ def check_max_rounds(max_rounds: int) -> None:
         raise ConfigError(f"max_rounds: expected at least 1, got {max_rounds}")
 
 
-def check_mended(reply: Reply, remaining_defects: str) -> None:
-    """Raise `ModelOutputError` for a reply whose call stayed invalid after all retries, as `remaining_defects` say."""
+def check_mended(reply: Reply, remaining_defects: str, raw_text: str = "") -> None:
+    """Raise `ModelOutputError` for a reply whose call stayed invalid after all retries, as `remaining_defects` say.
+
+    `raw_text`: what the model wrote, where the reply's text differs from that.
+    """
     if remaining_defects and not reply.tool_calls:
         raise ModelOutputError(
             f"the model wrote a call that cannot run, and retries did not help: {remaining_defects}",
             kind="invalid_call",
-            raw=reply.text,
+            raw=raw_text or reply.text,
         )
 
 

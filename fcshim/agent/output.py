@@ -1,6 +1,6 @@
 """The final answer as a tool, whose arguments are a value of the type that the caller wants.
 
-Rule: a call is what models write most reliably, and what is repaired, constrained and asked for again; a value of
+A call is what models write most reliably, and what is repaired, constrained and asked for again; a value of
 another type is an error result, which the model reads and corrects.
 """
 

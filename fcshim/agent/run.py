@@ -73,7 +73,7 @@ class Agent:
                     reply_events.append(event)
                     yield event
             reply = _fold_reply(reply_events)
-            check_mended(reply, getattr(replies, "remaining_defects", ""))
+            check_mended(reply, getattr(replies, "remaining_defects", ""), getattr(replies, "raw_text", ""))
             async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
                     yield call_event

@@ -6,7 +6,7 @@ Rule: a message says what happened, then what to do; advice goes only to users w
 from typing import NamedTuple
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.errors import KEY_ADVICE, FcshimError, RequestError, UpstreamError
 
 
 class _Advice(NamedTuple):
@@ -35,6 +35,9 @@ _BY_KIND = {
     ),
     "timeout": _Advice("The model may be loading or busy: ask again.", "The model may be loading or busy: try again."),
 }
+_TOO_MANY_TOOLS = _Advice(
+    *["The tools fill the model's context: offer fewer (--mcp, --root), or start its server with a larger context."] * 2
+)
 _LOST = _Advice(
     "Is the model's server running? The key `up` brings your question back.", "Is the model's server running?"
 )
@@ -42,14 +45,20 @@ _KEY = _Advice(*["Start again with the endpoint's key: --key, or FCSHIM_UPSTREAM
 _CHAT_PHRASES = {
     "fcshim's API key": "the API key",
     "the upstream": "the endpoint",
+    f": {KEY_ADVICE}": "",
     "Client(..., model=...)": "--model NAME",
 }
 """Phrases in the messages of the proxy and the client, and what the user of a chat reads instead."""
 
 
-def explain(error: FcshimError, *, script: bool = False) -> str:
-    """Return an error's message, and what to do if anything can be done."""
+def explain(error: FcshimError, *, script: bool = False, filled_by_tools: bool = False) -> str:
+    """Return an error's message, and what to do if anything can be done.
+
+    `filled_by_tools`: the tools take more of the context than the conversation.
+    """
     advice, message = _find(error), error.message
+    if filled_by_tools and error.kind in (CONTEXT_LENGTH, "truncated"):
+        advice = _TOO_MANY_TOOLS
     for phrase, replacement in _CHAT_PHRASES.items():
         message = message.replace(phrase, replacement)
     if advice is None:

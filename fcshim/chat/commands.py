@@ -40,6 +40,8 @@ _MODES: dict[PermissionMode, str] = {
     "read_only": "the model has only tools that read",
     "allow": "every call runs that no rule forbids",
 }
+_SHORTEST_NAMES = 20
+"""Columns of the names of tools on a narrow terminal."""
 _QUESTION_SIZE = 80
 """Characters of a question in a line: enough to recognise it."""
 Agree: TypeAlias = Callable[[str], Awaitable[bool]]
@@ -101,14 +103,16 @@ class SlashCommands:
 
     async def _tools(self, _: str) -> None:
         tools = self._conversation.registry
-        category = ""
+        longest = max((len(tool.definition.name) for tool in tools), default=0)
+        category, width = "", min(longest, max(self._view.width // 2, _SHORTEST_NAMES))
         for tool in tools:
             if (own := tool_category(tool)) != category:
                 category = own
                 self._view.write_line(f"{category}:")
-            about = tool.definition.description.strip().partition("\n")[0]
+            about = " ".join(tool.definition.description.strip().partition("\n")[0].split())
             label = _permission_label(self._conversation.permissions, tool)
-            self._view.write_line(f"  {label:<5} {tool.definition.name}  {about}")
+            row = f"  {label:<5} {tool.definition.name:<{width}}  {about}".rstrip()
+            self._view.write_line(row if len(row) < self._view.width else f"{row[: self._view.width - 2]}…")
         if len(tools):
             self._view.note(f"{count_of(len(tools), 'tool')}. A call of one that `asks` waits for your answer.")
         else:

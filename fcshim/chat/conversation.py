@@ -4,9 +4,11 @@ Rule: an interrupted turn leaves a conversation that can be continued: complete 
 question without any reply is removed.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
 from fcshim.chat.call_markup import MarkupSetAside, ReplyText
@@ -15,7 +17,7 @@ from fcshim.chat.edits import EditJournal, FileEdit
 from fcshim.chat.recap import turn_starts
 from fcshim.chat.session import ChatSession
 from fcshim.client import Client, EventStream
-from fcshim.errors import ModelOutputError, RequestError
+from fcshim.errors import ModelOutputError, RequestError, UpstreamError
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage, text_of
 from fcshim.sampling import Sampling
@@ -23,8 +25,23 @@ from fcshim.tools import Executor, PermissionRule, Permissions, Registry
 from fcshim.tools.summary import ANSWER_TOKENS
 
 ChatEvent: TypeAlias = AgentEvent | MarkupSetAside
-Refusal: TypeAlias = Callable[[str], str]
-"""Returns the reason not to send a question; empty to send it."""
+
+
+class ModelLimits:
+    """What a model can be asked; a model without limits is asked everything."""
+
+    sampling: Sampling = {}
+    """The options of every request."""
+
+    def refusal(self, text: str) -> str:  # noqa: ARG002 - for subclasses
+        """Return the reason not to send a question; empty to send it."""
+        return ""
+
+    def narrow(
+        self, messages: tuple[Message, ...], tools: tuple[Tool, ...]
+    ) -> tuple[tuple[Message, ...], tuple[Tool, ...]]:
+        """Return the messages and tools that a request has, of those of the conversation."""
+        return messages, tools
 
 
 _INTERRUPTED = "(I was interrupted while my calls ran; some have changed files.)"
@@ -38,15 +55,11 @@ class UndoneTurn(NamedTuple):
     edits: list[FileEdit]
 
 
-def _admit(_: str) -> str:
-    return ""
-
-
 class ChatConversation:
     """A conversation; `registry` and the session's model may change between turns.
 
-    `refusal` judges each question before it is sent; `sampling` are the options of every request. `background_model`
-    writes summaries, by default the session's model. `max_output`: as for `Executor`.
+    `limits` are those of the model. `background_model` writes summaries, by default the session's model. `max_output`:
+    as for `Executor`.
     """
 
     def __init__(
@@ -57,8 +70,7 @@ class ChatConversation:
         session: ChatSession,
         *,
         max_rounds: int,
-        refusal: Refusal = _admit,
-        sampling: Sampling | None = None,
+        limits: ModelLimits | None = None,
         journal: EditJournal | None = None,
         background_model: str = "",
         max_output: int | None = None,
@@ -67,19 +79,21 @@ class ChatConversation:
         self.permissions = permissions
         self.session = session
         self.client = client
-        self._refusal = refusal
+        self._limits = limits or ModelLimits()
         self._background_model = background_model
-        self._sampling = sampling or Sampling()
         self._reply_texts: list[str] = []
+        self._context_lengths: dict[str, int] = {}  # by the names of models that the user has chosen
         self._journal = journal or EditJournal()
         self._starts = turn_starts(session.messages)
         executor = Executor(registry, permissions=permissions, max_output=max_output)
         self._agent = Agent(self._stream_reply, executor, max_rounds=max_rounds)
+        self.stream: EventStream | None = None
+        """The reply that was asked for last."""
 
     @property
     def raw_reply(self) -> str:
         """The text of the last reply, as the model wrote it."""
-        return "".join(self._reply_texts)
+        return (self.stream.raw_text if self.stream is not None else "") or "".join(self._reply_texts)
 
     async def send(
         self, question: str | Sequence[Message], allowed: Iterable[PermissionRule] | None = None
@@ -91,7 +105,7 @@ class ChatConversation:
         Raises `RequestError` for a question that is refused, `UpstreamError`, and `ModelOutputError` if the model does
         not stop calling tools, or if its answer is a call that could not run.
         """
-        before = self.session.messages
+        before, self.stream = self.session.messages, None
         with_question = self._begin_turn(
             (UserMessage((TextPart(question),)),) if isinstance(question, str) else tuple(question)
         )
@@ -112,6 +126,10 @@ class ChatConversation:
                         unfinished = []
                         _check_answer(event, reply)
                         reply = ReplyText()
+        except ModelOutputError as error:
+            if error.kind == "invalid_call":
+                unfinished = []  # a small model would copy the sentence about its call from then on
+            raise
         finally:
             self.permissions.lift_restrictions()
             if unfinished:
@@ -121,7 +139,7 @@ class ChatConversation:
 
     def _begin_turn(self, question: tuple[Message, ...]) -> tuple[Message, ...]:
         """Append the question and return the conversation. Raises `RequestError` for a question that is refused."""
-        if reason := self._refusal(text_of(question[-1].content)):
+        if reason := self._limits.refusal(text_of(question[-1].content)):
             raise RequestError(reason)
         self._journal.begin_turn()
         self._starts.append(len(self.session.messages))
@@ -136,6 +154,22 @@ class ChatConversation:
         self.session.messages = before
         self._starts.pop()
         self._journal.drop_turn()
+
+    @property
+    def is_filled_by_tools(self) -> bool:
+        """Whether the definitions of the tools are longer than the conversation, which a summary cannot change."""
+        tools = sum(len(msgspec.json.encode(tool.definition)) for tool in self.registry)
+        return tools > sum(len(msgspec.json.encode(message)) for message in self.session.messages)
+
+    async def context_length(self) -> int:
+        """Return the tokens that fit the context of the session's model; 0 if its server does not say."""
+        model = self.session.model
+        if model not in self._context_lengths:
+            try:
+                self._context_lengths[model] = await self.client.context_length(model)
+            except UpstreamError:
+                self._context_lengths[model] = 0
+        return self._context_lengths[model]
 
     def undo(self) -> UndoneTurn:
         """Take back the last turn. Raises `RequestError` if there is none."""
@@ -157,7 +191,7 @@ class ChatConversation:
         return done
 
     async def _ask_for_summary(self, text: str) -> str:
-        if reason := self._refusal(text):
+        if reason := self._limits.refusal(text):
             raise RequestError(reason)
         question = (UserMessage((TextPart(text),)),)
         model = self._background_model or self.session.model
@@ -165,9 +199,10 @@ class ChatConversation:
         return reply.text
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
-        options = self._sampling.copy()
+        options = self._limits.sampling.copy()
         options["model"] = self.session.model
-        return self.client.stream(messages, tools, **options)
+        self.stream = self.client.stream(*self._limits.narrow(messages, tools), **options)
+        return self.stream
 
 
 def _split(event: AgentEvent, reply: ReplyText) -> Iterator[ChatEvent]:

@@ -4,13 +4,20 @@ Rule: the tiny model only copies from commands of a few forms. Anything else is 
 to type instead.
 """
 
-from collections.abc import Collection
+import difflib
+from collections.abc import Collection, Sequence
 
 from fcshim.demo.tool_client import COMMAND, add_numbers
+from fcshim.mcp.tool_names import SEPARATOR
+from fcshim.messages import Message, Tool, UserMessage, text_of
 from fcshim.tools import FunctionTool, Traits
 
+_MIN_SIMILARITY = 0.7
+"""Similarity ratio of `difflib`, from 0 to 1, above which a name is suggested."""
 REPLY_TOKENS = 256
 """Tokens of one reply; a tiny model that repeats itself would not stop before its context is full."""
+MAX_TOOLS = 3
+"""Tools that one request offers: the definitions of more do not fit its context."""
 _CALL_WORDS = ("call", "use", "run")
 _ECHO_WORDS = ("say", "repeat", "echo")
 
@@ -36,9 +43,32 @@ def refusal(text: str, names: Collection[str]) -> str:
     first, second, *_ = (*words, "", "")
     if first in names or (first.lower() in _ECHO_WORDS and second):
         return ""
-    if first.lower() in _CALL_WORDS and second in names:
+    is_call = first.lower() in _CALL_WORDS
+    if is_call and second in names:
         return ""
+    if similar := _similar_name(second if is_call else first, names):
+        return f"There is no tool {second if is_call else first!r:.80}, did you mean {similar}?"
     return f"The demo model cannot understand this, so it was not asked. Type:\n{_examples(names)}"
+
+
+def current_turn(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages from the last question on: the model copies from whatever it sees."""
+    start = max((at for at, each in enumerate(messages) if isinstance(each, UserMessage)), default=0)
+    return tuple(messages[start:])
+
+
+def chosen_tools(messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return at most `MAX_TOOLS` tools: those that the question names, then the first ones, in their order."""
+    words = {word for each in messages if isinstance(each, UserMessage) for word in text_of(each.content).split()}
+    chosen = sorted(tools, key=lambda tool: tool.name not in words)[:MAX_TOOLS]
+    return tuple(tool for tool in tools if tool in chosen)
+
+
+def _similar_name(word: str, names: Collection[str]) -> str:
+    """Return the tool whose name, or its last part, is most similar to a word; empty without one."""
+    by_part = {part: name for name in names for part in (name.rpartition(SEPARATOR)[2].lower(), name.lower())}
+    found = difflib.get_close_matches(word.lower(), by_part, n=1, cutoff=_MIN_SIMILARITY) if word else []
+    return by_part[found[0]] if found else ""
 
 
 def _examples(names: Collection[str]) -> str:

@@ -6,12 +6,12 @@ Rule: everything that is opened here is closed here; slow modules are imported o
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.console import Console
 from fcshim.chat import demo
 from fcshim.chat.advice import explain
 from fcshim.chat.attachments import Attachments
-from fcshim.chat.conversation import ChatConversation, Refusal
+from fcshim.chat.conversation import ChatConversation, ModelLimits
 from fcshim.chat.edits import EditJournal
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
@@ -48,7 +48,7 @@ from fcshim.config import Config, Secret
 from fcshim.demo.gguf_file import require_packages
 from fcshim.errors import FcshimError
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
-from fcshim.messages import SystemMessage, TextPart, UserMessage
+from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.sampling import Sampling
 from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
 from fcshim.tools.permission import describe_untrusted
@@ -143,26 +143,29 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             journal=journal,
             background_model=settings.config.background_model,
             max_output=settings.config.max_chars or None,
-            **_demo_options(session, tools.registry),
+            limits=_DemoLimits(tools.registry) if session.url is None else None,
         )
         yield _OpenChat(conversation, tools, prompter)
 
 
-class _ModelOptions(TypedDict, total=False):
-    """The options that depend on the model: questions that are refused, and the sampling of requests."""
+class _DemoLimits(ModelLimits):
+    """What the embedded model can be asked, with the tools of `registry`."""
 
-    refusal: Refusal
-    sampling: Sampling
+    sampling: Sampling = {"max_tokens": demo.REPLY_TOKENS}
 
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
 
-def _demo_options(session: ChatSession, registry: Registry) -> _ModelOptions:
-    """Return the options of a conversation with the embedded model, which is not asked what it cannot do."""
-    if session.url is not None:
-        return {}
-    return {
-        "refusal": lambda text: demo.refusal(text, registry.get_names()),
-        "sampling": {"max_tokens": demo.REPLY_TOKENS},
-    }
+    def refusal(self, text: str) -> str:
+        """Return why a question is not sent to it, and what to type instead."""
+        return demo.refusal(text, self._registry.get_names())
+
+    def narrow(
+        self, messages: tuple[Message, ...], tools: tuple[Tool, ...]
+    ) -> tuple[tuple[Message, ...], tuple[Tool, ...]]:
+        """Return the current turn and the few tools that fit its context."""
+        turn = demo.current_turn(messages)
+        return turn, demo.chosen_tools(turn, tools)
 
 
 async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings: ChatSettings) -> None:
@@ -178,7 +181,7 @@ async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings
     try:
         await (print_json(conversation, events) if settings.json else print_text(events, view))
     except FcshimError as error:
-        error.message = explain(error, script=True)
+        error.message = explain(error, script=True, filled_by_tools=conversation.is_filled_by_tools)
         raise
 
 
@@ -221,7 +224,7 @@ async def _run_interactive(
     for row in recap(conversation.session.messages):
         view.note(row)
     async with _logging_as_notes(view), _following(tools.servers, terminal, view):
-        view.note(_greeting(conversation))
+        view.note(_greeting(conversation, tools.servers.connecting() if tools.servers is not None else ()))
         await terminal.run()
     if settings.save and conversation.session.messages:
         view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
@@ -285,9 +288,12 @@ async def _following(servers: "ServerWatch | None", terminal: "Terminal", view: 
         await asyncio.wait([task])
 
 
-def _greeting(conversation: ChatConversation) -> str:
+def _greeting(conversation: ChatConversation, connecting: Sequence[str]) -> str:
+    """Return the first line; it counts no tools while servers that may have some are `connecting`."""
     count = len(conversation.registry)
     tools = count_of(count, "tool") + (" (/tools)" if count else "")
+    if connecting:
+        tools = f"{tools} so far" if count else "tools to come"
     if conversation.session.url is None:
         about = demo.introduction(conversation.registry.get_names())
         return f"{about}\nIt has {tools}. /help lists the commands."

@@ -92,14 +92,12 @@ class ServerWatch:
         if not status.error:
             return None
         if status.state.value == _CLOSED:
-            return "unused", _failed(f"{name} is not used: {problem}. Correct its entry in {file} and start again.")
+            return "unused", _failed(f"{name}: {problem}. Correct its entry in {file} and start again.")
         if before.startswith((_CONNECTED, _LOST)):
             reason = problem.removeprefix(_LOST_CONNECTION).lstrip("; ")
             lost = f"{name} is lost ({reason})" if reason else f"{name} is lost"
             return _LOST, _failed(f"{lost}. fcshim reconnects by itself; calls wait a while for it.")
-        return "failed", _failed(
-            f"{name} did not start: {problem}. fcshim tries again by itself; its entry is in {file}."
-        )
+        return "failed", _failed(f"{name}: {problem}. fcshim tries again by itself; its entry is in {file}.")
 
 
 def _failed(text: str) -> Report:

@@ -54,6 +54,8 @@ _DECISIONS = {
     "": PermissionDecision(allowed=False),
     "never": PermissionDecision(allowed=False, remember=True),
 }
+_WAITING_SECONDS = 1.0
+"""Seconds between two lines about a reply that has not begun."""
 _LISTING_SECONDS = 3.0
 """Seconds before the first prompt to learn which prompts servers have; later they only lack completion."""
 
@@ -152,8 +154,11 @@ class Terminal:
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError | OSError):
                 raise error
-            self._view.error(explain(error) if isinstance(error, FcshimError) else _system_message(error))
+            self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
+
+    def _explain(self, error: FcshimError) -> str:
+        return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
@@ -227,13 +232,26 @@ class Terminal:
         turn = await self._with_files(given) if isinstance(given, str) else given
         await self._before_turn()
         async with aclosing(self._conversation.send(turn.messages, turn.allowed)) as events:
-            async for event in events:
-                async with self._output_lock:  # nothing is painted over a question
-                    figures.count(event)
-                    self._view.show(event)
+            waiting = asyncio.create_task(self._show_waiting(figures), name="waiting")
+            try:
+                async for event in events:
+                    async with self._output_lock:  # nothing is painted over a question
+                        figures.count(event)
+                        self._view.show(event)
+            finally:
+                waiting.cancel()
         if has_images(turn.messages[-1].content) and (reason := await self._attachments.image_refusal()):
             self._view.note(f"the picture did not reach the model: {reason}")
-        self._view.note(figures.line())
+        self._view.note(figures.line(await self._conversation.context_length()))
+
+    async def _show_waiting(self, figures: TurnFigures) -> None:
+        """Show each second how far the server has read the prompt, while nothing of the reply has come."""
+        while True:
+            await asyncio.sleep(_WAITING_SECONDS)
+            stream = self._conversation.stream
+            if stream is not None:
+                async with self._output_lock:
+                    self._view.update_waiting(figures.waiting_line(stream.progress, stream.prompt_tokens))
 
     async def _with_files(self, text: str) -> TurnInput:
         """Return a turn with the files that its question names, and show which are sent."""

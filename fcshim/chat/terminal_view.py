@@ -56,6 +56,7 @@ class TerminalView:
         self._show_text = show_text
         self._line_open = False  # the current line is not ended
         self._round_calls = 0  # in this round
+        self._waiting = False  # that line says that the model has not answered yet
         self._transient = False  # the current line is replaced by the next output
         self._set_aside = False  # in this round
         self._markdown: MarkdownStream | None = None  # the text that is being shown
@@ -87,6 +88,13 @@ class TerminalView:
     def show_waiting(self) -> None:
         """Show a transient sign that the model has not answered yet."""
         self._show_transient("⋯")
+        self._waiting = self._transient
+
+    def update_waiting(self, figures: str) -> None:
+        """Add figures to the sign that the model has not answered yet, if it is what the terminal shows."""
+        if self._waiting:
+            self._show_transient(f"⋯ {figures}")
+            self._waiting = True
 
     def end_turn(self) -> None:
         """End the turn: the next output begins on a new line."""
@@ -277,7 +285,7 @@ class TerminalView:
         """Erase the transient line."""
         if self._transient:
             self._console.control(_CLEAR_LINE)
-            self._line_open = self._transient = False
+            self._line_open = self._transient = self._waiting = False
 
 
 def renders_markdown(console: Console) -> bool:

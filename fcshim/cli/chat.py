@@ -11,10 +11,11 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.cli.flags import add_settings, endpoint_url, read_settings
-from fcshim.cli.text import STDIN, read_text
+from fcshim.cli.endpoint import choose, find_servers
+from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.text import STDIN, read_text, write_error
 from fcshim.codecs.upstreams import UpstreamApi
-from fcshim.config import ToolsPolicy
+from fcshim.config import ToolsPolicy, endpoint_url
 from fcshim.errors import ConfigError
 from fcshim.tools.permission import ModeName, parse_mode
 
@@ -32,7 +33,7 @@ examples:
   fcshim chat http://127.0.0.1:8080 --root . --mode accept_edits     Read, Write, Grep, Bash, ...
   fcshim chat http://127.0.0.1:8080 -p 'What is in this folder?' --root . --allow 'Bash(ls *)'
   git diff | fcshim chat http://127.0.0.1:8080 -p -                  the prompt from stdin
-  fcshim chat -p 'say hello' --json                                  the embedded tiny model, as events
+  fcshim chat --demo -p 'say hello' --json                           the embedded tiny model, as events
   fcshim chat http://127.0.0.1:8080 --resume                         continue the last session
 """
 
@@ -48,7 +49,13 @@ _MAX_WAIT = 3_600.0
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("url", metavar="URL", nargs="?", help="the model's endpoint (default: the embedded demo model)")
+    parser.add_argument(
+        "url",
+        metavar="URL",
+        nargs="?",
+        help="the model's endpoint [FCSHIM_UPSTREAM; default: the model server found on this machine, else the "
+        "embedded demo model]",
+    )
     parser.add_argument("-p", "--prompt", metavar="PROMPT", help="run one turn and exit (-: the prompt from stdin)")
     parser.add_argument("--json", action="store_true", help="with -p: write every event as a line of JSON")
     _add_model(parser.add_argument_group("the model"))
@@ -62,6 +69,7 @@ def _add_model(model: "argparse._ArgumentGroup") -> None:
     model.add_argument(
         "--model", default="", metavar="NAME", help="name of the model (default: the first that the endpoint lists)"
     )
+    model.add_argument("--demo", action="store_true", help="use the embedded demo model")
     model.add_argument("--api", choices=get_args(UpstreamApi), help="the API of the endpoint (default: openai)")
     model.add_argument(
         "--tools",
@@ -133,10 +141,9 @@ def _add_session(session: "argparse._ArgumentGroup") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the chat. Raises `ConfigError`."""
     config = read_settings(arguments, only=_SETTINGS)
-    given = {name: value for name, value in vars(arguments).items() if name not in (*_SETTINGS, "config")}
+    given = {name: value for name, value in vars(arguments).items() if name not in (*_SETTINGS, "config", "demo")}
     given["config"] = config
     given["mode"] = parse_mode(arguments.mode)
-    given["url"] = arguments.url and endpoint_url(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):
         given["prompt"] = read_text(STDIN).strip()
@@ -144,6 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("the prompt is empty")
     if arguments.json and given["prompt"] is None:
         raise ConfigError("--json needs a prompt: -p PROMPT, or stdin")
+    given["url"] = find_endpoint(arguments)
     for name in ("mcp", "fcshim.mcp", "fcshim.tools"):  # the chat shows these events itself
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
@@ -152,6 +160,26 @@ def run(arguments: argparse.Namespace) -> int:
 
     asyncio.run(run_chat(ChatSettings(**given)))
     return 0
+
+
+def find_endpoint(arguments: argparse.Namespace) -> str | None:
+    """Return the URL of the endpoint that is named, or found as `fcshim serve` finds it; None for the demo model.
+
+    A resumed session has its own. Raises `ConfigError`, also if several servers are found.
+    """
+    if arguments.demo:
+        if arguments.url:
+            raise ConfigError("expected the URL or --demo, not both")
+        return None
+    named = arguments.url or (os.environ.get("FCSHIM_UPSTREAM") if arguments.resume is None else "")
+    if named:
+        return endpoint_url(named)
+    servers = asyncio.run(find_servers()) if arguments.resume is None else []
+    if not servers:
+        return None
+    server = choose(servers)
+    write_error(f"fcshim: found {server}")
+    return server.url
 
 
 def _bell(text: str) -> float | None:

@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fcshim.cli.flags import endpoint_url, read_settings
+from fcshim.cli.flags import read_settings
 from fcshim.cli.text import write_error
-from fcshim.config import NOT_NAMED, Config
+from fcshim.config import NOT_NAMED, Config, endpoint_url
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
 from fcshim.sanitize import sanitize_line

@@ -15,15 +15,17 @@ from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
 from fcshim.cli.text import help_formatter, write_error
-from fcshim.errors import KEY_ADVICE, ConfigError, FcshimError, RequestError, UpstreamError
+from fcshim.errors import ConfigError, FcshimError, RequestError
 from fcshim.extras import naming_extra
 from fcshim.sanitize import configure_logging, sanitize
 
 COMMANDS = {
     "serve": "put tool calling in front of an endpoint: the proxy",
+    "launch": "start a coding agent with a model server, through the proxy",
     "chat": "talk to a model with tools, in this terminal or from a script",
     "parse": "read the calls out of a model's text: events as JSON lines",
     "replay": "parse recorded replies again, and show what changed",
+    "inspect": "show recorded requests in a browser: prompts, replies, calls, and why one is missing",
     "render": "show the prompt that offers tools to a model",
     "models": "list an endpoint's models: whose tool calling each gets, and in which dialect",
     "doctor": "find the best tool calling settings for an endpoint's model, and write them",
@@ -38,16 +40,21 @@ COMMANDS = {
 
 _EXTRAS = {
     "serve": "serve",
+    "launch": "serve",
     "chat": "chat",
     "models": "serve",
     "doctor": "serve",
     "eval": "serve",
     "replay": "serve",
+    "inspect": "serve",
     "tools": "mcp",
     "mcp": "mcp",
     "demo": "demo",
 }
 """The extra that a command needs to do its main job; the others need none."""
+
+_PASSING = frozenset({"launch"})
+"""Commands that pass what follows `--` on to another program; they get it as `passed`."""
 
 _DESCRIPTION = """\
 Native-grade tool calling for language models that have none.
@@ -60,6 +67,7 @@ _EPILOG = """\
 start here:
   fcshim demo                                     see it work, without a server
   fcshim serve                                    put it in front of the model server that runs here
+  fcshim launch claude                            start a coding agent with that server
   fcshim COMMAND --help                           the options of a command, with examples
 
 exit codes: 0 success, 1 failure, 2 a mistake in arguments, settings or files
@@ -99,13 +107,23 @@ class CliParser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `fcshim` with these arguments (by default those of the process) and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run_command(given)
+    except KeyboardInterrupt:  # while the command's modules are imported
+        return _INTERRUPTED
+
+
+def _run_command(given: list[str]) -> int:
     if not given or given[0] not in COMMANDS:
         _show_help(given)
-    name, rest = given[0], given[1:]
+    name, rest = given[0], list(given[1:])
     command = cast("Subcommand", import_module(f"fcshim.cli.{name}"))
     parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.configure_parser(parser)
-    arguments = parser.parse_args(rest)
+    passed: list[str] = []
+    if name in _PASSING and "--" in rest:  # argparse takes options behind positional arguments for unknown ones
+        rest, passed = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
+    arguments = parser.parse_args(rest, argparse.Namespace(passed=passed) if name in _PASSING else None)
     configure_logging(logging.WARNING)  # else Python writes warnings to stderr as they are
 
     def work() -> int:
@@ -146,7 +164,7 @@ def exit_code_of(work: Callable[[], int]) -> int:
         sys.stdout.flush()
     except FcshimError as error:
         is_users_mistake = isinstance(error, ConfigError | RequestError)
-        return _report_error(_message_of(error), _USAGE_ERROR if is_users_mistake else _FAILED)
+        return _report_error(error.message, _USAGE_ERROR if is_users_mistake else _FAILED)
     except BrokenPipeError:
         return _ignore_closed_pipe()
     except OSError as error:
@@ -154,11 +172,6 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return code
-
-
-def _message_of(error: FcshimError) -> str:
-    needs_key = isinstance(error, UpstreamError) and error.key_refused
-    return f"{error.message}: {KEY_ADVICE}" if needs_key else error.message
 
 
 def _report_error(message: str, code: int) -> int:

@@ -90,11 +90,6 @@ def settings_file(arguments: argparse.Namespace) -> Path | None:
     return Path(file) if file else None
 
 
-def endpoint_url(text: str) -> str:
-    """Return the URL of an endpoint; an address without a scheme gets `http://`."""
-    return text if "://" in text else f"http://{text}"
-
-
 def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> argparse.Action:
     """Add the flag of a setting. A flag that is not given sets no attribute, so that environment and file apply."""
     common: dict[str, JSON] = {"dest": setting.name, "default": argparse.SUPPRESS, "help": _help(setting)}

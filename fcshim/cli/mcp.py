@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fcshim.cli.flags import add_settings, endpoint_url, read_settings
-from fcshim.config import Config, Secret
+from fcshim.cli.flags import add_settings, read_settings
+from fcshim.config import Config, Secret, endpoint_url, host_and_port
 from fcshim.errors import ConfigError, ToolError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
@@ -242,7 +242,7 @@ async def _serve(
             from fcshim.server.protocol import limited_protocol, process_budget  # noqa: PLC0415 - only for HTTP
 
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")
-            sys.stderr.write(f"http://{arguments.host}:{arguments.port}/mcp\n")
+            sys.stderr.write(f"http://{host_and_port(arguments.host, arguments.port)}/mcp\n")
             protocol = limited_protocol(Config(), process_budget())
             secret = Secret(key) if key else None
             await serve_http(gateway, host=arguments.host, port=arguments.port, protocol=protocol, key=secret)

@@ -8,8 +8,8 @@ import argparse
 import difflib
 from pathlib import Path
 
-from fcshim.cli.flags import endpoint_url
 from fcshim.cli.text import write_line
+from fcshim.config import endpoint_url
 from fcshim.errors import FcshimError
 
 _DESCRIPTION = """\

@@ -14,6 +14,7 @@ from fcshim.codecs.body_fields import BodyFields, FieldRules
 from fcshim.codecs.framing import write_data
 from fcshim.codecs.json_text import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.model_info import ModelInfo
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.reply_store import DocumentStore, Lookups
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
@@ -85,6 +86,11 @@ class Decoder(Protocol):
         """Whether the reply has ended by its API's own last event, so that no later byte changes it."""
         ...
 
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt, if it has said so."""
+        ...
+
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete, each with its choice index."""
         ...
@@ -108,8 +114,11 @@ class Encoder(Protocol):
         """Return the bytes that end the stream cleanly; empty after an `Error` event."""
         ...
 
-    def ping(self) -> bytes:
-        """Return bytes that keep the connection alive and that every client of this API ignores."""
+    def ping(self, note: str = "") -> bytes:
+        """Return bytes that keep the connection alive and that every client of this API ignores.
+
+        `note`, one line, is for people who read the stream; left out where the API has no comments.
+        """
         ...
 
 
@@ -178,6 +187,10 @@ class Codec(ABC):
 
     def relayed_body(self, body: bytes) -> bytes:
         """Return the body of a request without tools that is relayed, as every upstream of this API takes it."""
+        return body
+
+    def relayed_reply(self, body: bytes) -> bytes:
+        """Return the body of a relayed reply that is one document, with all fields that strict clients require."""
         return body
 
     def encode_stream_error(self, error: FcshimError) -> bytes:

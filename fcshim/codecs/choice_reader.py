@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.events import (
     JSON,
     CallError,
@@ -63,6 +64,8 @@ class ChoiceReader:
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.started = False
         self.finished = False
+        self.progress: PromptProgress | None = None
+        """How far the server has read the prompt, if it says so."""
         self._new_id = new_id
         self._call_chars = call_chars
         self._calls: dict[int | str, _NativeCall] = {}

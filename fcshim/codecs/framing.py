@@ -16,9 +16,6 @@ LINE_BYTES = 16 * 1024 * 1024
 
 TOO_MANY_VALUES = f"more than {MAX_VALUES} JSON values in one piece of its reply"
 
-PING = b": ping\n\n"
-"""A comment, which keeps the connection alive and which clients ignore."""
-
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 """The media type of the body."""
 
@@ -26,6 +23,11 @@ _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 _DONE_LINE = b"data: [DONE]"
 _LINE_COST = 50  # bytes that a line takes in memory beside its text, so that many short lines cannot evade the limit
+
+
+def write_comment(note: str = "") -> bytes:
+    """Write a comment of one line, which keeps the connection alive and which clients ignore."""
+    return f": {note or 'ping'}\n\n".encode()
 
 
 def write_data(payload: bytes) -> bytes:

@@ -8,10 +8,10 @@ without error, and after an error the arguments are invalidated, or voided where
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fcshim.errors import UpstreamError
-from fcshim.events import CallError, Error, StopReason, ToolCallEnd
+from fcshim.events import CallError, Error, StopReason, ToolCallEnd, Usage
 from fcshim.reply import Reply
 
 
@@ -215,3 +215,14 @@ def _describe_failure(name: str, error: CallError) -> str:
     if error.kind == "truncated":
         return f"[The reply was cut off inside a call of {name}, which was not made.]"
     return f"[The model wrote a call of {name} that cannot be used: {error.message}.]"
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Sum the usage of the choices; the prompt is shared, so its tokens count once."""
+    listed = list(usages)
+    return Usage(
+        input_tokens=max(usage.input_tokens for usage in listed),
+        output_tokens=sum(usage.output_tokens for usage in listed),
+        cached_tokens=max(usage.cached_tokens for usage in listed),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in listed),
+    )

@@ -5,7 +5,7 @@ before one for the same path that does not.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,11 +20,48 @@ from fcshim.codecs.base import (
     TokenCounter,
 )
 from fcshim.codecs.gemini import GEMINI
-from fcshim.codecs.lm_studio import LM_STUDIO
+from fcshim.codecs.json_text import write_json
+from fcshim.codecs.model_info import ModelInfo, find_model
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.codecs.reply_store import DocumentStore
+from fcshim.events import JSON
+
+
+class LmStudio:
+    """Describes models at `/api/v0/models`; its clients chat by OpenAI's API below the same prefix."""
+
+    def described_name(self, target: RequestTarget, body: bytes) -> str | None:  # noqa: ARG002  # contract
+        """Return the name in the path; None for the list."""
+        return target.path_params.get("model")
+
+    def describe(self, target: RequestTarget, body: bytes, models: Sequence[ModelInfo]) -> bytes:
+        """Write the list, or the one model that is asked for. Raises `RequestError`."""
+        name = self.described_name(target, body)
+        if name is not None:
+            return write_json(_entry(find_model(models, name)))
+        return write_json({"object": "list", "data": [_entry(model) for model in models]})
+
+
+def _entry(model: ModelInfo) -> dict[str, JSON]:
+    length = {"max_context_length": model.context_length, "loaded_context_length": model.context_length}
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": "vlm" if model.vision else "llm",
+        "publisher": "fcshim",
+        "arch": "llama",
+        "compatibility_type": "gguf",
+        "quantization": "",
+        "state": "loaded",
+        **(length if model.context_length else {}),
+        "capabilities": ["tool_use"],  # with fcshim, every model calls tools
+    }
+
+
+LM_STUDIO = LmStudio()
+
 
 Operation = Literal["reply", "count", "models", "model", "describe", "embed", "local"]
 """The operation that a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one
@@ -101,6 +138,7 @@ APIS: tuple[Api, ...] = (
         OPENAI_RESPONSES,
         (
             Route("POST", "/v1/responses", "reply"),
+            Route("POST", "/v1/responses/compact", "reply"),
             Route("POST", "/v1/responses/input_tokens", "count"),
             Route("GET", "/v1/responses/{response}/input_items", "local"),
             Route("GET", "/v1/responses/{response}", "local"),
@@ -202,11 +240,11 @@ def _compile_routes(*apis: Api) -> _CompiledRoutes:
 _ROUTES = _compile_routes(*APIS)
 
 _DELETED_RESOURCES = (
-    *("models/*", "files/*", "responses/*", "chat/completions/*", "assistants/*", "threads/*", "threads/*/messages/*"),
-    *("conversations/*", "conversations/*/items/*", "vector_stores/*", "vector_stores/*/files/*", "videos/*"),
-    *("containers/*", "containers/*/files/*", "evals/*", "evals/*/runs/*"),
+    "models/*", "files/*", "responses/*", "chat/completions/*", "assistants/*", "threads/*", "threads/*/messages/*",
+    "conversations/*", "conversations/*/items/*", "vector_stores/*", "vector_stores/*/files/*", "videos/*",
+    "containers/*", "containers/*/files/*", "evals/*", "evals/*/runs/*",
     "fine_tuning/checkpoints/*/permissions/*",
-)
+)  # fmt: skip
 """What OpenAI's API deletes, by paths below its version; `*` is one segment. It has no PUT and no PATCH."""
 _DELETED_PATH = re.compile("|".join(re.escape(path).replace(r"\*", "[^/]+") for path in _DELETED_RESOURCES))
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
 from fcshim.codecs.json_text import DecoderLimits, is_json, json_reader
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event
@@ -42,6 +43,11 @@ class SingleChoiceDecoder:
     def ended(self) -> bool:
         """Whether the choice has ended; all that its end reports comes with it."""
         return self._done or self._document_decoder.choice.finished
+
+    @property
+    def progress(self) -> PromptProgress | None:
+        """How far the server has read the prompt, if it says so."""
+        return self._document_decoder.choice.progress
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; return the events that they complete."""

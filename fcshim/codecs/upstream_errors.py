@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fcshim.errors import UpstreamError
+from fcshim.errors import KEY_ADVICE, UpstreamError
 from fcshim.events import JSON
 
 CONTEXT_LENGTH = "context_length_exceeded"
@@ -30,19 +30,38 @@ _TOO_LONG = re.compile(
 _HINTS = tuple(
     (re.compile(pattern, re.IGNORECASE), hint)
     for pattern, hint in (
-        (r"--jinja\b", 'start llama-server with --jinja, or set tools = "prompt"'),
-        (r"not support tools|--enable-auto-tool-choice|--tool-call-parser", 'set tools = "prompt", which needs none'),
-        (r"(?:parse|parsing|invalid|compile) grammar", 'set constrain = "off"'),
-        (r"system role|roles must alternate", 'set profile = "no-system"'),
+        (r"--jinja\b", "llama-server needs --jinja, or fcshim --tools prompt"),
+        (
+            (
+                r"not support (?:tools?|functions?)\b|--enable-auto-tool-choice|--tool-call-parser"
+                r"|(?:tools?|functions?|tool use|tool calling|function calling) (?:is|are) not supported"
+            ),
+            "fcshim needs no such support with --tools prompt",
+        ),
+        (
+            r"(?:pars(?:e|ing)|invalid|compil(?:e|ing)) (?:the )?(?:GBNF )?grammar|grammar.{0,20}(?:pars|invalid)",
+            "fcshim avoids it with --constrain off",
+        ),
+        (
+            (
+                r"system role|roles? must alternate|must alternate between|only user.{0,20}assistant"
+                r"|(?:unexpected|unknown|unsupported|invalid) (?:message )?roles?\b|roles? .{0,20}(?:supported|allowed)"
+            ),
+            "fcshim avoids it with --profile no-system",
+        ),
     )
 )
-"""The setting that avoids an error, by the engine's own words for it."""
+"""The flag that avoids an error, by the engine's own words for it.
+
+`omissions` search the message, too, so no hint has words that refuse a part of a request.
+"""
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract
     """Read an upstream's error response: JSON of some form, plain text, HTML or nothing."""
     if status in (401, 403):
-        return UpstreamError(f"the upstream refused fcshim's API key (HTTP {status})", status=502, key_refused=True)
+        message = f"the upstream refused fcshim's API key (HTTP {status}): {KEY_ADVICE}"
+        return UpstreamError(message, status=502, key_refused=True)
     found = find_error_message(_parse_json(body)) or excerpt(body)
     too_long = status < 500 and _TOO_LONG.search(found)
     message = f"the upstream answered HTTP {status}: {found}" if found else f"the upstream answered HTTP {status}"

@@ -18,7 +18,7 @@ from fcshim.config.secret import Secret
 from fcshim.config.store_address import StoreAddress, parse_store_address
 from fcshim.config.table import Setting, model_settings, settings
 from fcshim.config.upstreams import UpstreamConfig, check_name
-from fcshim.config.values import Config
+from fcshim.config.values import Config, endpoint_url, host_and_port
 
 __all__ = [
     "FILE_VARIABLE",
@@ -41,6 +41,8 @@ __all__ = [
     "check_name",
     "check_worker_settings",
     "config_schema",
+    "endpoint_url",
+    "host_and_port",
     "load_config",
     "model_settings",
     "parse_store_address",

@@ -46,9 +46,9 @@ _ASSIGNED = re.compile(
 )
 """The value behind such a name: to the end of its quotation, or of the word."""
 _HINTS = (
-    *(b"pass", b"pwd", b"authoriz", b"credential", b"cookie", b"bearer", b"jwt", b"secret", b"token", b"key", b"otp"),
+    b"pass", b"pwd", b"authoriz", b"credential", b"cookie", b"bearer", b"jwt", b"secret", b"token", b"key", b"otp",
     *(b'auth"', b"auth\\", b'pin"', b"pin\\", b"code", b"cvc", b"cvv", b"sig", b"\\u00"),
-)
+)  # fmt: skip
 """One occurs, in lower case, in every document that has a field with such a name. `\\u00` may be any letter."""
 _MAX_DEPTH = 64
 """Levels of JSON that are searched; deeper values are not recorded."""

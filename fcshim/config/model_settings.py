@@ -23,6 +23,8 @@ ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
 CutPromptPolicy = Literal["fit", "error", "off"]
+InvalidCallsPolicy = Literal["deliver", "error"]
+ToolSearch = Literal["words", "translated"]
 Group = Literal[
     "upstream",
     "listening",
@@ -129,6 +131,14 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
             common=True,
         ),
     ] = 0
+    tool_search: Annotated[
+        ToolSearch,
+        About(
+            "prompt",
+            "where --max-tools leaves tools out, search by the user's words, or also by their translation into English",
+            for_prompt=True,
+        ),
+    ] = "words"
     prompt_budget: Annotated[
         int,
         Meta(ge=0),
@@ -180,6 +190,14 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=0, le=5),
         About("tool calls", "retries after a missing or invalid call; 0 for none", "N"),
     ] = 1
+    invalid_calls: Annotated[
+        InvalidCallsPolicy,
+        About(
+            "tool calls",
+            "a call whose arguments are still against its schema after all retries: deliver it, with a line in the "
+            "log, or end it with an error",
+        ),
+    ] = "deliver"
 
     def check_names(self) -> None:
         """Raise `ConfigError` for an unknown dialect, profile, prompt style or reasoning tag."""
@@ -234,12 +252,14 @@ class ModelOptions(TypedDict, total=False):
     open_reasoning_tag: str
     arguments: ArgumentsPolicy
     max_tools: int
+    tool_search: ToolSearch
     prompt_budget: int
     max_result: int
     cut_prompt: CutPromptPolicy
     num_ctx: int
     repeatable_tools: tuple[str, ...]
     max_retries: int
+    invalid_calls: InvalidCallsPolicy
 
 
 @functools.cache

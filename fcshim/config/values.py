@@ -290,6 +290,16 @@ class Config(ModelSettings, frozen=True, kw_only=True):
         return (found,) if isinstance(found, str) else tuple(found)
 
 
+def endpoint_url(text: str) -> str:
+    """Return the URL of an endpoint; an address without a scheme gets `http://`."""
+    return text if "://" in text else f"http://{text}"
+
+
+def host_and_port(host: str, port: int) -> str:
+    """Return `host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def check_address(text: str, location: str) -> None:
     """Raise `ConfigError` for an invalid address of an endpoint; `location` names the setting.
 

@@ -37,10 +37,10 @@ _GRAMMAR_FORMS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance", "
 """The forms that carry a grammar."""
 _CLIENT_CONSTRAINT_FIELDS = frozenset(
     [
-        *("grammar", "json_schema", "structured_outputs", "ebnf", "regex"),
-        *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar_lazy"),
+        "grammar", "json_schema", "structured_outputs", "ebnf", "regex",
+        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar_lazy",
     ]
-)
+)  # fmt: skip
 """Fields with which a client constrains the reply itself; fcshim then adds nothing."""
 
 

@@ -23,18 +23,19 @@ from fcshim.schema.node import has_lone_surrogate
 
 EXPRESSIBLE = frozenset(
     [
-        *("type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties"),
-        *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS),
+        "type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties",
+        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "format", "pattern",
+        "minLength", "maxLength",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", *NAME_KEYWORDS,
     ]
-)
+)  # fmt: skip
 """Keywords that the grammar can express, at least in some forms."""
 _INEXPRESSIBLE = frozenset(
     [
-        *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
-        *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
+        "not", "if", "dependentRequired", "dependentSchemas", "dependencies",
+        "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
     ]
-)
+)  # fmt: skip
 _BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
@@ -91,7 +92,11 @@ class Keywords:
         """The values of `enum` and `const` that satisfy the other keywords; None where there is neither."""
         if self.values is None:
             return None
-        kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _has_lone_surrogate(value)]
+        kept = [
+            value
+            for value in self.values
+            if _kinds_of(value) & self.kinds and not (isinstance(value, str) and has_lone_surrogate(value))
+        ]
         return [value for value in kept if self._within_bounds(value)] if self._has_bounds else kept
 
     @cached_property
@@ -239,6 +244,23 @@ class Keywords:
         rest = tuple(_element(part, fixed) for part in self._parts)
         return first, None if any(schema is False for schema in rest) else rest
 
+    def contained(self) -> tuple[tuple[JSON, ...], int] | None:
+        """Return the schemas of an element that an array contains, and how often at least; None without `contains`."""
+        found = [part for part in self._parts if "contains" in part and part.get("minContains") != 0]
+        if len(found) != 1 or self.elements()[0]:
+            return None
+        part = found[0]
+        return (part["contains"], *(self.elements()[1] or ())), self.lower_bound("minContains") or 1
+
+    def counts_contained(self) -> bool:
+        """Return whether an array must contain elements of one schema, or may contain only so many."""
+        found = [part for part in self._parts if "contains" in part]
+        return self.limits_contained() or any(part.get("minContains") != 0 for part in found)
+
+    def limits_contained(self) -> bool:
+        """Return whether an array may contain only so many elements of one schema."""
+        return any("contains" in part and "maxContains" in part for part in self._parts)
+
     def is_unique(self) -> bool:
         """Return whether elements must be distinct."""
         return any(part.get("uniqueItems") is True for part in self._parts)
@@ -269,11 +291,6 @@ def _kinds_of(value: JSON) -> set[str]:
     kind = KIND_OF.get(type(value), "")
     finite = not isinstance(value, float) or math.isfinite(value)
     return {kind, *(["number"] if kind == "integer" else [])} if finite else set()
-
-
-def _has_lone_surrogate(value: JSON) -> bool:
-    """Return whether a value is a string with a lone surrogate, which UTF-8 cannot encode."""
-    return isinstance(value, str) and has_lone_surrogate(value)
 
 
 def _element(part: dict[str, JSON], at: int) -> JSON:

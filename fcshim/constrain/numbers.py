@@ -228,10 +228,7 @@ def _same_length(low: str, high: str) -> Expression:
         below = [series(LiteralText(last), _same_length("0" * (size - 1), high[1:]))]
         last = chr(ord(last) - 1)
     if first <= last:
-        options.append(_first_digit_range(first, last, size - 1))
+        rest = size - 1
+        leading_digit = LiteralText(first) if first == last else chars(first + last)
+        options.append(series(leading_digit, Repeat(DIGIT, rest, rest)) if rest else leading_digit)
     return choice([*options, *below])
-
-
-def _first_digit_range(first: str, last: str, rest: int) -> Expression:
-    leading_digit = LiteralText(first) if first == last else chars(first + last)
-    return series(leading_digit, Repeat(DIGIT, rest, rest)) if rest else leading_digit

@@ -1,6 +1,6 @@
 """Parser for the regular expressions of JSON Schema (ECMAScript's), giving expressions over characters.
 
-Rule: literals, classes, groups, alternatives, repetitions and anchors at both ends are supported; without an anchor any
+Literals, classes, groups, alternatives, repetitions and anchors at both ends are supported; without an anchor any
 text may come before or after. Lookaround, backreferences, word boundaries, Unicode properties and lone surrogates are
 not supported.
 """

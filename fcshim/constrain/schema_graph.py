@@ -4,12 +4,50 @@ Rule: the work over all schemas of a grammar is bounded; a node beyond the bound
 """
 
 import itertools
+from collections.abc import Sequence
 
-from fcshim.constrain.keywords import EXPRESSIBLE, RELAXED, Keywords, relaxed_keywords
-from fcshim.constrain.overlap import may_overlap
+from fcshim.constrain.keywords import EXPRESSIBLE, RELAXED, Keywords, equality_key, relaxed_keywords
 from fcshim.constrain.rules import Rules
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
+
+_MAX_ALTERNATIVES = 64
+"""Alternatives of one union that are compared with each other; beyond it, they count as overlapping."""
+
+
+def may_overlap(branches: Sequence[Sequence[Alternative]]) -> bool:
+    """Return whether a value may satisfy two of the branches of a `oneOf`, each given by its alternatives.
+
+    Only what is certain counts as disjoint: other types, other listed values, another value of a required member.
+    """
+    if sum(map(len, branches)) > _MAX_ALTERNATIVES:
+        return True
+    read = [[Keywords(parts) for parts in branch] for branch in branches]
+    return any(
+        _overlap(one, other) for first, second in itertools.combinations(read, 2) for one in first for other in second
+    )
+
+
+def _overlap(one: Keywords, other: Keywords) -> bool:
+    kinds = one.possible_kinds & other.possible_kinds
+    if not kinds:
+        return False
+    if one.values is not None and other.values is not None:
+        return _share_values(one.values, other.values)
+    return kinds != {"object"} or not _is_discriminated(one, other)
+
+
+def _is_discriminated(one: Keywords, other: Keywords) -> bool:
+    """Return whether a member that both require has other values in each."""
+    required = other.required_values
+    return any(
+        key in required and not _share_values(values, required[key]) for key, values in one.required_values.items()
+    )
+
+
+def _share_values(one: Sequence[JSON], other: Sequence[JSON]) -> bool:
+    return not set(map(equality_key, one)).isdisjoint(map(equality_key, other))
+
 
 MAX_MEMBERS = 512
 MAX_ITEMS = 1_000
@@ -68,12 +106,9 @@ class SchemaGraph:
         if self._expansion.exceeded:
             self._rules.note("unions or references are too large to enforce")
         for part in distinct if found is None else itertools.chain.from_iterable(found):
-            self._note_relaxed(part)
+            for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
+                self._rules.note(f"{keyword} is not enforced")
         return None if found is None else list(map(Keywords, _distinct(found)))
-
-    def _note_relaxed(self, part: JSON) -> None:
-        for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
-            self._rules.note(f"{keyword} is not enforced")
 
 
 def node_id(schemas: tuple[JSON, ...]) -> NodeId:
@@ -94,6 +129,8 @@ def _child_schemas(keywords: Keywords) -> list[tuple[JSON, ...]]:
         first, rest = keywords.elements()
         children += first[:MAX_ITEMS]
         children += [] if rest is None else [rest]
+        contained = keywords.contained()
+        children += [] if contained is None else [contained[0]]
     return children
 
 

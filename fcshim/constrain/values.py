@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fcshim.constrain.grammar import Expression, LiteralText, choice, series
+from fcshim.constrain.conditions import with_unions
+from fcshim.constrain.grammar import Expression, LiteralText, Repeat, choice, series
 from fcshim.constrain.keywords import KINDS, Keywords
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
@@ -46,7 +47,7 @@ class SchemaValueWriter:
     """Writes the values of one schema, its root, into `rules`."""
 
     def __init__(self, root: JSON, rules: Rules, syntax: ValueSyntax) -> None:
-        self._root = root
+        self._root = root = with_unions(root)
         self._rules = rules
         self._syntax = syntax
         self._graph = SchemaGraph(root, rules)
@@ -176,6 +177,11 @@ class SchemaValueWriter:
         first, rest = keywords.elements()
         if keywords.is_unique():
             self._rules.note("uniqueItems is not enforced")
+        contained = keywords.contained()
+        if contained is not None and minimum <= contained[1] <= MAX_ITEMS and maximum is None:
+            return self._containing(node, keywords, context, *contained)
+        if keywords.counts_contained():
+            self._rules.note("contains is not enforced")
         brackets, fixed = context.syntax.array, list[Expression]()
         for schemas in first[: MAX_ITEMS if maximum is None else maximum]:
             element = self._value(schemas, self._enter(node, schemas, context))
@@ -190,6 +196,24 @@ class SchemaValueWriter:
             return brackets.repeated(item, minimum, maximum)
         return brackets.leading_then_repeated(fixed, item, minimum, maximum, self._rules)
 
+    def _containing(
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, schemas: tuple[JSON, ...], least: int
+    ) -> Expression | None:
+        """Admit arrays with at least so many elements of one schema among the others."""
+        _, rest = keywords.elements()
+        found = None if rest is None else self._value(schemas, self._enter(node, schemas, context))
+        other = None if rest is None else self._value(rest, self._enter(node, rest, context))
+        if found is None or other is None:
+            return None
+        if keywords.limits_contained():
+            self._rules.note("maxContains is not enforced")
+        brackets, item = context.syntax.array, context.syntax.item(other)
+        before = Repeat(series(item, brackets.separator), 0, None, "items")
+        element = self._rules.share(series(before, context.syntax.item(found)))
+        repeated = Repeat(series(brackets.separator, element), least - 1, least - 1, "items")
+        more = Repeat(series(brackets.separator, item), 0, None, "items")
+        return brackets.wrap(series(element, repeated, more))
+
     def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int = 0) -> Expression | None:
         required, maximum = keywords.required, keywords.upper_bound("maxProperties")
         minimum = max(minimum, self._bounded_minimum(keywords, "minProperties"))
@@ -201,27 +225,32 @@ class SchemaValueWriter:
             return self._free_members(context, context.syntax.map_value_syntax.any_argument(self._rules))
         if any(key not in members for key in required):
             return None
-        if not members and others is not None and maximum != 0:
+        other = None if others is None or maximum == 0 else self._other_member(node, keywords, context)
+        is_open = other is not None and bool(keywords.all_names) and minimum == 0
+        if not members and others is not None and maximum != 0 and not is_open:
             values = self._free_values(node, others, context)
             if values:
+                if keywords.all_names:
+                    self._rules.note("names that must be absent are not excluded")
                 return self._free_members(context, values, minimum, maximum)
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
-        other = None if others is None or maximum == 0 else self._other_member(node, keywords, context)
+        if other is not None:
+            self._rules.note("keys that the schema does not name may repeat")
+        elif others is not None and maximum != 0:
+            self._rules.note("members that the schema does not name are not admitted beside those that it names")
         return self._members(
             {key: pair for key, pair in pairs.items() if pair is not None}, required, minimum, maximum, context, other
         )
 
     def _other_member(self, node: NodeId, keywords: Keywords, context: _WriteContext) -> Expression | None:
-        """Admit a member that the schema does not name, beside those that it names; None, and a note, where not."""
+        """Admit a member that the schema does not name; None where its name cannot be told from those that it names."""
         syntax = context.syntax
         key = None
         if keywords.upper_bound("maxProperties") is None and not keywords.relaxes_names:
             key = syntax.other_key(self._rules, keywords.all_names, argument=context.argument)
         values = [] if key is None else self._free_values(node, keywords.other_members or (), context)
         if key is None or not values:
-            self._rules.note("members that the schema does not name are not admitted beside those that it names")
             return None
-        self._rules.note("keys that the schema does not name may repeat")
         return self._rules.share(series(key, syntax.colon, choice(value for _, value in values)))
 
     def _writable_members(self, keywords: Keywords, context: _WriteContext) -> dict[str, tuple[JSON, ...]]:

@@ -181,7 +181,9 @@ class _RuleWriter(ABC):
             case RuleRef():
                 return self._reference(part.name)
             case Chars():
-                return self._cached_class(part)
+                if part not in self._classes:
+                    self._classes[part] = self._char_class(part)
+                return self._classes[part]
             case Series():
                 return " ".join(map(self._expression, part.parts))
             case Alternation():
@@ -190,11 +192,6 @@ class _RuleWriter(ABC):
                 inner = self._expression(part.part)
                 single = isinstance(part.part, LiteralText | Chars | RuleRef | Alternation)
                 return self._repetition(inner if single else f"({inner})", part)
-
-    def _cached_class(self, part: Chars) -> str:
-        if part not in self._classes:
-            self._classes[part] = self._char_class(part)
-        return self._classes[part]
 
     def _escaped_text(self, text: str) -> str:
         written = text.translate(_ESCAPES)

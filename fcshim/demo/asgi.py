@@ -1,7 +1,4 @@
-"""The parts of ASGI that the demo's applications use.
-
-Rule: types and plain functions; an application is any callable of the right type.
-"""
+"""The parts of ASGI that the demo's applications use."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress

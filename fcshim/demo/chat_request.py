@@ -72,7 +72,9 @@ def read_request(body: bytes) -> ChatRequest:
     return ChatRequest(
         prompt=write_prompt((message.role, _text(message)) for message in request.messages),
         sampling=TokenSampling(
-            request.temperature or 0.0, 1.0 if request.top_p is None else request.top_p, _seed(request.seed)
+            request.temperature or 0.0,
+            1.0 if request.top_p is None else request.top_p,
+            None if request.seed is None or request.seed < 0 else request.seed,
         ),
         max_tokens=UNLIMITED if limit is None or limit < 0 else limit,
         stop_strings=tuple(stop for stop in stops if stop),
@@ -88,10 +90,6 @@ def _text(message: _ChatMessage) -> str:
         if part.type != "text":
             raise RequestError(f"this model reads text only, not {part.type!r} parts", param="messages")
     return "".join(part.text for part in message.content)
-
-
-def _seed(seed: int | None) -> int | None:
-    return None if seed is None or seed < 0 else seed
 
 
 def error_body(status: int, kind: str, message: str, **details: JSON) -> dict[str, JSON]:

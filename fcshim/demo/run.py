@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -108,7 +108,11 @@ async def _demo(
 
     from fcshim.demo.serving import serve_app, serve_proxy  # noqa: PLC0415 - needs optional packages
 
-    _cancel_on_sigterm()
+    # SIGTERM cancels the demo, so that it ends the llama-server that it has started.
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(NotImplementedError):  # Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     _print(script.introduction)
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(served)
@@ -124,15 +128,18 @@ async def _demo(
         _print(f"  model   {model.url}  {name}, {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
         code = await _show(ToolCallingClient(client, name, script.question), relay)
         if serve:
-            body = _example_body(name, script.question)
-            _print(_INVITATION.format(hint=script.hint, url=proxy, body=body))
+            body = {"model": name, "messages": [{"role": "user", "content": script.question}], "tools": [TOOL]}
+            _print(_INVITATION.format(hint=script.hint, url=proxy, body=msgspec.json.encode(body).decode()))
             await _wait_for_signal()
     return code
 
 
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     width = layout.terminal_width()
-    request = _request_lines(client.messages[0]["content"])
+    question = client.messages[0]["content"]
+    function = TOOL["function"]
+    names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
+    request = (f"user: {question}", f"tools: {function['name']}({names})")
     message = await client.ask()
     _print(layout.heading("1. The client asks, the model writes text", width))
     written = ["THE MODEL WROTE", relay.records[-1].text]
@@ -160,12 +167,6 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     return 0 if runs[-1].result in (answer.content or "") else 1
 
 
-def _request_lines(question: str) -> Sequence[str]:
-    function = TOOL["function"]
-    names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
-    return (f"user: {question}", f"tools: {function['name']}({names})")
-
-
 def _event_lines(record: RecordedExchange) -> Iterable[str]:
     """Parse the recorded text again, with the parser of the proxy; only the ids differ from those of the client."""
     parser = StreamParser("auto", tools=[TOOL])
@@ -190,22 +191,9 @@ def _format_run(run: ToolRun) -> str:
     return f"{run.name}({arguments}) returned {run.result}"
 
 
-def _example_body(model: str, question: str) -> str:
-    body = {"model": model, "messages": [{"role": "user", "content": question}], "tools": [TOOL]}
-    return msgspec.json.encode(body).decode()
-
-
 def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def _cancel_on_sigterm() -> None:
-    """Let SIGTERM cancel the demo, so that it ends the llama-server that it has started."""
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(NotImplementedError):  # Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _wait_for_signal() -> None:

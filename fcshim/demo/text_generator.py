@@ -1,6 +1,6 @@
 """The embedded model as a function from messages to text: a model in this process, for examples and tests.
 
-Rule: the function has the arguments that `Client(generate=...)` passes; the model takes no grammar.
+The function has the arguments that `Client(generate=...)` passes; the model takes no grammar.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """The client of the demo: sends a question with a tool, runs the call, sends the result back.
 
-Rule: this is code that any user of the OpenAI client could have written; it does not depend on fcshim.
+This is code that any user of the OpenAI client could have written; it does not depend on fcshim.
 """
 
 import json

@@ -188,7 +188,11 @@ def _admits(schema: dict[str, JSON], accepted: Sequence[JSON], value: JSON) -> b
     if wanted is dict:
         return any(_same_object(value, each) for each in accepted if isinstance(each, dict))
     if items is dict:
-        return any(_same_objects(value, each) for each in accepted if isinstance(each, list))
+        return any(
+            len(value) == len(each) and all(map(_same_object, value, each))
+            for each in accepted
+            if isinstance(each, list)
+        )
     if wanted is list:
         return _plain(value) in [_plain(each) for each in accepted if isinstance(each, list)]
     return _plain(value) in [_plain(each) for each in accepted]
@@ -223,7 +227,3 @@ def _same_object(value: dict[str, JSON], accepted: dict[str, Sequence[JSON]]) ->
     return all(key in accepted and plain(item) in map(plain, accepted[key]) for key, item in value.items()) and all(
         key in value or _OPTIONAL in items for key, items in accepted.items()
     )
-
-
-def _same_objects(value: Sequence[dict[str, JSON]], accepted: Sequence[dict[str, JSON]]) -> bool:
-    return len(value) == len(accepted) and all(map(_same_object, value, accepted))

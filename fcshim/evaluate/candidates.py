@@ -1,6 +1,6 @@
 """The table of candidates: settings of `Client` that the doctor compares for a model.
 
-Rule: a row is a name for the report and settings of one model, as `[models."NAME"]` has them. A new prompt style or
+A row is a name for the report and settings of one model, as `[models."NAME"]` has them. A new prompt style or
 constraint is a row.
 """
 

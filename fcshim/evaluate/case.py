@@ -1,6 +1,6 @@
 """A case: messages, tools and the expected calls; and `CaseLine`, the compact form of a case in the suite's files.
 
-Rule: a line repeats nothing: it names its tools, long results are documents, and phrasings share their expected calls.
+A line repeats nothing: it names its tools, long results are documents, and phrasings share their expected calls.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The failed cases as text for users: the request, the expected calls and the actual ones.
 
-Rule: a few lines per case; the file of results has the rest.
+A few lines per case; the file of results has the rest.
 """
 
 import json

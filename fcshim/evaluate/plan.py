@@ -91,8 +91,9 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return everything that a single result depends on, without API keys."""
         row: dict[str, JSON] = msgspec.json.decode(msgspec.json.encode(self._model_config()))  # lists, as in a file
         del row[_DIALECT_SETTING]
+        parts = urlsplit(self.config.upstream)
         return {
-            "upstream": _without_password(self.config.upstream),
+            "upstream": parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(),
             "upstream_api": self.config.upstream_api,
             "model": self.model,
             **row,
@@ -104,11 +105,6 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _model_config(self) -> ModelConfig:
         return self.config.for_model(self.model)
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 _DIALECT_SETTING = "dialect"

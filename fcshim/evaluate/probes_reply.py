@@ -1,6 +1,6 @@
 """Probes of replies: whether there are any, token counts, flaws of the stream, concurrency, stop strings.
 
-Rule: the first probe sends the baseline request; what its response shows needs no other request.
+The first probe sends the baseline request; what its response shows needs no other request.
 """
 
 import asyncio

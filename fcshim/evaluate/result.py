@@ -1,6 +1,6 @@
 """The results of one case and of one probe: the verdict, what was observed, and their cost in tokens and seconds.
 
-Rule: a result contains what is needed to understand its verdict. Of a probe, `evidence` is what was observed, `means`
+A result contains what is needed to understand its verdict. Of a probe, `evidence` is what was observed, `means`
 what follows from it; a probe that cannot decide gives `unclear`.
 """
 

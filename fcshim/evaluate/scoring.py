@@ -25,15 +25,12 @@ def fill_defaults(value: JSON, schema: JSON) -> JSON:
     if not isinstance(schema, dict):
         return value
     if isinstance(value, dict):
-        return _fill_object(value, schema.get("properties") or {})
+        properties = schema.get("properties") or {}
+        defaults = {key: each["default"] for key, each in properties.items() if "default" in each}
+        return defaults | {key: fill_defaults(item, properties.get(key)) for key, item in value.items()}
     if isinstance(value, list):
         return [fill_defaults(item, schema.get("items")) for item in value]
     return value
-
-
-def _fill_object(value: dict[str, JSON], properties: dict[str, JSON]) -> dict[str, JSON]:
-    defaults = {key: each["default"] for key, each in properties.items() if "default" in each}
-    return defaults | {key: fill_defaults(item, properties.get(key)) for key, item in value.items()}
 
 
 def _normalize_numbers(value: JSON) -> JSON:
@@ -59,7 +56,9 @@ def judge(case: Case, reply: Reply) -> Verdict:
     """Return the verdict for a reply to the case."""
     actual = calls_of(reply)
     if not any(case.expected):
-        return _judge_without_calls(actual, reply.text)
+        if actual:
+            return "called_though_none_fits"
+        return "right" if reply.text.strip() else "no_answer"
     if any(call.error for call in actual):
         return "malformed"
     if not actual and () in case.expected and reply.text.strip():
@@ -105,12 +104,6 @@ def _actual_call(end: ToolCallEnd) -> ActualCall:
     if end.error is not None:
         return ActualCall(end.tool_call_name, end.tool_call_arguments_complete, end.error.kind)
     return ActualCall(end.tool_call_name, json.loads(end.tool_call_arguments_complete))
-
-
-def _judge_without_calls(actual: Sequence[ActualCall], text: str) -> Verdict:
-    if actual:
-        return "called_though_none_fits"
-    return "right" if text.strip() else "no_answer"
 
 
 def _compare(expected: Sequence[ExpectedCall], actual: Sequence[ActualCall], schemas: Mapping[str, JSON]) -> Verdict:

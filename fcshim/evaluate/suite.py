@@ -1,6 +1,6 @@
 """The suite: the cases of every category, loaded from the files beside this module, and those made for the demo model.
 
-Rule: a file of cases is one category, a file of tools is one set; the cases are the same, in the same order, each time.
+A file of cases is one category, a file of tools is one set; the cases are the same, in the same order, each time.
 The category `commands` is generated from a seed that the training of the demo model does not use: each command names
 the tool to call and the values of its arguments.
 """

@@ -1,6 +1,6 @@
 """Summarises results: rates with confidence intervals by category, counts of verdicts, tokens and seconds.
 
-Rule: a summary has exact numbers; the output rounds them.
+A summary has exact numbers; the output rounds them.
 """
 
 import math

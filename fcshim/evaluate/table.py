@@ -1,6 +1,6 @@
 """A summary as a table for the terminal: a row per category, a column per dialect.
 
-Rule: every rate has its interval; counts of verdicts and costs are in sections below the rates.
+Every rate has its interval; counts of verdicts and costs are in sections below the rates.
 """
 
 from collections.abc import Callable, Sequence

@@ -19,12 +19,12 @@ from fcshim.schema.limits import ToolLimits, check_schema
 
 _TYPE_KEYWORDS = frozenset(
     {
-        *("type", "anyOf", "oneOf", "allOf", "$ref", "$dynamicRef", "enum", "const", "not", "if"),
-        *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
-        *("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        "type", "anyOf", "oneOf", "allOf", "$ref", "$dynamicRef", "enum", "const", "not", "if",
+        "properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties",
+        "items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     }
-)
+)  # fmt: skip
 """Keywords that say of which type a value is, or that it is no string."""
 
 _LIMITS = ToolLimits(schema_bytes=256 * 1024, schema_depth=32)

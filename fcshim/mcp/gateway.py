@@ -114,7 +114,10 @@ class Gateway:
         call = ToolCallEnd(str(context.request_id), params.name, arguments, 0)
         stdio = context.request is None
         with self._forwarding.during_call(context.session, context.request_id, stdio=stdio):
-            return _to_mcp_result(await self._run(context, call))
+            result = await self._run(context, call)
+            structured = result.structured if isinstance(result.structured, dict) else None
+            content = [_to_content_block(part) for part in result.content]
+            return CallToolResult(content=content, structured_content=structured, is_error=result.is_error)
 
     def _offers(self, name: str) -> bool:
         tool = self._tools.registry.get(name)
@@ -147,12 +150,6 @@ def _to_mcp_tool(tool: AnyTool) -> ServerTool:
         input_schema=object_schema(definition.parameters),
         annotations=ToolAnnotations(read_only_hint=traits.reads_only),
     )
-
-
-def _to_mcp_result(result: ToolResult) -> CallToolResult:
-    structured = result.structured if isinstance(result.structured, dict) else None
-    content = [_to_content_block(part) for part in result.content]
-    return CallToolResult(content=content, structured_content=structured, is_error=result.is_error)
 
 
 def _to_content_block(part: Part) -> ContentBlock:

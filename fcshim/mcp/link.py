@@ -37,7 +37,6 @@ from fcshim.mcp.settings import (
     InProcessTransport,
     McpServerConfig,
     NpmTransport,
-    ServerTransport,
     StdioTransport,
     UnusableTransport,
 )
@@ -80,7 +79,9 @@ class Link:
         self.left_out: dict[str, str] = {}
         """Why tools of the server's list are not offered, by their names."""
         self._server = server
-        self._transport_config = _with_sse(server.transport) if sse else server.transport
+        self._transport_config = server.transport
+        if sse and isinstance(server.transport, HttpTransport):
+            self._transport_config = msgspec.structs.replace(server.transport, sse=True)
         self._posts = PostOutcomes()
         self._logins = logins
         self._guard = guard
@@ -125,7 +126,9 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def _open_streams(self) -> AsyncIterator["TransportStreams"]:
-        _silence_sdk()
+        # The SDK logs each message that it cannot read, with its text; the call's error says it once.
+        for name in ("mcp.client.streamable_http", "mcp.client.sse"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         async with self._open_transport() as (read, write):
             self.opened = True
             self._on_open()
@@ -221,16 +224,6 @@ class Link:
     def _on_session_lost(self) -> None:
         self._session_lost = True
         self.lost.set()
-
-
-def _with_sse(transport: ServerTransport) -> ServerTransport:
-    return msgspec.structs.replace(transport, sse=True) if isinstance(transport, HttpTransport) else transport
-
-
-def _silence_sdk() -> None:
-    """Keep the SDK from logging each message that it cannot read, with its text; the call's error says it once."""
-    for name in ("mcp.client.streamable_http", "mcp.client.sse"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _without_long_lists(answer: JSONRPCResponse) -> SessionMessage:

@@ -63,7 +63,8 @@ class ConnectionMonitor:
         async with anyio.create_task_group() as group:
             group.start_soon(self._refresh_tools, client)
             group.start_soon(self._ping, client)
-            if _supports_subscription(client):
+            tools = client.server_capabilities.tools
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed):
                 group.start_soon(self._subscribe, client)
             await self._link.lost.wait()
             group.cancel_scope.cancel()
@@ -128,8 +129,3 @@ async def list_tools(client: Client) -> tuple[Tool, ...]:
         if not cursor:
             return tuple(tools.values())
     raise ToolError(f"its list of tools does not end: {len(tools)} so far")
-
-
-def _supports_subscription(client: Client) -> bool:
-    tools = client.server_capabilities.tools
-    return client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)

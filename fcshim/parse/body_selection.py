@@ -96,6 +96,7 @@ _LINE_OF_PYTHON = PythonCalls(alone=True)
 _ELEMENT_CALLS = ElementCalls()
 _ATTRIBUTE_CALLS = ElementCalls(attributes=True)
 _CUSTOM_TEXT = CustomText()
+_TEXT_AFTER_TAG = CustomText(in_marker=True)
 _NAME_AND_JSON = HeaderShape(rf"{_SPACE_PATTERN}{_NAME_PATTERN}(?:\[ARGS\])?{_SPACE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_IN_ELEMENT = HeaderShape(
     rf"{_SPACE_PATTERN}<(?P<tag>\w{{4,13}})>{_SPACE_PATTERN}{_NAME_PATTERN}{_SPACE_PATTERN}</(?P=tag)>"
@@ -179,7 +180,9 @@ def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> _Selected
         return False
     scan = Scanner(text, pos)
     scan.take()
-    return scan.peek() in _BRACES and _NAME_IN_TAG
+    if scan.peek() in _BRACES:
+        return _NAME_IN_TAG
+    return sink.takes_text(tool) and scan.peek() != "<" and _TEXT_AFTER_TAG
 
 
 def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> _Selected:

@@ -1,4 +1,4 @@
-"""Read the text of a custom tool that stands between a line with the tool's name and the end marker.
+"""Read the text of a custom tool that stands between its name, in a line or in the start marker, and the end marker.
 
 Rule: the text ends at the first end marker. Where it may not end there, because of a start marker in it or because of
 text after it, the call is malformed, like one without a text. A text without an end marker is truncated.
@@ -11,31 +11,36 @@ from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.markers import compile_end_markers, named_tool
 from fcshim.parse.sink import CallSink
 
 NAME_LINE = re.compile(r"[ \t\r\n]{0,64}+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+\r?\n")
 
+_LINE_BREAK = re.compile(r"(?:[ \t]{0,4}+\r?\n)?")
+"""The end of the start marker's line."""
+
 
 @dataclass(frozen=True, slots=True)
 class CustomText:
-    """The line with the name, and the text after it."""
+    """The line with the name, and the text after it; `in_marker`: the start marker is a tag with the name."""
 
     grammar: str = ""
+    in_marker: bool = False
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Return whether a line with a name begins at `pos`."""
-        return NAME_LINE.match(text, pos) is not None
+        """Return whether a line with a name begins at `pos`, or any text."""
+        return self.in_marker or NAME_LINE.match(text, pos) is not None
 
-    def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, _limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, _limits: Limits) -> BodyReader:
         """Create the reader of one body."""
-        return CustomTextReader(dialect, sink)
+        return CustomTextReader(dialect, sink, named_tool(start_marker) if self.in_marker else "")
 
 
 class CustomTextReader(BodyReader):
     """Reads one body: the name, the text, and what follows the end marker."""
 
-    def __init__(self, dialect: Dialect, sink: CallSink) -> None:
+    def __init__(self, dialect: Dialect, sink: CallSink, named: str = "") -> None:
+        self._named = named
         self._end_markers = compiled_closers(dialect)
         self._start_markers = compile_end_markers(dialect.openers())
         self._sink = sink
@@ -69,8 +74,8 @@ class CustomTextReader(BodyReader):
         """Do nothing: there is no reference cycle."""
 
     def _read_name(self, text: str, pos: int) -> int:
-        found = NAME_LINE.match(text, pos)
-        name = None if found is None else self._sink.resolve(found["name"])
+        found = (_LINE_BREAK if self._named else NAME_LINE).match(text, pos)
+        name = None if found is None else self._sink.resolve(self._named or found["name"])
         if found is None or name is None:
             self.status = BodyStatus.NO_BODY
             return pos

@@ -3,9 +3,12 @@
 Rule: what is read must be bounded, so that it is decided after a bounded number of characters.
 """
 
+import functools
 import re
-from typing import TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 SPACE = re.compile(r"\s{0,64}+")
 """White space between tokens."""
@@ -56,3 +59,16 @@ class Scanner:
         if any(size < len(literal) and literal.startswith(self.text[self.pos :]) for literal in literals):
             raise MoreNeeded
         return ""
+
+
+def none_if_more_needed(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
+    """Let a function that scans return None if more text is needed to decide."""
+
+    @functools.wraps(function)
+    def decide(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:
+        try:
+            return function(*args, **kwargs)
+        except MoreNeeded:
+            return None
+
+    return decide

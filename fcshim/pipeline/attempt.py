@@ -16,7 +16,7 @@ from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, To
 from fcshim.messages import AssistantMessage, Request, text_of
 from fcshim.parse.defect import Defect
 from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase
-from fcshim.pipeline.call_outcome import ReplyReading
+from fcshim.pipeline.call_outcome import ParseRecord
 from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
 from fcshim.pipeline.resumption import PrefilledStream
 from fcshim.pipeline.shim import Shim, ShimStream
@@ -95,6 +95,7 @@ class Attempt:
         "_choices",
         "_ended",
         "codec",
+        "constraint_key",
         "decoder",
         "error",
         "filter",
@@ -103,6 +104,7 @@ class Attempt:
         "open_choices",
         "output_size",
         "plan",
+        "request",
         "transcript",
         "upstream_request",
         "usage",
@@ -117,7 +119,11 @@ class Attempt:
         is_retry: bool = False,
     ) -> None:
         self.plan = plan
+        self.request: Request = plan if isinstance(plan, Request) else plan.prepared
+        """The request that the codec writes."""
         self.codec = plan.codec if isinstance(plan, Shim) and plan.codec is not None else upstream
+        self.constraint_key = plan.constraint_key if isinstance(plan, Shim) else ""
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         self.filter = attempt_filter
         self.is_retry = is_retry
         self.transcript = Transcript()
@@ -135,23 +141,13 @@ class Attempt:
         self.decoder = self.codec.decoder()
 
     @property
-    def request(self) -> Request:
-        """The request that the codec writes."""
-        return self.plan if isinstance(self.plan, Request) else self.plan.prepared
-
-    @property
-    def constraint_key(self) -> str:
-        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
-        return self.plan.constraint_key if isinstance(self.plan, Shim) else ""
-
-    @property
-    def reading(self) -> ReplyReading:
+    def parse_record(self) -> ParseRecord:
         """How the reply was read."""
         if not isinstance(self.plan, Shim):
-            return ReplyReading()
+            return ParseRecord()
         defects = () if self.filter is None else tuple(defect.kind for defect in self.filter.defects)
         transcript, backend = self.transcript, self.plan.backend.name
-        return ReplyReading(self.plan.dialect, transcript.text, transcript.is_complete, defects, backend)
+        return ParseRecord(self.plan.dialect, transcript.text, transcript.is_complete, defects, backend)
 
     @property
     def defect(self) -> str:

@@ -104,6 +104,10 @@ class ReplyCalls:
         self.indexes_unchanged = True
         """True as long as every call has the index that its parser gave it."""
         self._indexes: dict[str, int] = {}
+        self.violations: dict[str, str] = {}
+        """Calls whose arguments violate their schema, and how, by their ids."""
+        self.delivered_violations: dict[str, AttemptDefect] = {}
+        """Those of them that the client has."""
 
     def renumber(self, events: Iterable[Event]) -> list[Event]:
         """Return the events with the client's indexes."""
@@ -115,8 +119,18 @@ class ReplyCalls:
                 if index != event.index:
                     self.indexes_unchanged = False
                     event = msgspec.structs.replace(event, index=index)
+            if isinstance(event, ToolCallEnd) and event.error is None and event.tool_call_id in self.violations:
+                message = self.violations[event.tool_call_id]
+                self.delivered_violations[event.tool_call_id] = AttemptDefect("bad", event.tool_call_name, message)
             renumbered.append(event)
         return renumbered
+
+    def check(self, end: ToolCallEnd, violation: Defect | None) -> None:
+        """Remember whether a call that ended without error violates its schema."""
+        if violation is None:
+            self.violations.pop(end.tool_call_id, None)  # a resumption has mended it
+        else:
+            self.violations[end.tool_call_id] = violation.message
 
     def accept(self, end: ToolCallEnd) -> None:
         """Record a call that the client may execute."""
@@ -131,6 +145,8 @@ class ReplyCalls:
 
     def repeats(self, end: ToolCallEnd, count: int) -> bool:
         """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
+        if not count:
+            return False
         arguments = canonical_arguments(end.tool_call_arguments_complete)
         return any(
             end.tool_call_name == name and arguments == canonical_arguments(text)
@@ -158,7 +174,7 @@ class AttemptFilter:
     `call_required`: a reply without a call is a defect. `buffered`: the client gets the reply in one piece at its end,
     so accepted calls keep their order. `last`: no retry follows, so a call that violates its schema is accepted.
     `max_calls`: a retry ends where further calls come. `can_resume`: a call whose start the client has may be continued
-    by a retry if it ends with an error.
+    by a retry if it ends with an error. `fails_invalid`: a call that violates its schema ends with an error.
     """
 
     def __init__(
@@ -171,6 +187,7 @@ class AttemptFilter:
         last: bool = False,
         max_calls: int = sys.maxsize,
         can_resume: bool = False,
+        fails_invalid: bool = False,
     ) -> None:
         self.interrupted: ToolCallEnd | None = None
         """The failed end of a call whose start the client has; it is buffered with all that follows."""
@@ -191,6 +208,7 @@ class AttemptFilter:
         self._last = last
         self._max_calls = max_calls
         self._can_resume = can_resume
+        self._fails_invalid = fails_invalid
         self._awaiting_call = call_required
         self._pass_all = False
         self._buffer: list[tuple[bool, Event]] = []  # whether it belongs to an accepted call, and the event
@@ -207,7 +225,12 @@ class AttemptFilter:
     def feed(self, events: Iterable[ParsedEvent]) -> list[Event]:
         """Take the events of one upstream read; return those that the client sees now."""
         passed: list[Event] = []
-        for event, defect in events:
+        for each, reported in events:
+            event, defect = each, reported
+            if isinstance(event, ToolCallEnd):
+                if defect is not None and self._fails_invalid:
+                    event, defect = _failed_end(event, defect), None
+                self._calls.check(event, defect)
             if self.interrupted is None:
                 passed += self._feed_event(event, defect)
                 passed = self._buffer_last_chunks(passed)
@@ -223,8 +246,12 @@ class AttemptFilter:
     def close(self, stop: Stop) -> None:
         """Handle the end of the attempt; a required call that did not come is a defect."""
         self.stop = stop
-        if stop.stop_reason == "tool_use" and not self.accepted_count and self.has_only_repeats:
-            self.stop = Stop("complete")  # a sentence stands for each call
+        if (
+            stop.stop_reason == "tool_use"
+            and not self.accepted_count
+            and (self.has_only_repeats or self._fails_invalid)
+        ):
+            self.stop = Stop("complete")  # a sentence stands for each call, or each has an error
         if self._awaiting_call and not self.defects and stop.stop_reason in NORMAL_STOPS:
             self.defects.append(MISSING_CALL)
 
@@ -325,7 +352,8 @@ class AttemptFilter:
         text: list[Event] = []
         if end.error is None:
             text = self._drop_restarted(end.tool_call_name)
-            self._accept(end)
+            self.accepted_count += 1
+            self._calls.accept(end)
         return self._calls.renumber(call) + text
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
@@ -347,7 +375,8 @@ class AttemptFilter:
             if self._calls.repeats(end, self._accepted_before):
                 return []
             text = self._drop_restarted(end.tool_call_name)
-            self._accept(end)
+            self.accepted_count += 1
+            self._calls.accept(end)
         if self._buffered and self.defects:
             return self._buffer_events(call, len(end.tool_call_arguments_complete), accepted=True)
         return text + self._pass_call(call)
@@ -362,10 +391,6 @@ class AttemptFilter:
         self._restarted_at = -1
         is_released = self._live and len(self.defects) < count and not self.defects
         return self.release() if is_released else []
-
-    def _accept(self, end: ToolCallEnd) -> None:
-        self.accepted_count += 1
-        self._calls.accept(end)
 
     def _pass_call(self, call: list[Event]) -> list[Event]:
         """Pass a call; text that waited for a required call comes before it."""

@@ -31,7 +31,7 @@ _OF_DEFECTS: dict[str, CallOutcome] = {"unoffered": "not_offered", "unreadable":
 """Defects without a reported call; every other defect is reported at the call's end."""
 
 
-class ReplyReading(NamedTuple):
+class ParseRecord(NamedTuple):
     """How the reply of an attempt was read. `dialect` is None where the upstream reads the calls itself."""
 
     dialect: Dialect | None = None
@@ -46,7 +46,7 @@ class ReplyReading(NamedTuple):
 
 
 def outcome_of(
-    call: ToolCallEnd, reading: ReplyReading, *, is_retry: bool = False, has_defect: bool = False
+    call: ToolCallEnd, record: ParseRecord, *, is_retry: bool = False, has_defect: bool = False
 ) -> CallOutcome:
     """Return the outcome of a call that has ended. `has_defect`: no retry corrected it."""
     if call.error is not None:
@@ -55,7 +55,7 @@ def outcome_of(
         return "invalid"
     if is_retry:
         return "mended"
-    dialect, text = reading.dialect, reading.text if reading.is_complete else ""
+    dialect, text = record.dialect, record.text if record.is_complete else ""
     if (
         dialect is not None
         and text
@@ -70,9 +70,9 @@ def outcome_of(
     return "repaired" if has_json and text and not is_verbatim else "clean"
 
 
-def outcomes_of_defects(reading: ReplyReading) -> list[CallOutcome]:
+def outcomes_of_defects(record: ParseRecord) -> list[CallOutcome]:
     """Return the outcomes of defects without a reported call."""
-    return [_OF_DEFECTS[kind] for kind in reading.defects if kind in _OF_DEFECTS]
+    return [_OF_DEFECTS[kind] for kind in record.defects if kind in _OF_DEFECTS]
 
 
 def _openers(dialect: Dialect) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ Rule: no I/O and no clock. A failing retry is never reported; the first attempt'
 import enum
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
@@ -115,7 +115,7 @@ TRANSITIONS: dict[tuple[ExchangeState, ExchangeInput], tuple[ExchangeState, str]
 }
 """The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
-READING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
+RECEIVING = frozenset({ExchangeState.FIRST, ExchangeState.RETRY})
 """The states of an exchange with a request to send, or a reply to read."""
 
 
@@ -142,7 +142,9 @@ class Exchange:
         "_usages",
         "attempt",
         "earlier",
+        "final_defects",
         "finished",
+        "raw_text",
         "remaining_defects",
         "state",
     )
@@ -156,6 +158,10 @@ class Exchange:
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
         self.remaining_defects = ""
         """The defects of the reply that stands after all retries, as a phrase; empty without any."""
+        self.final_defects: Sequence[AttemptDefect] = ()
+        """The same, and those after which the model may answer."""
+        self.raw_text = ""
+        """What the model wrote in the first attempt, if defects remain."""
         self.earlier: Batch = []
         """The end of a reply with native tools, which stands if no other attempt comes to its end."""
         self._retries_left = max_retries
@@ -229,8 +235,8 @@ class Exchange:
         return self._read(attempt.feed(decoded))
 
     def close(self) -> Batch:
-        """Handle the end of this attempt's body, or of the caller's reading, since it was finished."""
-        if self.state not in READING:
+        """Handle the end of this attempt's body, or that the caller reads no more, since it was finished."""
+        if self.state not in RECEIVING:
             return []
         self.finished = True
         return self._end_attempt(self.attempt.close(), may_retry=True)
@@ -240,11 +246,21 @@ class Exchange:
         self.finished = True
         if self.state is ExchangeState.DECIDING:
             return self.give_up()
-        return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in READING else []
+        return self._end_attempt(self.attempt.fail(error), may_retry=False) if self.state in RECEIVING else []
 
     def give_up(self) -> Batch:
         """End the reply, since no other attempt can be made: the best one so far stands."""
         return self._step(ExchangeInput.GIVE_UP)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the client has a call that it may execute."""
+        return bool(self._calls.accepted)
+
+    @property
+    def invalid_calls(self) -> Mapping[str, AttemptDefect]:
+        """The calls that the client has although their arguments violate the schema, by their ids."""
+        return self._calls.delivered_violations
 
     def _step(self, happened: ExchangeInput, batch: Batch | None = None) -> Batch:
         """Go to the next state, and return what its action makes of the events."""
@@ -258,7 +274,7 @@ class Exchange:
 
     def _read(self, batch: Batch) -> Batch:
         """Take the events of one read."""
-        if self.state not in READING:
+        if self.state not in RECEIVING:
             return []
         attempt, attempt_filter = self.attempt, self.attempt.filter
         passed = self._filtered(batch)
@@ -401,6 +417,7 @@ class Exchange:
             live=False,
             call_required=not is_call_optional(shim, defects),
             buffered=self._buffered,
+            fails_invalid=shim.options.invalid_calls == "error",
             last=not self._retries_left,
             max_calls=max_calls,
         )
@@ -438,6 +455,7 @@ class Exchange:
             buffered=self._buffered,
             max_calls=max_calls,
             can_resume=self._retries_left > 0 and not self._buffered,
+            fails_invalid=self._shim.options.invalid_calls == "error",
         )
 
     def _best_reply(self, stop: Stop | None) -> Batch:
@@ -446,7 +464,10 @@ class Exchange:
         `stop` is that of the last attempt, None if it failed.
         """
         filters = [_filter_of(attempt) for attempt in self._attempts]
-        self.remaining_defects = as_phrase(_remaining_defects(filters, stop))
+        first, last = filters[0], filters[-1]
+        self.final_defects = last.defects or (first.defects if _has_failed(last, stop) else ())
+        self.remaining_defects = as_phrase([defect for defect in self.final_defects if defect.kind not in ANSWERED])
+        self.raw_text = self._attempts[0].transcript.text if self.remaining_defects else ""
         if self._resumption is None:
             events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
         else:  # the call of the attempt before is still open
@@ -506,13 +527,6 @@ def best_outcome(
 def _has_failed(attempt: AttemptFilter, stop: Stop | None) -> bool:
     """Return whether a retry mended nothing; `stop` is None if it failed before its end."""
     return stop is None or attempt.overflowed or bool(attempt.defects) or stop.stop_reason not in NORMAL_STOPS
-
-
-def _remaining_defects(filters: Sequence[AttemptFilter], stop: Stop | None) -> Sequence[AttemptDefect]:
-    """Return the defects of calls in the attempts that the client gets in the end."""
-    first, last = filters[0], filters[-1]
-    defects = last.defects or (first.defects if _has_failed(last, stop) else ())
-    return [defect for defect in defects if defect.kind not in ANSWERED]
 
 
 def _separate(events: list[Event], last_text: str) -> list[Event]:

@@ -1,8 +1,9 @@
 """The transform for native tools, and the check whether they work.
 
-Theory of operation. Events pass unchanged, with four exceptions: tool names that the upstream's API does not admit are
+Theory of operation. Events pass unchanged, with these exceptions: tool names that the upstream's API does not admit are
 mapped there and back; without parallel calls the reply ends after the first call; media that the upstream refuses
-become a line of text; stop sequences that it refuses are searched here.
+become a line of text; stop sequences that it refuses are searched here. Where calls are refused, since they repeat
+without progress, each call waits for its end.
 
 Where `auto` chose native tools, the text also goes through a parser that reads every dialect. As nothing is escaped in
 the prompt of this path, a call counts only at the end of the reply and if neither a document of the conversation nor a
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fcshim.codecs.upstreams import NameRules
-from fcshim.events import Event, Reasoning, Stop, Text, ToolCallEnd, ToolCallStart, Usage
+from fcshim.events import Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
     AssistantMessage,
     Content,
@@ -35,10 +36,11 @@ from fcshim.messages import (
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.documents import Documents
 from fcshim.parse.stream import StreamParser
-from fcshim.pipeline.attempt_filter import MAX_BUFFERED
+from fcshim.pipeline.attempt_filter import MAX_BUFFERED, ReplyCalls
 from fcshim.pipeline.shim import WHITE_SPACE_LIMIT
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.prompt.escape import BUNDLED
+from fcshim.prompt.repetition import CallKey
 
 _replace = msgspec.structs.replace
 
@@ -68,11 +70,15 @@ class Native:
     """Why the reply should be replaced, once it has ended; empty if it stands."""
     withheld: list[Event] = field(default_factory=list)
     """The events of a reply with a defect that wait for the decision."""
+    refused_calls: Mapping[CallKey, int] = field(default_factory=dict)
+    """Calls that repeat without progress, in whose place the client gets a sentence, and how often each was made."""
 
     def stream(self) -> "NativeStream | CheckedNativeStream":
         """Make the event transform of one choice."""
         stops = StopSearch(self.searched_stops) if self.searched_stops else None
-        stream = NativeStream(self.client_names, parallel=self.prepared.allows_parallel_calls, stops=stops)
+        stream = NativeStream(
+            self.client_names, parallel=self.prepared.allows_parallel_calls, stops=stops, refused=self.refused_calls
+        )
         return stream if self.report is None else CheckedNativeStream(self, self.report, stream)
 
 
@@ -118,8 +124,17 @@ def _prepare_message(message: Message, names: Mapping[str, str], *, media: bool)
 class NativeStream:
     """Transform the events of one choice. `names` maps the upstream's tool names to the client's, where they differ."""
 
-    def __init__(self, names: Mapping[str, str], *, parallel: bool, stops: StopSearch | None = None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        *,
+        parallel: bool,
+        stops: StopSearch | None = None,
+        refused: Mapping[CallKey, int] | None = None,
+    ) -> None:
         self.finished = False
+        self._refused = ReplyCalls(refused)
+        self._held: list[Event] | None = [] if refused else None
         self._stops = stops
         self._called = False
         self._names = names
@@ -133,13 +148,25 @@ class NativeStream:
         match event:
             case Text():
                 return self.feed_text(event.text)
-            case ToolCallStart(tool_call_name=name):
-                return [*self._held_text(), _replace(event, tool_call_name=self._names.get(name, name))]
+            case ToolCallStart() | ToolCallChunk():
+                return self._feed_call(event)
             case ToolCallEnd():
                 return self._end_call(event)
             case Stop():
-                return [*self.close(), event]
+                is_refused = self._held is not None and event.stop_reason == "tool_use" and not self._called
+                return [*self.close(), Stop("complete") if is_refused else event]
         return [event]
+
+    def _feed_call(self, event: ToolCallStart | ToolCallChunk) -> list[Event]:
+        """Take a part of a call. Where calls are refused, it waits for the call's end."""
+        events: list[Event] = [event]
+        if isinstance(event, ToolCallStart):
+            name = event.tool_call_name
+            events = [*self._held_text(), _replace(event, tool_call_name=self._names.get(name, name))]
+        if self._held is None:
+            return events
+        self._held.append(events.pop())
+        return events
 
     def feed_text(self, text: str) -> list[Event]:
         """Do what `feed(Text(text))` does."""
@@ -164,11 +191,18 @@ class NativeStream:
     def _end_call(self, event: ToolCallEnd) -> list[Event]:
         name = event.tool_call_name
         ended = _replace(event, tool_call_name=self._names.get(name, name))
+        events: list[Event] = [ended]
+        if self._held is not None:
+            if sentence := self._refused.refusal(ended):
+                self._held.clear()
+                return [Text(sentence)]
+            events = self._refused.renumber([*self._held, ended])
+            self._held.clear()
         self._called = self._called or event.error is None
         if self._parallel or event.error is not None:
-            return [ended]
+            return events
         self.finished = self._ended = True
-        return [ended, Stop("tool_use")]
+        return [*events, Stop("tool_use")]
 
 
 def _names_in(message: Message) -> set[str]:

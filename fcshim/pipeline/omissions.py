@@ -1,7 +1,8 @@
-"""The table of what an upstream may refuse in a request, by the words of its refusal, and the request without it.
+"""The table of what an upstream may refuse in a request, and the request without it.
 
-Rule: a part is listed only if the request means the same without it, or if the model gets a text in its place. The
-words must say that something is unsupported: an image that is damaged or too large is the client's own error.
+Rule: a part is listed only if the request means the same without it, or if the model gets a text in its place. Fields
+and roles are refused in words that name them. Images, sound and files are refused in any words (servers report the
+type of their own variable), so they are suspected wherever the request has some, after everything that is named.
 """
 
 import itertools
@@ -39,24 +40,13 @@ _UNSUPPORTED = (
     r"|\b(?:unsupported|unrecognized|unknown|unexpected|invalid content)|\bonly (?:supported|available|accepts?)\b"
     r"|\bextra (?:inputs|fields)|extra_forbidden|additional propert)"
 )
-_NONE_OF = r"(?:\b(?:not an?|at most 0|no endpoints found that support|missing data required for)\b|\bunknown variant)"
-_ONLY_TEXT = (
-    r"content(?:\[\])?\W{0,3}(?:part )?type|unknown variant|\bonly .?text\b|concatenate str \(not .list"
-    r"|content.{0,80}(?:must be a|expected (?:a )?)\W?(?:valid )?string|multi-?modal|\bmmproj\b|\bmodalit"
-)
-_ONE_MEDIUM = (
-    r"\b(?:formats?|base64|urls?|scheme|download|fetch|decode|size|dimensions?|pixels|resolution|corrupt(?:ed)?|bytes"
-    r"|exceeds|mime|single|per message|animated|gif|tiff|webp|svg|(?:image|audio|video|media|file) types?)\b"
-    r"|\b(?:image|audio|video)/\w|\btoo (?:large|many|big)|could not process"
-)
-"""Words of errors about one image, sound or file, which the client has to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
     """One part of a request that an upstream may refuse.
 
-    `wording`: how refusals read; `unless`: words of other errors; both are patterns, compiled when one is needed.
+    `wording`: the pattern of its refusals, compiled when one is needed; empty for a part that is refused in any words.
     `leave_out` returns the request itself if it has no such part.
     """
 
@@ -64,27 +54,21 @@ class Omission:
     summary: str
     wording: str
     leave_out: Callable[[Request], Request]
-    unless: str = ""
     adds_usage: bool = False
     """Whether the part is the request for usage, which all our requests contain, but not all requests of clients."""
 
+    @property
+    def is_medium(self) -> bool:
+        """Whether the part is media, whose refusal is known only from the success without them."""
+        return not self.wording
+
     def is_meant_by(self, error: FcshimError) -> bool:
-        """Return whether an error of the upstream reads like a refusal of this part."""
+        """Return whether an error of the upstream may be a refusal of this part, if a request has it."""
         if error.status not in _STATUSES or error.kind == CONTEXT_LENGTH:
             return False
-        if isinstance(error, UpstreamError) and error.lost:
+        if isinstance(error, UpstreamError) and (error.lost or error.key_refused):
             return False
-        return _has(self.wording, error.message) and not (self.unless and _has(self.unless, error.message))
-
-
-def _refused_input(kinds: str) -> str:
-    """Return the pattern of an error that names a kind of input and says that it is unsupported."""
-    word = rf"\b(?:{kinds})\b"
-    return rf"{word}.{{0,120}}{_UNSUPPORTED}|(?:{_UNSUPPORTED}|{_NONE_OF}).{{0,120}}{word}"
-
-
-def _has(pattern: str, message: str) -> bool:
-    return re.search(pattern, message, re.IGNORECASE | re.DOTALL) is not None
+        return re.search(self.wording, error.message, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _refused_field(name: str) -> str:
@@ -94,17 +78,25 @@ def _refused_field(name: str) -> str:
 
 
 def _without_media(*kinds: str) -> Callable[[Request], Request]:
-    """Return the function that replaces media of these kinds (`image`), or all, by lines of text."""
+    """Return the function that replaces media of these kinds (`image`) by lines of text.
+
+    Without kinds it replaces all, in a request that has several.
+    """
 
     def is_refused(part: Part) -> bool:
-        return isinstance(part, MediaPart) and (not kinds or part.media_type.partition("/")[0] in kinds)
+        return isinstance(part, MediaPart) and (not kinds or _kind(part) in kinds)
 
     def leave_out(request: Request) -> Request:
-        if not any(is_refused(part) for message in request.messages for part in message.content):
+        found = {_kind(part) for message in request.messages for part in message.content if is_refused(part)}
+        if len(found) < (1 if kinds else 2):
             return request
         return _replace(request, messages=tuple(_with_lines(message, is_refused) for message in request.messages))
 
     return leave_out
+
+
+def _kind(part: Part) -> str:
+    return part.media_type.partition("/")[0] if isinstance(part, MediaPart) else "text"
 
 
 def _with_lines(message: Message, is_refused: Callable[[Part], bool]) -> Message:
@@ -121,8 +113,7 @@ def _with_lines(message: Message, is_refused: Callable[[Part], bool]) -> Message
 def _not_shown(part: Part) -> Part:
     if isinstance(part, TextPart):
         return part
-    kind = part.media_type.partition("/")[0]
-    noun = {"image": "An image", "audio": "A sound", "video": "A video"}.get(kind, "A file")
+    noun = {"image": "An image", "audio": "A sound", "video": "A video"}.get(_kind(part), "A file")
     return TextPart(f"[{noun} ({part.media_type}) was sent here. It cannot be shown: this model takes only text.]")
 
 
@@ -216,34 +207,6 @@ STOP = Omission(
 
 OMISSIONS: tuple[Omission, ...] = (
     Omission(
-        "images",
-        "images; a line of text replaces each",
-        _refused_input("images?|image_url|input_image|vision"),
-        _without_media("image"),
-        unless=_ONE_MEDIUM,
-    ),
-    Omission(
-        "sound",
-        "sound and video; a line of text replaces each",
-        _refused_input("audio|input_audio|video"),
-        _without_media("audio", "video"),
-        unless=_ONE_MEDIUM,
-    ),
-    Omission(
-        "files",
-        "files; a line of text replaces each",
-        _refused_input("pdf|documents?|files?|input_file"),
-        _without_media("application", "text"),
-        unless=_ONE_MEDIUM,
-    ),
-    Omission(
-        "media",
-        "images, sound and files; a line of text replaces each",
-        _ONLY_TEXT,
-        _without_media(),
-        unless=_ONE_MEDIUM,
-    ),
-    Omission(
         "later_system",
         "system messages after the first; they become notes in the user's turns",
         r"system.{0,40}(?:beginning|first|start|only one|multiple)|(?:only one|multiple|more than one) system",
@@ -294,6 +257,10 @@ OMISSIONS: tuple[Omission, ...] = (
         lambda request: _chat_options(request, stream_usage=False),
         adds_usage=True,
     ),
+    Omission("files", "files; a line of text replaces each", "", _without_media("application", "text")),
+    Omission("sound", "sound and video; a line of text replaces each", "", _without_media("audio", "video")),
+    Omission("images", "images; a line of text replaces each", "", _without_media("image")),
+    Omission("media", "images, sound and files; a line of text replaces each", "", _without_media()),
 )
 """The order is that in which they are applied, and in which they are suspected."""
 
@@ -310,6 +277,13 @@ def has_any(request: Request, omissions: Iterable[Omission]) -> bool:
     """Return whether the request, as its client sent it, has one of these parts."""
     present = (each for each in omissions if request.include_usage or not each.adds_usage)
     return any(omission.leave_out(request) is not request for omission in present)
+
+
+def media_of(request: Request) -> tuple[Omission, ...]:
+    """Return the rows of the media that the request has."""
+    if not any(isinstance(part, MediaPart) for message in request.messages for part in message.content):
+        return ()
+    return tuple(each for each in OMISSIONS if each.is_medium and each.leave_out(request) is not request)
 
 
 class ReducedCodec:

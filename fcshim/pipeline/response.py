@@ -5,7 +5,6 @@ reply which fails at once can still get an HTTP error status.
 """
 
 import itertools
-from collections.abc import Iterable
 from operator import itemgetter
 from sys import getsizeof
 from typing import TypeAlias
@@ -48,16 +47,17 @@ class StreamedResponse:
         if not self.started:
             _raise_if_error(events[0][1])
             self.started = True
-        return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
+        runs = itertools.groupby(events, key=_choice_of)
+        return b"".join([self._encoder.encode(choice, [event for _, event in run]) for choice, run in runs])
 
     def close(self) -> bytes:
         """Return the regular end of the stream; nothing after an error."""
         return self._encoder.close()
 
-    def ping(self) -> bytes:
-        """Return a ping; the response has started then."""
+    def ping(self, note: str = "") -> bytes:
+        """Return a ping, with a note where the API has comments; the response has started then."""
         self.started = True
-        return self._encoder.ping()
+        return self._encoder.ping(note)
 
 
 class BufferedResponse:
@@ -93,7 +93,7 @@ class BufferedResponse:
         self.started = True
         return body
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - there is no place for it
         """Return nothing: the status of a buffered reply is open until its end."""
         return b""
 
@@ -114,16 +114,6 @@ def response_for(
 def _raise_if_error(event: Event) -> None:
     if isinstance(event, Error):
         raise UpstreamError(event.message, kind=event.kind)
-
-
-def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
-    """Group adjacent events of one choice. Almost always one group, which needs no `groupby`."""
-    first = events[0][0]
-    if len(events) == 1 or all(choice == first for choice, _ in events):
-        yield first, [event for _, event in events]
-        return
-    for choice, run in itertools.groupby(events, key=_choice_of):
-        yield choice, [event for _, event in run]
 
 
 def event_bytes(event: Event) -> int:

@@ -47,7 +47,9 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
         return shim.options.arguments
     if buffered or shim.refused_calls:  # no part of a call that is refused may be sent
         return "checked"
-    return "stream" if shim.escape.changed else "resumable"  # escaped requests are never resumed
+    if shim.escape.changed:  # escaped requests are never resumed
+        return "stream" if shim.options.invalid_calls == "deliver" else "checked"
+    return "resumable"
 
 
 def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:
@@ -55,7 +57,7 @@ def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFi
     prefill = prefill_for_required_call(shim)
     plan = replace(
         shim,
-        prepared=_with_prefill(shim.prepared, prefill, shim.backend),
+        prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
         constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
         options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
         prefill=prefill,
@@ -81,12 +83,11 @@ def later_attempt(
     # The client's response format would forbid a call.
     unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
     request = without_format(unconstrained)
+    prepared = request if constraint is None else apply_constraint(request, constraint)
     plan = replace(
         shim,
         unconstrained=unconstrained,
-        prepared=_with_prefill(
-            request if constraint is None else apply_constraint(request, constraint), prefill, backend
-        ),
+        prepared=_with_prefill(prepared, prefill, backend) if prefill else prepared,
         constraint_key="" if constraint is None else constraint.key,
         codec=None,
         dialect=shim.dialect if constraint is None else constraint.dialect,
@@ -166,8 +167,6 @@ def retry_messages(
 
 
 def _with_prefill(request: Request, prefill: str, backend: Backend) -> Request:
-    if not prefill:
-        return request
     messages = _with_turn(request.messages, AssistantMessage((TextPart(prefill),)), "")
     return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **prefill_fields(backend)})
 

@@ -4,7 +4,6 @@ Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` u
 client only sees its own spelling.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -38,16 +37,18 @@ from fcshim.messages import (
     requested_schema,
     without_format,
 )
-from fcshim.parse.defect import ReportDefect
+from fcshim.parse.body import NATURAL_STOPS
+from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.bare_call import BareCallSearch
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
-from fcshim.pipeline.withheld_text import WithheldText
+from fcshim.pipeline.withheld_text import WithheldText, sentence_about
 from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
 from fcshim.prompt.content import Escaper
 from fcshim.prompt.dialect_folder import find_dialect
@@ -56,6 +57,7 @@ from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.repetition import CallKey
 from fcshim.prompt.styles import OWN_STYLE, PromptStyle, ToolsListing
+from fcshim.schema.member_order import long_members_last
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
@@ -73,6 +75,8 @@ class ParserOptions:
     reasoning: Literal["ignore", "recover", "promote"] = "ignore"
     open_reasoning_tag: str = ""
     arguments: ArgumentsMode = "stream"
+    invalid_calls: Literal["deliver", "error"] = "deliver"
+    """What becomes of a call that violates its schema after all retries; without retries, see `make_shim`."""
     new_id: Callable[[], str] | None = None
     limits: Limits = DEFAULT_LIMITS
 
@@ -141,6 +145,8 @@ class Shim:
         return ShimStream(
             parser,
             withheld=withheld,
+            bare_call=BareCallSearch({tool.name for tool in self.tools}) if self.tools else None,
+            on_defect=on_defect,
             unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stop_search=StopSearch(stops) if any(stops) else None,
             parallel=self.request.allows_parallel_calls,
@@ -150,13 +156,15 @@ class Shim:
     @property
     def has_results(self) -> bool:
         """Whether results of tools came after the model's last turn."""
-        turn = itertools.takewhile(lambda each: not isinstance(each, AssistantMessage), reversed(self.request.messages))
-        return any(isinstance(message, ToolMessage) for message in turn)
+        for message in reversed(self.request.messages):
+            if isinstance(message, AssistantMessage | ToolMessage):
+                return isinstance(message, ToolMessage)
+        return False
 
     def _documents(self) -> Documents | None:
         escape = self.escape.markers.escape if self.escape.changed else str
         messages = self.request.messages
-        if not any(True for _ in document_texts(messages)):
+        if next(document_texts(messages), None) is None:
             return None
         return Documents(lambda: map(escape, document_texts(messages)), (tool.name for tool in self.tools))
 
@@ -229,20 +237,31 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        return (
-            request.tools if _are_unchanged_by_escaping(request.tools, escape) else _as_escaped(request.tools, escape)
-        )
+        if _are_unchanged(request.tools, escape):
+            return request.tools
+        tools = _with_long_members_last(request.tools)
+        return tools if _are_unchanged(tools, escape) else _as_escaped(tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
 
 
-def _are_unchanged_by_escaping(tools: Sequence[Tool], escape: Escaper) -> bool:
-    """Return true only if the tools are valid and nothing in them is escaped.
+def _with_long_members_last(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Return the tools with ordered schemas; the same tuple if nothing moves, whose key is made once."""
+    ordered = [long_members_last(tool.parameters) for tool in tools]
+    if all(new is tool.parameters for new, tool in zip(ordered, tools, strict=True)):
+        return tools
+    return tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in zip(tools, ordered, strict=True))
+
+
+def _are_unchanged(tools: Sequence[Tool], escape: Escaper) -> bool:
+    """Return true only if the tools are valid, their members are in order, and nothing in them is escaped.
 
     Only this result is cached, not the tools: the caller may change a schema.
     """
 
     def test() -> bool:
+        if any(long_members_last(tool.parameters) is not tool.parameters for tool in tools):
+            return False
         texts = strings_of([[tool.name, tool.description, tool.parameters, tool.returns] for tool in tools])
         return as_tools(tools) == tools and not escape.markers.may_change(texts)
 
@@ -267,11 +286,13 @@ def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
 
 def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     names = request.tool_choice.names
+    if not names:
+        return tuple(tools)
     unknown = set(names) - {tool.name for tool in request.tools}
     if unknown:
         raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
     pairs = zip(request.tools, tools, strict=False)  # with tool_choice none, `tools` is empty
-    return tuple(tool for original, tool in pairs if not names or original.name in names)
+    return tuple(tool for original, tool in pairs if original.name in names)
 
 
 def _choose_constraint(
@@ -315,10 +336,12 @@ class ShimStream:
     __slots__ = (
         "_accepted_call",
         "_after_reasoning",
+        "_bare_call",
         "_ended",
         "_equal_calls",
         "_in_text",
         "_last_call",
+        "_on_defect",
         "_on_text",
         "_parallel",
         "_parser",
@@ -337,6 +360,8 @@ class ShimStream:
         parser: StreamParser,
         *,
         withheld: WithheldText,
+        bare_call: BareCallSearch | None = None,
+        on_defect: ReportDefect | None = None,
         unescape: EventUnescaper | None = None,
         stop_search: StopSearch | None = None,
         parallel: bool = True,
@@ -346,6 +371,8 @@ class ShimStream:
         self._on_text = on_text
         self._parser = parser
         self._withheld = withheld
+        self._bare_call = bare_call  # until it is known that the reply is no such call
+        self._on_defect = on_defect
         self._unescape = unescape
         self._stop_search = stop_search
         self._passthrough = unescape is None and stop_search is None
@@ -416,7 +443,7 @@ class ShimStream:
 
     def _transform(self, events: Iterable[Event]) -> list[Event]:
         if self._withheld.is_active:
-            events = self._withheld.apply(events)
+            events = self._withheld.apply(events, in_text=self._in_text)
         if self._unescape is not None:
             events = self._unescape.apply(events)
         result: list[Event] = []
@@ -443,13 +470,20 @@ class ShimStream:
                 return [event]
 
     def _emit_text(self, text: str) -> list[Event]:
+        if self._bare_call is not None:
+            text = self._bare_call.feed(text)
+            if not text:
+                return []
+            self._bare_call = None
         if not self._in_text:
             self._white_space += text
             if text.isspace() and len(self._white_space) <= WHITE_SPACE_LIMIT:
                 return []
             text, self._white_space, self._in_text = self._white_space, "", True
             if self._after_reasoning:
-                text, self._after_reasoning = _without_blank_lines(text), False
+                # Blank lines at its start are dropped; the white space before its first line stays.
+                start = len(text) - len(text.lstrip())
+                text, self._after_reasoning = text[text.rfind("\n", 0, start) + 1 :], False
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
@@ -468,8 +502,9 @@ class ShimStream:
         return [*events, Stop("tool_use" if self._accepted_call else "stop_sequence")]
 
     def _start_call(self, event: ToolCallStart) -> list[Event]:
+        text = self._release_text()
         self._saw_call, self._white_space = True, ""
-        return [*self._flush_stop_search(), event]
+        return [*text, *self._flush_stop_search(), event]
 
     def _end_call(self, event: ToolCallEnd) -> list[Event]:
         self._in_text = False
@@ -483,7 +518,27 @@ class ShimStream:
         self.finished = self._ended = True
         return [event, Stop("tool_use")]
 
+    def _release_text(self) -> list[Event]:
+        """Return the text that was held back because it might be a bare call."""
+        search, self._bare_call = self._bare_call, None
+        text = "" if search is None else search.flush()
+        return self._emit_text(text) if text else []
+
+    def _end_bare_call(self, event: Stop) -> list[Event]:
+        """Return the sentence that stands for a reply that is a bare call of a tool that is not offered."""
+        search = self._bare_call
+        name = "" if search is None or event.stop_reason not in NATURAL_STOPS else search.tool_name()
+        if not name:
+            return self._release_text()
+        defect, self._bare_call = Defect("unoffered", name), None
+        if self._on_defect is None:
+            return [Text(sentence_about(defect))]
+        self._on_defect(defect)
+        return [Text(""), Text(sentence_about(defect))]
+
     def _end_reply(self, event: Stop) -> list[Event]:
+        if self._bare_call is not None and (held := self._end_bare_call(event)):
+            return held if self._ended else [*held, *self._end_reply(event)]
         white_space = [] if self._saw_call or self._after_reasoning else self._search_stops(self._white_space)
         if self._ended:  # at a stop sequence of white space
             return white_space
@@ -492,12 +547,6 @@ class ShimStream:
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())
-
-
-def _without_blank_lines(text: str) -> str:
-    """Return the text without the blank lines at its start; the white space before its first line stays."""
-    start = len(text) - len(text.lstrip())
-    return text[text.rfind("\n", 0, start) + 1 :]
 
 
 def _text_events(text: str) -> list[Event]:

@@ -1,4 +1,6 @@
-"""Text that is neither an answer nor a call, which the client does not get: copies of the prompt, invented results.
+"""Text that is neither an answer nor a call, which the client does not get.
+
+Such are copies of the prompt, invented results, and calls of tools that are not offered.
 
 Rule: between the tags of a result, plain text is the answer if the conversation has a result to answer with. Everything
 else gives way to one sentence that names the defect. Other text passes at once, unchanged.
@@ -13,8 +15,11 @@ from fcshim.parse.defect import Defect, ReportDefect
 SENTENCES = {
     "result": "The model wrote a tool's result itself instead of calling the tool or answering.",
     "copied": "The model repeated its instructions instead of calling a tool or answering.",
+    "unoffered": "The model called the tool {name}, which is not offered.",
 }
 """What the client gets in place of such text, by the kind of the defect."""
+_MAX_SENTENCES = 1_000
+"""Characters of the sentences about one text."""
 _MAX_ANSWER = 16_384
 """Characters of an answer between result tags: more is not kept."""
 _START_TAG = re.compile(r"<[^<>\n]{1,256}>|\[[^\[\]\n]{1,64}\]")
@@ -31,7 +36,18 @@ class WithheldText:
     results came after the model's last turn.
     """
 
-    __slots__ = ("_has_results", "_kind", "_on_defect", "_parts", "_places", "_sentence", "_size", "is_active")
+    __slots__ = (
+        "_defect",
+        "_has_results",
+        "_in_text",
+        "_on_defect",
+        "_parts",
+        "_places",
+        "_sentence",
+        "_size",
+        "_tells_always",
+        "is_active",
+    )
 
     def __init__(self, on_defect: ReportDefect | None, *, has_results: bool) -> None:
         self.is_active = False
@@ -39,10 +55,12 @@ class WithheldText:
         self._on_defect = on_defect
         self._has_results = has_results
         self._places: list[Defect] = []  # those whose empty `Text` is still to come
-        self._kind = ""
+        self._defect: Defect | None = None  # that of the text that is being withheld
         self._parts: list[str] = []
         self._size = 0
         self._sentence = ""
+        self._tells_always = False  # whether the sentence stands beside later text, too
+        self._in_text = False
 
     def report(self, defect: Defect) -> None:
         """Take a defect from the parser."""
@@ -52,10 +70,11 @@ class WithheldText:
         if self._on_defect is not None and defect.kind != "end":
             self._on_defect(defect)
 
-    def apply(self, events: Iterable[Event]) -> list[Event]:
-        """Return the events without the withheld text, and with what takes its place."""
+    def apply(self, events: Iterable[Event], *, in_text: bool) -> list[Event]:
+        """Return the events without the withheld text, and with what takes its place; `in_text`: text came before."""
+        self._in_text = in_text
         passed = [event for each in events for event in self._apply(each)]
-        self.is_active = bool(self._places or self._kind or self._sentence)
+        self.is_active = bool(self._places or self._defect or self._sentence)
         return passed
 
     def _apply(self, event: Event) -> list[Event]:
@@ -65,7 +84,7 @@ class WithheldText:
             case Text():
                 return self._pass_text(event)
             case ToolCallStart():
-                self._kind = self._sentence = ""
+                self._defect, self._sentence, self._in_text = None, "", False
                 self._parts.clear()
                 return [event]
             case Stop():
@@ -80,43 +99,50 @@ class WithheldText:
         if defect.kind == "end":
             return self._end()
         if defect.kind in SENTENCES:
-            self._kind, self._size = defect.kind, 0
+            self._defect, self._size = defect, 0
         return [] if self._on_defect is None else [place]
 
     def _pass_text(self, event: Text) -> list[Event]:
-        if self._kind:
-            self._withhold(event.text)
+        if self._defect is not None:
+            self._size += len(event.text)
+            if self._size <= _MAX_ANSWER:
+                self._parts.append(event.text)
             return []
         if not self._sentence:
+            self._in_text = self._in_text or not event.text.isspace()
             return [event]
         if event.text.isspace():
             return []
         # After a real result the text answers; after an invented one the client must know that it was invented.
-        sentence = self._take_sentence()
+        is_told, sentence = self._tells_always or not self._has_results, self._take_sentence()
         text = event.text.lstrip()
-        return [Text(text if self._has_results else f"{sentence}\n\n{text}")]
-
-    def _withhold(self, text: str) -> None:
-        self._size += len(text)
-        if self._size <= _MAX_ANSWER:
-            self._parts.append(text)
+        return [Text(f"{sentence}\n\n{text}" if is_told else text)]
 
     def _end(self) -> list[Event]:
         """End the withheld text; return the answer in it, or keep the sentence."""
-        kind, self._kind = self._kind, ""
-        if not kind:
+        defect, self._defect = self._defect, None
+        if defect is None:
             return []
         text = "".join(self._parts)
         self._parts.clear()
-        answer = _answer_in(text) if kind == "result" and self._has_results and self._size <= _MAX_ANSWER else ""
+        answer = _answer_in(text) if defect.kind == "result" and self._has_results and self._size <= _MAX_ANSWER else ""
         if answer:
             return [Text(answer)]
-        self._sentence = SENTENCES[kind]
+        sentence = sentence_about(defect)
+        self._tells_always = defect.kind == "unoffered"
+        if sentence not in self._sentence and len(self._sentence) < _MAX_SENTENCES:
+            is_apart = self._sentence or (self._in_text and self._tells_always)
+            self._sentence += f"\n{sentence}" if is_apart else sentence
         return []
 
     def _take_sentence(self) -> str:
         sentence, self._sentence = self._sentence, ""
         return sentence
+
+
+def sentence_about(defect: Defect) -> str:
+    """Return what the client gets in place of a text with this defect."""
+    return SENTENCES[defect.kind].format(name=f"{defect.tool_name!r:.80}")
 
 
 def _answer_in(text: str) -> str:

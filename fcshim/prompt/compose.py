@@ -28,11 +28,13 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.content import DEFAULT_MAX_RESULT, Escaper, shorten_content
+from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.history import HistoryStep, split_conversation, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.styles import PromptStyle
+from fcshim.prompt.styles import OWN_STYLE, PromptStyle
 
 CHARACTERS_PER_TOKEN = 4
 """Average of English text in current vocabularies; only used for estimates."""
@@ -223,6 +225,26 @@ def compose(
     )
     changed = [step for step, new in zip(steps, shorter, strict=True) if new is not step]
     return Prompt(written, tuple(_notes(changed, plan, listing, budget, len(tools))))
+
+
+def fit_messages(request: Request, budget: PromptBudget) -> Prompt:
+    """Return the messages of a request with native tools, its old results shortened to the budget.
+
+    The tools stay: the server writes them. The same decisions are made as for a prompt, with the same prefix.
+    """
+    if not budget.prompt_budget:
+        return Prompt(request.messages, ())
+    system, steps = split_conversation(request.messages)
+    escape = Escaper(escaper_for(FUNCTION_CALL))
+    nothing_listed = Listings(
+        FUNCTION_CALL, (), steps, escape, choice=request.tool_choice, parallel=True, style=OWN_STYLE, max_tools=0
+    )
+    fixed = sum(len(text_of(message.content)) for message in system) + len(msgspec.json.encode(request.tools))
+    plan = plan_budget(steps, nothing_listed, budget, fixed)
+    shorter = shortened_steps(steps, plan.shortened, budget.longest_result)
+    changed = [step for step, new in zip(steps, shorter, strict=True) if new is not step]
+    messages = (message for step in shorter for message in (*step.assistant_messages, *step.input_messages))
+    return Prompt((*system, *messages), tuple(_notes(changed, plan, nothing_listed.at(0), budget, 0)))
 
 
 def _notes(

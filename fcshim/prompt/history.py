@@ -490,7 +490,7 @@ def write_history(
     )
     turns = writer.write(steps)
     if profile.alternate:
-        turns = _merge_same_role(turns)
+        turns = [_merged(list(group)) for _, group in itertools.groupby(turns, key=type)]
     if not system_text:
         return _with_user_first(turns, profile)
     if profile.system_role:
@@ -508,10 +508,6 @@ def _with_user_first(turns: list[TextTurn], profile: Profile) -> tuple[Message, 
     if profile.alternate and turns and isinstance(turns[0], AssistantMessage):
         return (UserMessage((TextPart(OPENING),)), *turns)
     return tuple(turns)
-
-
-def _merge_same_role(turns: Iterable[TextTurn]) -> list[TextTurn]:
-    return [_merged(list(group)) for _, group in itertools.groupby(turns, key=type)]
 
 
 def _merged(turns: Sequence[TextTurn]) -> TextTurn:

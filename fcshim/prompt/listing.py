@@ -136,8 +136,10 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
 
 def _user_words(step: HistoryStep, maximum: int) -> list[str]:
     """Return the words of the user messages in a step."""
-    text = "\n".join(text_of(message.content) for message in step.input_messages if isinstance(message, UserMessage))
-    return words_of(text if len(text) <= maximum else f"{text[: maximum // 2]}\n{text[-maximum // 2 :]}")
+    asked = [message for message in step.input_messages if isinstance(message, UserMessage)]
+    text = "\n".join(text_of(message.content) for message in asked)
+    shortened = text if len(text) <= maximum else f"{text[: maximum // 2]}\n{text[-maximum // 2 :]}"
+    return words_of("\n".join([shortened, *(message.translation for message in asked)]))
 
 
 NAME_ONLY_SECTION = """\

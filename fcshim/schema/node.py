@@ -168,7 +168,10 @@ class _Scanner:
         elif char in "}]" and self._open is not None and self._expected in {"comma", "key or end", "value or end"}:
             if (char == "}") != (self._open.kind == "object"):
                 raise _InvalidJsonError
-            self._close_container(self._open)
+            self._open.end = self._pos
+            self._seen_keys.pop()
+            self._open = self._open.parent
+            self._expected = "comma"
         elif char == "," and self._open is not None and self._expected == "comma":
             self._expected = "key" if self._open.kind == "object" else "value"
         elif char == ":" and self._expected == "colon":
@@ -191,12 +194,6 @@ class _Scanner:
         self._open = node
         self._seen_keys.append(set())
         self._expected = "key or end" if kind == "object" else "value or end"
-
-    def _close_container(self, node: Node) -> None:
-        node.end = self._pos
-        self._seen_keys.pop()
-        self._open = node.parent
-        self._expected = "comma"
 
     def _add_scalar(self, found: re.Match[str]) -> None:
         if self._expected not in {"value", "value or end"}:

@@ -12,11 +12,11 @@ _UNION_KEYWORDS = ("anyOf", "oneOf")
 _NOT_AT_TOP_LEVEL = frozenset([*_UNION_KEYWORDS, "allOf", "not", "enum", "const", "if", "then", "else"])
 _GEMINI_KEYWORDS = frozenset(
     [
-        *("$ref", "$defs", "$id", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems"),
-        *("minItems", "maxItems", "minimum", "maximum", "anyOf", "properties", "additionalProperties", "required"),
+        "$ref", "$defs", "$id", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
+        "minItems", "maxItems", "minimum", "maximum", "anyOf", "properties", "additionalProperties", "required",
         "propertyOrdering",
     ]
-)
+)  # fmt: skip
 """The JSON Schema keywords that Gemini documents for `parametersJsonSchema`."""
 _SCHEMA_MAP_KEYWORDS = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
 _SCHEMA_LIST_KEYWORDS = frozenset([*_UNION_KEYWORDS, "allOf", "prefixItems"])

@@ -20,7 +20,7 @@ from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.embedding_endpoint import EmbeddingEndpoint
-from fcshim.server.guard import RequestGuard, header_names, is_about_proxy
+from fcshim.server.guard import RequestGuard, header_names, is_inspector
 from fcshim.server.inspector.endpoints import InspectorEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.observers import Observers, load_observers
@@ -97,7 +97,11 @@ class App:
         self._observers = state.observers
         self.capabilities = capabilities
         self._upstream = capabilities.upstream
-        self._upstream_kind = capabilities.upstream.kind
+        self._upstream_kind = kind = capabilities.upstream.kind
+        self._aliases = config.aliases
+        self._serves_model_lists = pool is not None or not kind.full_openai_api or bool(self._aliases)
+        by_prompt = config.merged_with().tools == "prompt"
+        self._serves_metadata = by_prompt or config.mcp is not None or not kind.allows_verbatim
         self._guard = RequestGuard(config)
         self._readiness = Readiness(capabilities.upstream)
         self._secrets = config_secrets(config)
@@ -155,13 +159,16 @@ class App:
             connection.method,
             connection.path,
             header_names(connection),
-            model_lists=self.pool is not None or not self._upstream_kind.full_openai_api or bool(self.config.aliases),
+            model_lists=self._serves_model_lists,
         )
-        if self._inspector_for(connection) is None and not is_about_proxy(connection.path):
+        inspector = self._served.inspector
+        if inspector is not None and not inspector.serves(connection):
+            inspector = None
+        if inspector is None:
             self._observers.begin(logged.id, route, connection)
         try:
             with connection.interruptible():
-                await self._route(connection, route)
+                await self._route(connection, route, inspector)
         except ClientGone as error:
             outcome = ", the client left"
             release_frames(error)
@@ -184,19 +191,21 @@ class App:
             _log_outcome(connection, seconds, await logged.shown(outcome) if outcome else "")
             logged.close()
 
-    async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:
+    async def _route(
+        self, connection: ClientConnection, route: RouteMatch, inspector: InspectorEndpoints | None
+    ) -> None:
+        """Serve a request; `inspector` is the inspector if the request is for it."""
         self._guard.check(connection)
         connection.extra_headers += self._guard.cors_headers(connection)
         if connection.method == "OPTIONS" and connection.header(b"access-control-request-method"):
             await _answer_preflight(connection)
             return
-        inspector = self._inspector_for(connection)
         if inspector is not None and inspector.is_page(connection):
             await inspector.serve_page(connection)
             return
         self._guard.check_key(connection)
         if inspector is not None:
-            await inspector.serve_api(connection)
+            await inspector.serve_api(connection, self)
         elif connection.path == "/health":
             await connection.respond(200, b'{"status":"ok"}', (b"server", b"fcshim"))
         elif self._observers.serve_metrics is not None and connection.path == "/metrics":
@@ -218,11 +227,6 @@ class App:
             raise RequestError(
                 f"the inspector has a port of its own here: {port}, at /fcshim/", status=404, kind="not_found"
             )
-
-    def _inspector_for(self, connection: ClientConnection) -> InspectorEndpoints | None:
-        """Return the inspector if the request is for it."""
-        inspector = self._served.inspector
-        return inspector if inspector is not None and inspector.serves(connection) else None
 
     async def _serve_readiness(self, connection: ClientConnection) -> None:
         """Answer whether requests would be served now; only a client with a key gets the reason."""
@@ -270,19 +274,14 @@ class App:
             unknown = route.api is OPENAI and not route.allowed_methods
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
         if route.operation == "model" and route.api.codec is OPENAI.codec and self._upstream_kind.full_openai_api:
-            return route.path_params["model"] not in self.config.aliases
+            return route.path_params["model"] not in self._aliases
         # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
         return (
             route.operation not in {"reply", "embed"}
             and route.api.codec is self._upstream_kind.codec
             and not self._serves_metadata
-            and (route.operation == "count" or not self.config.aliases)
+            and (route.operation == "count" or not self._aliases)
         )
-
-    @property
-    def _serves_metadata(self) -> bool:
-        by_prompt = self.config.merged_with(None).tools == "prompt"
-        return by_prompt or self.config.mcp is not None or not self._upstream_kind.allows_verbatim
 
 
 async def run_lifespan(
@@ -345,9 +344,12 @@ def _with_request_id(body: bytes) -> bytes:
 def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> None:
     """Log one line for a request that has ended; without an `outcome`, it quotes nothing that needs a mask.
 
-    A healthy answer to a probe comes every few seconds and says nothing: only `--log-level debug` shows it.
+    A healthy answer to a probe or to the inspector's page comes every few seconds and says nothing: only
+    `--log-level debug` shows it.
     """
-    is_healthy_probe = connection.path in _PROBE_PATHS and connection.status == 200
+    is_routine = (connection.path in _PROBE_PATHS and connection.status == 200) or (
+        is_inspector(connection.path) and connection.status < 400
+    )
     fields = {
         "method": connection.method,
         "path": connection.path,
@@ -355,7 +357,7 @@ def _log_outcome(connection: ClientConnection, seconds: float, outcome: str) -> 
         "seconds": round(seconds, 6),
     }
     logger.log(
-        logging.DEBUG if is_healthy_probe else logging.INFO,
+        logging.DEBUG if is_routine else logging.INFO,
         "%s %s %s in %.3f s%s",
         connection.method,
         connection.path,

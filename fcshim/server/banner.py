@@ -11,9 +11,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from fcshim.config import Config
+from fcshim.config import Config, host_and_port
 from fcshim.config.store_address import MEMORY
-from fcshim.errors import KEY_ADVICE, UpstreamError
+from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
 from fcshim.server.status_page import Reports, client_lines, describe_server
 from fcshim.upstream.capabilities import Capabilities, report_table
@@ -31,7 +31,7 @@ _UNSPECIFIED = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S
 def own_url(host: str, port: int) -> str:
     """Return the URL by which a client on this machine reaches a proxy that listens on `host`."""
     host = _UNSPECIFIED.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{host_and_port(host, port)}"
 
 
 async def show_banner(
@@ -47,8 +47,13 @@ async def show_banner(
         logger.warning("%s does not list its models: %s; serving anyway", capabilities.upstream.url, _reason(error))
         lines = []
     if logger.isEnabledFor(logging.INFO):
-        lines += [*_describe_store(config), *_describe_observers(config, url, inspector_url)]
-        text = "\n".join([*lines, *_client_table(url, "KEY" if config.api_keys else "none")])
+        if config.store != MEMORY:
+            lines.append(f"replies and turns are remembered in {config.store}")
+        lines += _describe_observers(config, url, inspector_url)
+        rows = client_lines(url, "KEY" if config.api_keys else "none")
+        width = max(len(name) for name, _ in rows)
+        lines += ["to point a client here:", *(f"  {name:<{width}}  {line}" for name, line in rows)]
+        text = "\n".join(lines)
         with contextlib.suppress(OSError, ValueError):  # stderr is closed: the proxy serves all the same
             sys.stderr.write(f"{sanitize(text)}\n")
             sys.stderr.flush()
@@ -57,7 +62,7 @@ async def show_banner(
 def _reason(error: UpstreamError | TimeoutError) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {_TIME_LIMIT:g} s"
-    return f"{error.message}; {KEY_ADVICE}" if error.key_refused else error.message
+    return error.message
 
 
 async def _describe_upstream(config: Config, capabilities: Capabilities, reports: Reports) -> list[str]:
@@ -72,10 +77,6 @@ async def _describe_upstream(config: Config, capabilities: Capabilities, reports
     return lines
 
 
-def _describe_store(config: Config) -> list[str]:
-    return [] if config.store == MEMORY else [f"replies and turns are remembered in {config.store}"]
-
-
 def _describe_observers(config: Config, url: str, inspector_url: str) -> list[str]:
     """Return a line for each place where requests can be inspected, with its address."""
     folder = Path(config.record or "")
@@ -85,9 +86,3 @@ def _describe_observers(config: Config, url: str, inspector_url: str) -> list[st
         f"requests are recorded in {folder.parent if config.workers > 1 else folder}": config.record is not None,
     }
     return [line for line, is_on in places.items() if is_on]
-
-
-def _client_table(url: str, key: str) -> list[str]:
-    rows = client_lines(url, key)
-    width = max(len(name) for name, _ in rows)
-    return ["to point a client here:", *(f"  {name:<{width}}  {line}" for name, line in rows)]

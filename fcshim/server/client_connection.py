@@ -87,7 +87,10 @@ _MAX_BODY_WAIT = 1.0
 
 def header(headers: Headers, name: bytes) -> bytes:
     """Return the first value of a header, by its lower-case name; empty if it is missing."""
-    return next((value for key, value in headers if key == name), b"")
+    for key, value in headers:
+        if key == name:
+            return value
+    return b""
 
 
 def _path_below_root(scope: Scope) -> bytes:
@@ -154,6 +157,10 @@ class ClientConnection:
         """The address at which the client has reached us; empty if the server does not report it."""
         self.own_port: int | None = port
         """The port at which the client has reached us; None for a socket file, or if the server does not report it."""
+        self.dialect: str = scope.get("fcshim.dialect", "")
+        """The dialect that the inspector asks for in place of the model's own; no client can set it."""
+        self.resent_from: str = scope.get("fcshim.resent_from", "")
+        """The captured request that the inspector sends again by this one."""
         self.extra_headers: list[tuple[bytes, bytes]] = []
         self.status = 0
         self._receive = receive

@@ -1,6 +1,6 @@
 """Ollama's endpoints for embeddings, in front of any upstream that has embeddings.
 
-Rule: Ollama itself gets the request as it is; an upstream with OpenAI's API a request of that API.
+Ollama itself gets the request as it is; an upstream with OpenAI's API a request of that API.
 """
 
 import time

@@ -88,7 +88,7 @@ class RequestGuard:
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return the headers that let an allowed web origin read the response."""
         origin = connection.header(b"origin")
-        if not self._origins or not origin or _is_inspector(connection.path):
+        if not self._origins or not origin or is_inspector(connection.path):
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
@@ -123,7 +123,7 @@ class RequestGuard:
 
     def _check_origin(self, connection: ClientConnection) -> None:
         origin = connection.header(b"origin").decode("latin-1")
-        if _is_inspector(connection.path):
+        if is_inspector(connection.path):
             # Only the inspector's own page may read captures, whatever origins may use the API.
             own = connection.header(b"host").decode("latin-1")
             if origin and origin not in {f"http://{own}", f"https://{own}"}:
@@ -156,7 +156,8 @@ class RequestGuard:
         Multipart uploads pass on relayed paths: `_check_origin` has already rejected those that carry a foreign origin.
         What `curl -d` sends passes where no browser has sent it: browsers name the page's origin or site.
         """
-        if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
+        is_empty = connection.header(b"content-length") in {b"", b"0"} and not connection.header(b"transfer-encoding")
+        if connection.method not in {"POST", "PUT", "PATCH"} or is_empty:
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
         if kind in _CURL_CONTENT_TYPES and not (connection.header(b"origin") or connection.header(b"sec-fetch-site")):
@@ -227,12 +228,9 @@ def is_about_proxy(path: str) -> bool:
     return path in _OPEN_PATHS or path in LOCAL_PATHS or path == "/fcshim" or path.startswith("/fcshim/")
 
 
-def _is_inspector(path: str) -> bool:
+def is_inspector(path: str) -> bool:
+    """Return whether a path belongs to the inspector."""
     return path.startswith("/fcshim/") and path != "/fcshim/models"
-
-
-def _has_body(connection: ClientConnection) -> bool:
-    return connection.header(b"content-length") not in {b"", b"0"} or bool(connection.header(b"transfer-encoding"))
 
 
 def check_exposure(config: Config) -> None:

@@ -1,6 +1,6 @@
 """Keeps the replies to a request: the bytes of each read, its time and its events, within a limit.
 
-Rule: blocks of reads are kept as they are reported; views are made on request.
+Blocks of reads are kept as they are reported; views are made on request.
 """
 
 import itertools
@@ -85,7 +85,7 @@ class ChunkLog:
             (at, choice, event)
             for reads in self._kept()
             for at, events in zip(reads.times, reads.events, strict=False)
-            for choice, event in _as_batch(events)
+            for choice, event in (events if isinstance(events, list) else [(0, events)])
         ]
 
     def sizes(self) -> list[int]:
@@ -136,10 +136,6 @@ def _split_by_field(pieces: list[Event], name: str) -> Iterable[list[Event]]:
     if not name or len(set(map(operator.attrgetter(name), pieces))) == 1:
         return [pieces]
     return [list(group) for _, group in itertools.groupby(pieces, operator.attrgetter(name))]
-
-
-def _as_batch(events: Event | Batch) -> Batch:
-    return events if isinstance(events, list) else [(0, events)]
 
 
 class _ReplyRoom:

@@ -18,7 +18,7 @@ from fcshim.events import Usage
 from fcshim.extras import naming_extra
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import RequestObserver
-from fcshim.server.observed_request import ObservedRequest
+from fcshim.server.observed_request import NO_DIALECT, ObservedRequest
 
 with naming_extra("metrics"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
@@ -85,6 +85,9 @@ class _MetricSet:
         histogram = functools.partial(Histogram, registry=registry)
         self.requests = counter("fcshim_requests", "requests", (*_REQUEST, "status"))
         self.calls = counter("fcshim_calls", "tool calls of models", ("dialect", "outcome"))
+        self.no_calls = counter(
+            "fcshim_no_calls", "replies without a call although tools were offered", ("dialect", "kind")
+        )
         self.tokens = counter("fcshim_tokens", "tokens", ("model", "upstream", "kind"))
         self.retries = counter("fcshim_retries", "further requests upstream for one request", ("model", "upstream"))
         self.upstream_errors = counter("fcshim_upstream_errors", "failed requests upstream", ("upstream",))
@@ -144,7 +147,13 @@ class Metrics:
             self._metrics.first_token_seconds.labels(*labels).observe(observed.first_event_at - observed.started_at)
         if observed.attempts:
             self._metrics.own_seconds.labels(observed.api).observe(observed.own_seconds)
-        self._count_reply(observed, labels[1], upstream)
+        for call in observed.calls:
+            self._metrics.calls.labels(self._dialect_label(call.dialect), call.outcome).inc()
+        if observed.no_call is not None:
+            dialect = self._dialect_label(observed.no_call.dialect or NO_DIALECT)
+            self._metrics.no_calls.labels(dialect, observed.no_call.kind).inc()
+        if len(observed.attempts) > 1:
+            self._metrics.retries.labels(labels[1], upstream).inc(len(observed.attempts) - 1)
         if observed.usage is not None:
             self._count_tokens(observed.usage, labels[1], upstream)
         if observed.upstream_errors:
@@ -164,12 +173,6 @@ class Metrics:
             MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
         connection.prepare(200, [(b"content-type", content_type.encode())])
         await connection.end(await asyncio.to_thread(encode, registry))  # files of several processes take a while
-
-    def _count_reply(self, observed: ObservedRequest, model: str, upstream: str) -> None:
-        for call in observed.calls:
-            self._metrics.calls.labels(self._dialect_label(call.dialect), call.outcome).inc()
-        if len(observed.attempts) > 1:
-            self._metrics.retries.labels(model, upstream).inc(len(observed.attempts) - 1)
 
     def _count_tokens(self, usage: Usage, model: str, upstream: str) -> None:
         for kind, count in (

@@ -1,6 +1,6 @@
 """Reads the model that a request names, without decoding the rest.
 
-Rule: a request names its model in its path (Google's API), in its JSON body, or in a field of
+A request names its model in its path (Google's API), in its JSON body, or in a field of
 its form (files of sound).
 """
 

@@ -17,6 +17,7 @@ from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, text_of
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.no_call import NoCall
 from fcshim.tools.executor import CallEvent, CallFinished, CallListener, CallStarted
 
 if TYPE_CHECKING:
@@ -105,8 +106,14 @@ class RequestObserver:
     def lose_prompt(self, message: str) -> None:
         """Handle that the upstream has read only a part of the attempt's prompt."""
 
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
+
     def end_attempt(self, batch: Batch) -> None:
         """Receive the last events of the attempt, which have no bytes."""
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Handle that the reply has no call although tools were offered."""
 
     def on_relayed(self, reads: Reads) -> None:
         """Receive some reads of a relayed reply, which the client gets unchanged."""
@@ -168,10 +175,18 @@ class RequestObservers:
         """Report that the upstream has read only a part of the attempt's prompt."""
         self._notify(lambda each: each.lose_prompt(message))
 
+    def vary_prompt(self, message: str) -> None:
+        """Report that text at the front of the attempt's prompt varies."""
+        self._notify(lambda each: each.vary_prompt(message))
+
     def end_attempt(self, batch: Batch) -> None:
         """Report the last events of the attempt."""
         self.catch_up()
         self._notify(lambda each: each.end_attempt(batch))
+
+    def miss_call(self, no_call: NoCall) -> None:
+        """Report why the reply has no call although tools were offered."""
+        self._notify(lambda each: each.miss_call(no_call))
 
     def reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return the function that handles each read of the upstream's body; see `dispatch.AttemptObserver`.

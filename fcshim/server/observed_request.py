@@ -13,10 +13,10 @@ from fcshim.messages import Request
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.call_outcome import CallOutcome, outcome_of, outcomes_of_defects
 from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.no_call import NoCall
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.observation import ObservedRun, Reads, RequestObserver
-from fcshim.server.relayed_calls import RelayedCalls
-from fcshim.server.relayed_usage import RelayedUsage
+from fcshim.server.relayed_reply import RelayedCalls, RelayedUsage
 
 NO_DIALECT = "native"
 """Instead of a dialect, if the upstream parses the calls itself."""
@@ -30,6 +30,8 @@ class ObservedCall(NamedTuple):
     name: str
     dialect: str
     outcome: CallOutcome
+    violation: str = ""
+    """How the arguments of a call that the client has violate their schema."""
 
 
 class ObservedAttempt:
@@ -39,7 +41,7 @@ class ObservedAttempt:
         self.exchange = exchange
         self.attempt = exchange.attempt
         self.native = native
-        self.backend = self.attempt.reading.backend
+        self.backend = self.attempt.parse_record.backend
         self.path = exchange.attempt.upstream_request.path
         self.body = exchange.attempt.upstream_request.body
         self.reason = reason
@@ -75,6 +77,8 @@ class ObservedRequest(RequestObserver):
         self.upstream_errors = 0
         self.cut_prompts = 0
         """Attempts of whose prompt the upstream has read only a part."""
+        self.no_call: NoCall | None = None
+        """Why the reply has no call although tools were offered."""
         self.status = 0
         self.error = ""
 
@@ -115,12 +119,16 @@ class ObservedRequest(RequestObserver):
         """Count a prompt that was cut."""
         self.cut_prompts += 1
 
+    def miss_call(self, no_call: NoCall) -> None:
+        """Record why the reply has no call."""
+        self.no_call = no_call
+
     def end_attempt(self, batch: Batch) -> None:
         """Record the last events of the attempt."""
         if self.attempts:
             self.on_events(time.monotonic(), batch)
-            reading = self.attempts[-1].attempt.reading
-            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(reading)]
+            record = self.attempts[-1].attempt.parse_record
+            self.calls += [self._call("", outcome) for outcome in outcomes_of_defects(record)]
 
     def on_events(self, at: float, batch: Batch) -> None:
         """Receive the events of a read."""
@@ -157,18 +165,20 @@ class ObservedRequest(RequestObserver):
         match event:
             case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
                 last = self.attempts[-1]
+                violation = last.exchange.invalid_calls.get(event.tool_call_id)
                 outcome = outcome_of(
                     event,
-                    last.attempt.reading,
+                    last.attempt.parse_record,
                     is_retry=last.attempt.is_retry,
-                    has_defect=bool(last.exchange.remaining_defects),
+                    has_defect=bool(last.exchange.remaining_defects or violation),
                 )
-                self.calls.append(self._call(event.tool_call_name, outcome))
+                call = self._call(event.tool_call_name, outcome)
+                self.calls.append(call if violation is None else call._replace(violation=violation.message))
             case Usage():
                 self.usage = event
             case Stop():
                 self.stop_reason = event.stop_reason
 
     def _call(self, name: str, outcome: CallOutcome) -> ObservedCall:
-        dialect = self.attempts[-1].attempt.reading.dialect
+        dialect = self.attempts[-1].attempt.parse_record.dialect
         return ObservedCall(name, NO_DIALECT if dialect is None else dialect.name, outcome)

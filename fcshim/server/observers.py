@@ -1,7 +1,4 @@
-"""The observers of one server: metrics, records, traces and the inspector, as the settings and the environment ask.
-
-Rule: without any, nothing is observed.
-"""
+"""The observers of one server: metrics, records, traces and the inspector, as the settings and the environment ask."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +9,7 @@ from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.errors import MissingExtraError
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.guard import is_about_proxy
 from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.observation import RequestObserver, RequestObservers
 from fcshim.server.observed_request import ObservedRequest
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fcshim.server")
 
 _EXPORTER_VARIABLES = (
-    *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
-    *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
-)
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER",
+)  # fmt: skip
 
 
 class ServerObserver(Protocol):
@@ -58,8 +56,8 @@ class Observers:
         self._observers = observers
 
     def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
-        """Observe a request from now on, if there is an observer for it."""
-        if not self._observers:
+        """Observe a request from now on, if there is an observer for it; none about the proxy itself is observed."""
+        if not self._observers or is_about_proxy(connection.path):
             return
         observed = ObservedRequest(request_id, route, connection)
         started = [found for each in self._observers if (found := _begin(each, observed)) is not None]

@@ -77,17 +77,14 @@ class UpstreamPool:
 
     async def reports(self) -> list[ModelReport]:
         """Return a report for every model of every upstream, and one for an upstream that cannot be asked."""
-        await self._list_quietly()
-        reports: list[ModelReport] = []
-        for member in self.members.values():
-            reports += await self._reports_of(member)
-        return reports
-
-    async def _list_quietly(self) -> None:
         try:
             await self.directory.list_models()
         except UpstreamError as error:
             logger.info("%s", error.message)
+        reports: list[ModelReport] = []
+        for member in self.members.values():
+            reports += await self._reports_of(member)
+        return reports
 
     async def _reports_of(self, member: PoolMember) -> list[ModelReport]:
         health = _describe(member.health.report())
@@ -134,17 +131,13 @@ class UpstreamPool:
                 with member.health.admit():
                     return await member.serve(connection, route)
             except UpstreamError as error:
-                if not (others and connection.may_be_served_again and _is_unavailable(error)):
+                is_unavailable = error.lost or error.status in FALLBACK_STATUSES
+                if not (others and connection.may_be_served_again and is_unavailable):
                     raise
                 logger.warning("%s: the next upstream is tried: %s", member.name, error.message)
                 release_frames(error)
                 failed = error
         raise failed or _unavailable(connection, candidates)
-
-
-def _is_unavailable(error: UpstreamError) -> bool:
-    """Return whether the upstream cannot be reached or is at its limit."""
-    return error.lost or error.status in FALLBACK_STATUSES
 
 
 def _unavailable(connection: ClientConnection, members: Sequence[PoolMember]) -> UpstreamError:

@@ -160,7 +160,7 @@ def _end_line(recording: Recording, withheld: str) -> dict[str, JSON]:
 
 
 def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld: str) -> dict[str, JSON]:
-    reading = attempt.attempt.reading
+    dialect = attempt.attempt.parse_record.dialect
     shown: dict[str, JSON] = {
         "body": sent.decode("utf-8", "replace"),
         "reply": log.data.decode("utf-8", "replace"),
@@ -173,7 +173,8 @@ def _attempt_line(attempt: ObservedAttempt, sent: bytes, log: ChunkLog, withheld
         "error": attempt.error,
         "native": attempt.native,
         "backend": attempt.backend,
-        "dialect": None if reading.dialect is None else reading.dialect.name,
+        "dialect": None if dialect is None else dialect.name,
+        "defects": attempt.attempt.parse_record.defects,
         "path": attempt.path,
         **({} if withheld else shown),
     }

@@ -1,8 +1,8 @@
 """Relays requests that need no shim, unchanged in both directions; the caller may have adapted a body before.
 
 Rule: method, path, query, body, status and headers pass unchanged, except what belongs to one connection, one key or
-one browser. If the upstream rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off
-never gets a clean end.
+one browser, and fields that a reply lacks although its API requires them (`Codec.relayed_reply`). If the upstream
+rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off never gets a clean end.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from fcshim.upstream import Upstream, UpstreamReply, key_header
 
 _HOP_BY_HOP = frozenset(
     {
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection",
+        b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect",
     }
-)
+)  # fmt: skip
 _NO_CREDENTIALS = frozenset({b"idempotency-key", b"x-idempotency-key"})
 """Headers that have the name of a credential and are none."""
 _PAGE_HEADERS = frozenset(
     {
-        *(b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc"),
-        *(b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options"),
-        *(b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel"),
-        *(b"sourcemap", b"x-sourcemap"),
+        b"refresh", b"link", b"set-cookie", b"clear-site-data", b"service-worker-allowed", b"alt-svc",
+        b"content-security-policy", b"content-security-policy-report-only", b"x-content-type-options",
+        b"strict-transport-security", b"speculation-rules", b"report-to", b"reporting-endpoints", b"nel",
+        b"sourcemap", b"x-sourcemap",
     }
-)
+)  # fmt: skip
 """Headers with which an upstream would tell a browser what to do with the proxy's own origin, or with its pages."""
 _FORM = (b"content-type", FORM_CONTENT_TYPE)
 """The header that `curl -d` gives JSON; other servers refuse it."""
@@ -51,15 +51,17 @@ _VERSION = re.compile(r"^/(?:v1(?:alpha|beta1?)?|api/v0)(?=/)")
 """The versions of the APIs; the last is LM Studio's, whose own paths are those of OpenAI's API."""
 _MAX_REST_WAIT = 1.0
 """Seconds for the rest of a reply whose last event has come."""
+_MAX_COMPLETED = 4 * 2**20
+"""Bytes of a reply that waits for its end to be completed; a larger one passes as it comes."""
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
-        *(b"host", b"content-length", b"accept-encoding"),  # set for the upstream connection
-        *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
+        b"host", b"content-length", b"accept-encoding",  # set for the upstream connection
+        b"cookie", b"origin", b"referer",  # may belong to another service on this host name
         b"x-fcshim-mcp",  # for the proxy itself
         b"x-conversation-id",  # makes llama-server continue after its client has disconnected
     }
-)
+)  # fmt: skip
 _REPLACES_TARGET = re.compile(
     rb"method|x-(?:http-|original-|forwarded-|override-|rewrite-)?(?:method|url|uri|path|prefix)(?:-override)?"
     rb"|x-http-(?:destination|method)-override|destination"
@@ -79,6 +81,7 @@ class Relay:
         self._config = config
         self._upstream = upstream
         self._codec = upstream.kind.codec
+        self._forwards_key = config.forward_client_key and config.upstream_key is None
 
     async def serve(self, connection: ClientConnection) -> None:
         """Relay a request.
@@ -94,16 +97,21 @@ class Relay:
         connection: ClientConnection,
         content: bytes,
         may_be_sent_otherwise: Callable[[FcshimError], bool] | None = None,
+        complete_reply: Callable[[bytes], bytes] | None = None,
     ) -> FcshimError | None:
         """Relay a request whose body has been read.
 
         Return an error of the upstream for which `may_be_sent_otherwise` is true; the client then has nothing yet.
+        `complete_reply` adds what a reply that is one document lacks.
         """
         headers = self.forwarded_headers(connection.headers)
         async with (
             connection.watch_disconnect(),
             self._upstream.send(
-                connection.method, self._upstream_path(connection), headers=headers, content=content
+                connection.method,
+                _path_below_version(connection, with_key=self._forwards_key),
+                headers=headers,
+                content=content,
             ) as reply,
         ):
             if reply.status in connection.fallback_statuses:
@@ -118,7 +126,13 @@ class Relay:
                     return error
             if reply.broke_off:
                 raise self._codec.decode_error(reply.status, {}, error_body)
-            connection.prepare(reply.status, _returned_headers(reply))
+            returned = _returned_headers(reply)
+            if complete_reply is not None and _is_document(reply):
+                # Its length may change, and follows from the body that is sent.
+                connection.prepare(reply.status, [pair for pair in returned if pair[0].lower() != b"content-length"])
+                await self._copy_body(reply, connection, complete_reply)
+                return None
+            connection.prepare(reply.status, returned)
             await connection.start()
             if error_body:
                 await connection.write(error_body)
@@ -134,57 +148,59 @@ class Relay:
         await split_body(body, _RENAMED_FIELDS)  # refuses a body with very many fields
         return with_model_name(body, model)
 
-    def _upstream_path(self, connection: ClientConnection) -> str:
-        """Return path and query for the upstream.
-
-        The client's key is removed unless keys are forwarded.
-        """
-        return _path_below_version(
-            connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
-        )
-
-    async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
+    async def _copy_body(
+        self,
+        reply: UpstreamReply,
+        connection: ClientConnection,
+        complete_reply: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         end_detector = EndDetector(self._codec, reply.header("content-type"))
         # The length says where any other body ends, and one that is shorter must not get a clean end.
         may_end_early = _is_stream(reply) or not reply.header("content-length")
         observers = connection.observers
+        held = bytearray()
         try:
             async for data in reply:
                 if observers is not None:
                     observers.relay(data)
-                await connection.write(data)
+                if complete_reply is None:
+                    await connection.write(data)
+                else:
+                    held += data
+                    if len(held) > _MAX_COMPLETED:
+                        await connection.write(bytes(held))
+                        held, complete_reply = bytearray(), None
                 if may_end_early and end_detector.feed(data):
-                    await _copy_rest(reply, connection)
+                    if complete_reply is None:
+                        await _copy_rest(reply, connection)
                     break
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
-            if not reply.header("content-type").startswith("text/event-stream") or not _ends_event(tail):
+            ends_event = tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))
+            if not reply.header("content-type").startswith("text/event-stream") or not ends_event:
                 raise
             await connection.write(self._codec.encode_stream_error(error))
-        await connection.end()
+        await connection.end(b"" if complete_reply is None else complete_reply(bytes(held)))
 
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
-        with_key = self._config.forward_client_key and self._config.upstream_key is None
-        # CGI and WSGI servers read `_` as `-`.
-        lowered = [(name.lower(), name, value) for name, value in headers]
-        return [
-            (name, b"application/json" if (lower, value) == _FORM else value)
-            for lower, name, value in lowered
-            if lower.replace(b"_", b"-") not in dropped
-            and not _replaces_target(lower)
-            and (with_key or not _holds_credential(lower))
-        ]
+        forwarded: list[tuple[bytes, bytes]] = []
+        for name, value in headers:
+            lower = name.lower()
+            # CGI and WSGI servers read `_` as `-`.
+            if lower.replace(b"_", b"-") in dropped or _replaces_target(lower):
+                continue
+            if self._forwards_key or not _holds_credential(lower):
+                forwarded.append((name, b"application/json" if (lower, value) == _FORM else value))
+        return forwarded
 
     def translated_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
         """Return what an upstream of another API may see of the client's headers: the key, where keys are forwarded."""
         key = client_key(connection.headers, connection.query)
-        if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
-            return []
-        return [key_header(self._upstream.kind, key)]
+        return [key_header(self._upstream.kind, key)] if key and self._forwards_key else []
 
 
 @functools.lru_cache(maxsize=128)
@@ -235,6 +251,12 @@ def _is_key_parameter(name: str) -> bool:
     return name == "key" or is_credential(name)
 
 
+def _is_document(reply: UpstreamReply) -> bool:
+    """Return whether the reply is one JSON document in plain bytes."""
+    is_json = reply.header("content-type").partition(";")[0].strip().lower() == "application/json"
+    return reply.status == 200 and is_json and not reply.header("content-encoding")
+
+
 def _is_stream(reply: UpstreamReply) -> bool:
     """Return whether the reply's last event ends it, so that its length may be another one than its head says."""
     return reply.header("content-type").startswith(("text/event-stream", NDJSON))
@@ -260,8 +282,4 @@ def _returned_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
-    return frozenset(name.strip().lower() for name in named.split(b","))
-
-
-def _ends_event(tail: bytes) -> bool:
-    return tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))
+    return frozenset(map(bytes.strip, named.lower().split(b",")))

@@ -23,11 +23,11 @@ from fcshim.upstream.capabilities import Capabilities, ModelReport
 logger = logging.getLogger("fcshim.server")
 
 _NEEDS_RESTART = (
-    *("host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level"),
-    *("store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime"),
-    *("mcp", "allow", "strict_packages", "web_search", "web_search_key", "max_rounds", "max_reply", "pins"),
-    *("inspect", "inspect_port", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers"),
-)
+    "host", "port", "max_headers", "head_timeout", "drain_timeout", "log_level",
+    "store", "store_key", "memory_entries", "memory_bytes", "memory_client_bytes", "memory_lifetime",
+    "mcp", "allow", "strict_packages", "web_search", "web_search_key", "max_rounds", "max_reply", "pins",
+    "inspect", "inspect_port", "inspect_bytes", "metrics", "record", "record_bytes", "log_format", "workers",
+)  # fmt: skip
 """Settings of what stays: processes, the listener, stored replies, the tools that run here, what is observed."""
 _MAX_RETIRED = 64
 """Earlier settings that still serve a request, some 100 KB each. Streams are minutes long, reloads are rare."""

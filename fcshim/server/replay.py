@@ -18,6 +18,7 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON, Event, Reasoning, Stop, Text, ToolCallEnd
 from fcshim.messages import Request
 from fcshim.pipeline.backends import BACKENDS, OFF, Backend
+from fcshim.pipeline.call_outcome import CallOutcome
 from fcshim.pipeline.exchange import Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 
@@ -38,6 +39,8 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, tag="request", 
     query: str
     headers: list[tuple[str, str]]
     body: str
+    time: float = 0.0
+    upstream: str = ""
     upstream_api: UpstreamApi
     settings: ModelConfig
     relayed: bool = False
@@ -50,17 +53,33 @@ class RecordedAttempt(msgspec.Struct, frozen=True, kw_only=True, tag="attempt", 
 
     native: bool
     backend: str = ""
+    reason: str = ""
     error: str = ""
+    path: str = ""
+    body: str = ""
+    defects: list[str] = []
     reply: str = ""
     reads: list[int] = []
     events: list[Event] = []
+
+
+class RecordedCall(msgspec.Struct, frozen=True):
+    """A call of the reply, and what became of it."""
+
+    name: str
+    dialect: str
+    outcome: CallOutcome
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="type"):
     """The last line of a record."""
 
     status: int
+    error: str = ""
+    seconds: float = 0.0
     cut: bool = False
+    reply: str = ""
+    calls: list[RecordedCall] = []
 
 
 class Record(NamedTuple):

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.base import Codec, ReplyIdentity
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
@@ -23,8 +25,9 @@ from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.attempt import Batch
-from fcshim.pipeline.omissions import OMISSIONS, has_any
+from fcshim.pipeline.omissions import OMISSIONS, has_any, media_of
 from fcshim.pipeline.response import ClientResponse, response_for
+from fcshim.server.choice_rounds import ChoiceRounds
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.relay import Relay, with_model_name
 from fcshim.server.request_body import split_body
@@ -40,13 +43,13 @@ _RETRY_HEADERS = ("retry-after", "retry-after-ms")
 """Headers of an upstream's error that tell the client when to retry."""
 
 NewAttempts = Callable[[Request], RequestAttempts]
-"""Makes the attempts at one request; called again for each round of the tool loop."""
+"""Makes the attempts at one request; called again for each round."""
 
 
 class RequestHandler:
     """Produces one response for one client; implements `dispatch.ReplySink`.
 
-    With a `tool_loop` (tools run in this proxy) it sends one upstream request per round.
+    With `rounds` (tools run in this proxy, or there are several choices) it sends one upstream request per round.
     """
 
     def __init__(
@@ -55,15 +58,17 @@ class RequestHandler:
         *,
         new_attempts: NewAttempts,
         new_response: Callable[[], ClientResponse],
-        tool_loop: ToolLoop | None,
+        rounds: ToolLoop | ChoiceRounds | None,
         memory: ClientMemory,
     ) -> None:
         self._connection = connection
         self._memory = memory
         self._new_attempts = new_attempts
         self._new_response = new_response
-        self._tool_loop = tool_loop
+        self._rounds = rounds
         self._last_data: bytes | None = None
+        self._waits = True  # for the first event of the upstream's reply
+        self._progress: PromptProgress | None = None
         observers = connection.observers
         self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
@@ -72,7 +77,7 @@ class RequestHandler:
 
         Raises `FcshimError` only before the response has started.
         """
-        connection, tool_loop = self._connection, self._tool_loop
+        connection, rounds = self._connection, self._rounds
         self._response = self._new_response()
         self._attempts = self._new_attempts(request)
         connection.prepare(
@@ -85,39 +90,47 @@ class RequestHandler:
                     async with contextlib.aclosing(self._attempts.run(self)) as pauses:
                         async for _ in pauses:
                             await self._flush()
-                    if tool_loop is None or tool_loop.finished or not await self._run_tools(tool_loop):
+                    if rounds is None or rounds.finished or not await self._begin_round(rounds):
                         break
         except FcshimError as error:
             await self._end_with_error(error)
 
     @property
     def started(self) -> bool:
-        """Whether the response has started, or tools have run for it."""
-        return self._connection.started or (self._tool_loop is not None and self._tool_loop.has_run_tools)
+        """Whether the response has started, or a round of it has ended."""
+        return self._connection.started or (self._rounds is not None and self._rounds.is_committed)
 
     def restart(self) -> None:
         """Discard the response so far."""
         self._response = self._new_response()
-        if self._tool_loop is not None:
-            self._tool_loop.restart()
+        if self._rounds is not None:
+            self._rounds.restart()
 
     def feed(self, batch: Batch) -> bool:
         """Encode the events of one read and write them; return false if the client reads slowly."""
-        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
+        data = self._response.feed(batch if self._rounds is None else self._rounds.feed(batch))
+        if self._waits:
+            self._waits = not batch
+            data = data or self._report_progress()
         if self._on_written is not None:
             self._on_written(data)
         return self._connection.write_nowait(data)
 
+    def _report_progress(self) -> bytes:
+        """Return a comment with how far the upstream has read the prompt, if that is new and the API has comments."""
+        known, self._progress = self._progress, self._attempts.progress
+        return b"" if self._progress in {known, None} else self._response.ping(str(self._progress))
+
     def close(self, batch: Batch) -> None:
         """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
-        data = self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
-        follows = self._tool_loop is not None and not self._tool_loop.finished
+        data = self._response.feed(batch if self._rounds is None else self._rounds.feed(batch))
+        follows = self._rounds is not None and not self._rounds.finished
         self._last_data = data if follows else data + self._response.close()
 
     async def _flush(self) -> None:
         """Wait until the data is sent; end the response after the last data, unless another round follows."""
         data, self._last_data = self._last_data, None
-        if data is not None and (self._tool_loop is None or self._tool_loop.finished):
+        if data is not None and (self._rounds is None or self._rounds.finished):
             await self._end(data)
             return
         await self._connection.drain()
@@ -128,22 +141,22 @@ class RequestHandler:
         await self._memory.flush()
         await self._connection.end(data)
 
-    async def _run_tools(self, tool_loop: ToolLoop) -> bool:
-        """Execute the tool calls of the last round, then return true for another round, or end the response."""
+    async def _begin_round(self, rounds: ToolLoop | ChoiceRounds) -> bool:
+        """Begin another round and return true, or end the response."""
         self._connection.committed = True
-        events = await tool_loop.run_tools()
-        if tool_loop.finished:
+        events = await rounds.next_round()
+        if rounds.finished:
             await self._end(self._response.feed(events) + self._response.close())
             return False
         await self._connection.write(self._response.feed(events))
-        self._attempts = self._new_attempts(tool_loop.request)
+        self._attempts, self._waits = self._new_attempts(rounds.request), True
         return True
 
     async def _end_with_error(self, error: FcshimError) -> None:
         """End the response with an error event; raise `error` if the response has not started."""
         events = self._attempts.fail(error)
-        if self._tool_loop is not None:
-            events = self._tool_loop.fail(events, error)
+        if self._rounds is not None:
+            events = self._rounds.fail(events, error)
         if not self._response.started and (not events or isinstance(events[-1][1], Error)):
             refusal = self._attempts.refusal
             if refusal is not None:
@@ -166,16 +179,12 @@ _CODEC_HEADERS = {b"content-type", b"accept"}
 
 @dataclass(frozen=True, slots=True)
 class _RequestContext:
-    """One request as its client sent it, and what is needed to ask the model.
-
-    `codec` is the client's; `tool_loop` is set if tools run in this proxy.
-    """
+    """One request as its client sent it, and what is needed to ask the model. `codec` is the client's."""
 
     connection: ClientConnection
     codec: Codec
     model_config: ModelConfig
     client_request: Request
-    tool_loop: ToolLoop | None
     memory: ClientMemory
     size: int
     """Bytes of the body."""
@@ -203,6 +212,11 @@ class ReplyEndpoints:
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = id_sources  # by prefix
+        self._general = config.merged_with()
+        """The settings of a model that has none of its own."""
+        kind, tools = capabilities.upstream.kind, self._general.tools
+        stands_alone = config.mcp is None and not config.upstreams
+        self._may_store_replies = kind.allows_verbatim and tools != "prompt" and stands_alone
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve one request. Raises `FcshimError` only before the response has started."""
@@ -218,7 +232,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._config.for_model(request.model)
+        model = self._settings_for(connection, request)
         if uses_tools(request) or route.api.codec is not self._codec:
             model = await self._resolve(model, request)
         if connection.observers is not None:
@@ -231,11 +245,9 @@ class ReplyEndpoints:
             await run_off_loop(MIN_SIZE, functools.partial(connection.observers.on_tools, upstream_request.tools))
         refused = None
         if upstream_request is request and await self._is_relayed(request, model, route):
-            # Later requests refer to a stored reply, so only the upstream's own will do.
-            is_handled = None if route.api.recaller else functools.partial(_refuses_part, request)
-            write = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
-            relayed = await run_off_loop(len(body), write)
-            refused = await self._relay.forward(connection, relayed, is_handled)
+            relayed = functools.partial(_relayed_body, codec, request, body, model.upstream_model)
+            content = await run_off_loop(len(body), relayed)
+            refused = await self._forward(connection, request, model, content, stored=bool(route.api.recaller))
             if refused is None:
                 return
         if not request.messages:
@@ -245,13 +257,26 @@ class ReplyEndpoints:
         else:
             if model.dialect_reason is None:  # the upstream refused the request as it was, or tools were added to it
                 model = await self._resolve(model, request)
-            context = _RequestContext(connection, codec, model, request, tool_loop, memory, len(body), refused)
-            await self._new_handler(context).run(
-                self._server_tools.leave_out_provider_tools(upstream_request),
+            context = _RequestContext(connection, codec, model, request, memory, len(body), refused)
+            upstream_request = self._server_tools.leave_out_provider_tools(upstream_request)
+            rounds = tool_loop or self._choice_rounds(upstream_request)
+            await self._new_handler(context, rounds).run(
+                upstream_request if rounds is None else rounds.request,
                 streamed=request.stream,
                 first_ping=self._config.first_ping,
                 ping=self._config.ping,
             )
+
+    def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
+        """Return the settings of the model, with the dialect in which the inspector sends a request again."""
+        model = self._config.for_model(request.model) if self._config.models else self._general
+        if not connection.dialect:
+            return model
+        return msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
+
+    def _choice_rounds(self, request: Request) -> ChoiceRounds | None:
+        """Return the rounds of a reply with several choices, of which most APIs give one at a time."""
+        return ChoiceRounds(request, together=self._codec is OPENAI_CHAT) if request.n > 1 else None
 
     async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
         """Return the settings with everything automatic decided by evidence about the model that answers."""
@@ -280,14 +305,36 @@ class ReplyEndpoints:
             return False
         return constrains_document((await self._capabilities.backend(request)).form, request)
 
+    async def _forward(
+        self, connection: ClientConnection, request: Request, model: ModelConfig, content: bytes, *, stored: bool
+    ) -> FcshimError | None:
+        """Relay a request; return an error of the upstream that may refuse a part of it, which can be left out.
+
+        `stored`: later requests refer to the reply, so only the upstream's own will do, be it an error.
+        """
+        name = model.upstream_model or request.model
+        is_handled = None if stored else functools.partial(self._refuses_part, request, name)
+        complete_reply = None if request.stream else self._codec.relayed_reply
+        refused = await self._relay.forward(connection, content, is_handled, complete_reply)
+        if connection.status == 200:
+            self._capabilities.record_media(name, media_of(request))
+        return refused
+
+    def _refuses_part(self, request: Request, model: str, error: FcshimError) -> bool:
+        """Return whether an error of the upstream may refuse a part of the request that can be left out.
+
+        Not if the client wants log probabilities: only the upstream's own reply has them.
+        """
+        if request.extra.get("logprobs") or not request.messages:
+            return False
+        return has_any(request, [each for each in OMISSIONS if self._capabilities.may_refuse(model, each, error)])
+
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
         """Return whether the upstream stores the replies that later requests refer to.
 
         That works only if it generates all of them, so not where the proxy answers some itself.
         """
-        speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
-        stands_alone = self._config.mcp is None and not self._config.upstreams
-        return speaks_api and self._config.merged_with(None).tools != "prompt" and stands_alone
+        return self._may_store_replies and route.api.codec is self._codec
 
     def _new_identity(self, request: Request, codec: Codec, memory: ClientMemory) -> ReplyIdentity:
         started_at = time.monotonic()
@@ -299,14 +346,16 @@ class ReplyEndpoints:
             reply_store=memory,
         )
 
-    def _new_handler(self, context: _RequestContext) -> RequestHandler:
+    def _new_handler(self, context: _RequestContext, rounds: ToolLoop | ChoiceRounds | None) -> RequestHandler:
         request = context.client_request
         identity = self._new_identity(request, context.codec, context.memory)
         return RequestHandler(
             context.connection,
-            new_attempts=lambda sent: self._new_attempts(context, sent),
-            new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
-            tool_loop=context.tool_loop,
+            new_attempts=functools.partial(self._new_attempts, context),
+            new_response=functools.partial(
+                response_for, request, identity, context.codec, max_reply=self._config.max_reply
+            ),
+            rounds=rounds,
             memory=context.memory,
         )
 
@@ -347,17 +396,6 @@ def new_id_sources() -> dict[str, Callable[[], str]]:
 
 def _relayed_body(codec: Codec, request: Request, body: bytes, model: str | None) -> bytes:
     return with_model_name(body if uses_tools(request) else codec.relayed_body(body), model)
-
-
-def _refuses_part(request: Request, error: FcshimError) -> bool:
-    """Return whether an error refuses a part of the request that can be left out.
-
-    Not if the client wants log probabilities: only the upstream's own reply has them.
-    """
-    if request.extra.get("logprobs") or not request.messages:
-        return False
-    suspected = [omission for omission in OMISSIONS if omission.is_meant_by(error)]
-    return has_any(request, suspected)
 
 
 def _check_tool_count(count: int, max_tools: int, limit: int) -> None:

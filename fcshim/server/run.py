@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,11 +24,11 @@ from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.guard import check_exposure
+from fcshim.server.inspector.capture import CaptureRing
 from fcshim.server.memory_trim import MemoryTrimmer, freeze_start, trim_memory
 from fcshim.server.protocol import ClientProtocol, limited_protocol, process_budget
 from fcshim.server.reload import ReloadableApp
 from fcshim.server.request_log import configure_request_log
-from fcshim.server.signals import handle_signals
 from fcshim.server.workers import (
     END_SIGNAL,
     Supervisor,
@@ -39,6 +39,24 @@ from fcshim.server.workers import (
     share_of_worker,
 )
 from fcshim.upstream import os_error_reason
+
+
+def handle_signals(loop: asyncio.AbstractEventLoop, handlers: Mapping[int, Callable[[], object]]) -> None:
+    """Call a handler in the loop for each arrival of its signal, until the process ends. Not on Windows."""
+    if sys.platform == "win32":
+        return
+
+    # Not by `loop.add_signal_handler`: uvloop reads the numbers of signals from a pipe, and from what its own handler
+    # has noted. A signal that arrives while it handles another one is in both, and its callback ran twice, so that one
+    # SIGTERM beside a ctrl-C of the terminal counted as two, and ended streams that should have finished.
+    def on_signal(number: int, _: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is about to end
+            loop.call_soon_threadsafe(handlers[number])
+
+    for number in handlers:
+        signal.signal(number, on_signal)
+        signal.siginterrupt(number, False)  # noqa: FBT003 - restart system calls, as `add_signal_handler` does
+
 
 logger = logging.getLogger("fcshim.server")
 
@@ -165,6 +183,32 @@ def serve(config: Config, load: Callable[[], Config] | None = None, *, watched: 
         return
     work = functools.partial(_run_worker, load=load)
     Supervisor(config, listen_for_workers(config, listen), work, load=load, watched=watched).run()
+
+
+def serve_inspector(config: Config, fill: Callable[[CaptureRing], int]) -> None:
+    """Serve the inspector alone, with the requests that `fill` puts into it, until a signal ends the process.
+
+    Raises what `fill` raises, and `ConfigError` if the address cannot be bound or others can reach it without a key.
+    """
+    configure_request_log(config.log_level.upper(), config.log_format)
+    silence_library_logs()
+    check_exposure(config)
+    with listen_for_inspector(config) as listener:
+        assert listener is not None
+        port = listener.getsockname()[1]
+        app = create_app(config, inspector_port=port)
+        captures = app.state.observers.captures
+        assert captures is not None
+        count = fill(captures)
+        server = ProxyServer(config, app)
+
+        async def run() -> None:
+            _handle_signals(server, None)
+            logger.info("%d requests are shown at %s/fcshim/", count, own_url(config.host, port))
+            await server.serve(sockets=[listener])
+
+        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+            runner.run(run())
 
 
 def config_from_env() -> Config:

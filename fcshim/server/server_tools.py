@@ -101,7 +101,13 @@ class ServerTools:
         Raises `RequestError` if the selection names an unknown server, or if several choices are requested;
         `StoreError` if earlier turns cannot be looked up.
         """
-        executed = self._executed_provider_tools(request)
+        if self._manager is None and not request.provider_tools:
+            return request, None
+        executed: list[ProviderTool] = []
+        if self._search is not None and request.provider_tools:
+            functions = {tool.name for tool in request.tools}  # one of the client takes the place of the provider's
+            runnable = (tool for tool in request.provider_tools if tool.action and tool.name not in functions)
+            executed = list({tool.name: tool for tool in runnable}.values())
         offered = await self._mcp_tools(connection) if request.messages else None
         if offered is None and not executed:
             return request, None
@@ -149,12 +155,6 @@ class ServerTools:
             *manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected),
             *ServerOffers(manager, reached).tools(),
         ]
-
-    def _executed_provider_tools(self, request: Request) -> list[ProviderTool]:
-        """Return the provider's tools that run here; a function of the client takes the place of one of its name."""
-        functions = {tool.name for tool in request.tools}
-        runnable = {tool.name: tool for tool in request.provider_tools if tool.action and tool.name not in functions}
-        return [] if self._search is None else list(runnable.values())
 
     def _web_tools(self, tools: Sequence[ProviderTool], messages: Sequence[Message]) -> "list[WebTool]":
         if self._search is None or not tools:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
-from fcshim.config import Config
+from fcshim.config import Config, host_and_port
 from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
@@ -83,6 +83,7 @@ async def serve_status_page(
         models = await reports()
     except UpstreamError as error:
         problem = error.message
+    host = connection.header(b"host")
     page = _template().render(
         style=_STYLE,
         version=version("fcshim"),
@@ -92,7 +93,10 @@ async def serve_status_page(
         models=models[:_MAX_MODELS],
         omitted=max(len(models) - _MAX_MODELS, 0),
         problem=problem,
-        clients=client_lines(_own_url(connection, config), "KEY" if config.api_keys else "none"),
+        clients=client_lines(
+            f"http://{host.decode() if _HOST.fullmatch(host) else host_and_port(config.host, config.port)}",
+            "KEY" if config.api_keys else "none",
+        ),
     )
     connection.prepare(200, HEADERS)
     await connection.end(page.encode())
@@ -114,11 +118,6 @@ async def describe_server(config: Config, upstream: Upstream) -> ServerDescripti
     except UpstreamError as error:
         return ServerDescription("a server that does not answer", error.message, upstream.url)
     return ServerDescription(found.backend.name, found.evidence, upstream.url)
-
-
-def _own_url(connection: ClientConnection, config: Config) -> str:
-    host = connection.header(b"host")
-    return f"http://{host.decode() if _HOST.fullmatch(host) else f'{config.host}:{config.port}'}"
 
 
 @functools.cache

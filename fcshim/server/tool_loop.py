@@ -28,7 +28,7 @@ DescribeUse = Callable[[str], WebToolUse | None]
 class ToolLoop:
     """The rounds of one reply.
 
-    Send `request` to the model and `feed` the reply; until the loop is `finished`, call `run_tools` and repeat.
+    Send `request` to the model and `feed` the reply; until the loop is `finished`, call `next_round` and repeat.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ToolLoop:
         self._listener = listener
 
     @property
-    def has_run_tools(self) -> bool:
+    def is_committed(self) -> bool:
         """Whether calls have been executed, so that the reply can no longer be restarted."""
         return bool(self._loop.messages)
 
@@ -69,12 +69,12 @@ class ToolLoop:
     def feed(self, batch: Batch) -> Batch:
         """Take the events of one upstream read; return those for the client. Raises `UpstreamError`."""
         visible = self._reply.feed(batch)
-        if self.finished and self.has_run_tools and not isinstance(visible[-1][1], Error):
+        if self.finished and self.is_committed and not isinstance(visible[-1][1], Error):
             last_message = assistant_message(self._reply.last_round, executable_calls(self._reply.last_round))
             self._store_turn(self._reply.visible_message, (*self._loop.messages, last_message))
         return visible
 
-    async def run_tools(self) -> Batch:
+    async def next_round(self) -> Batch:
         """Execute the calls of the finished round.
 
         Returns events for the client; they end the reply if the client has to answer the rest of the calls. Raises

@@ -280,7 +280,8 @@ class Supervisor:
         """Wait for a signal, a report, the end of a worker or the next look, and handle it."""
         reports = [each.report for each in self._workers() if not each.report.closed]
         ends = [each.process.sentinel for each in self._workers()]
-        wait([signals, *reports, *ends], self._seconds_to_wait())
+        starts = [slot.start_at for slot in self._slots if slot.worker is None and self._may_start]
+        wait([signals, *reports, *ends], max(min(_POLL, min(starts, default=math.inf) - time.monotonic()), 0.01))
         for number in _read_signals(signals):
             self._handle_signal(number)
         for slot in self._slots:
@@ -317,10 +318,6 @@ class Supervisor:
                 logger.warning("a worker that drained has ended (%s)", _end_reason(worker.process.exitcode))
             self._draining.remove(worker)
             self._forget(worker)
-
-    def _seconds_to_wait(self) -> float:
-        starts = [slot.start_at for slot in self._slots if slot.worker is None and self._may_start]
-        return max(min(_POLL, min(starts, default=math.inf) - time.monotonic()), 0.01)
 
     def _handle_signal(self, number: int) -> None:
         is_hangup = number not in _STOP_SIGNALS

@@ -1,6 +1,6 @@
 """The tool interface, and the values that pass through it.
 
-Rule: a tool has a definition for the model, and traits for permissions and scheduling; a failure is a result, never an
+A tool has a definition for the model, and traits for permissions and scheduling; a failure is a result, never an
 exception.
 """
 

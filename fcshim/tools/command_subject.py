@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from fcshim.tools.commands.line_commands import read_commands
 from fcshim.tools.commands.plain import read_plain_line
 from fcshim.tools.commands.programs import is_interpreter
-from fcshim.tools.commands.reading import read_commands
 from fcshim.tools.commands.usage import (
     has_subcommands,
     inner_command,
@@ -65,7 +65,8 @@ class CommandSubject:
 
     def _touched_by_form(self, pattern: str) -> bool | None:
         commands, complete = self._commands
-        if matches_any([self._line], pattern) or any(_names_command(pattern, words) for words in commands):
+        texts = (text for words in commands for text in _command_texts(words))
+        if matches_any([self._line], pattern) or any(matches_any((text, f"{text} "), pattern) for text in texts):
             return True
         # Text that merely looks like a command: part of a quoted string, if all of the line could be read.
         looks_alike = self._text.touched_by(pattern)
@@ -168,10 +169,6 @@ def _denied_forms(pattern: str) -> Iterator[str]:
         yield name + blank + rest
         if not _WILDCARD.search(pattern):
             yield f"{name}{blank}{rest} *"
-
-
-def _names_command(pattern: str, words: Sequence[ShellWord]) -> bool:
-    return any(matches_any((text, f"{text} "), pattern) for text in _command_texts(words))
 
 
 def _command_texts(words: Sequence[ShellWord]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from fcshim.config.credentials import CredentialMask
 from fcshim.errors import ConfigError, ToolError
-from fcshim.events import JSON, CallError, ToolCallEnd
+from fcshim.events import JSON, ToolCallEnd
 from fcshim.messages import Content, Part, TextPart, Tool, ToolMessage
 from fcshim.tools.arguments import read_arguments
 from fcshim.tools.base import AnyTool, CallContext, ToolProgress, offered_definition
@@ -140,8 +140,10 @@ class Executor:
         return msgspec.structs.replace(result, content=_truncate(result.content, limit, keep_end=result.is_error))
 
     async def _check_and_run(self, call: ToolCallEnd, listener: CallListener) -> ToolResult:
-        if call.error is not None:
-            return failed(_invalid_call_message(call.error))
+        if (problem := call.error) is not None:
+            return failed(
+                f"The call was not executed ({problem.kind}): {problem.message}\nIt was written so: {problem.raw}"
+            )
         tool = self.registry.get(call.tool_call_name)
         if tool is None:
             return failed(self.registry.unknown_tool_message(call.tool_call_name))
@@ -199,10 +201,6 @@ def _log(call: ToolCallEnd, result: ToolResult, seconds: float) -> None:
         for what, text in (("arguments", call.tool_call_arguments_complete), ("result", result.flat_text)):
             shown = mask.text(text)
             logger.debug("%s %s: %s: %s", call.tool_call_name, call.tool_call_id, what, shown[:_LOGGED])
-
-
-def _invalid_call_message(error: CallError) -> str:
-    return f"The call was not executed ({error.kind}): {error.message}\nIt was written so: {error.raw}"
 
 
 def _truncate(content: Content, limit: int, *, keep_end: bool) -> Content:

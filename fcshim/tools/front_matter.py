@@ -1,6 +1,6 @@
 """The head of an operator's text file: fields between lines of `---`, as skills, commands and agents have them.
 
-Rule: a field is `name: value` on one line, or `name:` and a list with an item `- value` on each of the next lines; a
+A field is `name: value` on one line, or `name:` and a list with an item `- value` on each of the next lines; a
 head of another form is text.
 """
 

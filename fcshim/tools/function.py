@@ -1,6 +1,6 @@
 """A Python function as a tool.
 
-Rule: the schema comes from the function's signature; name and description come from its name and docstring unless they
+The schema comes from the function's signature; name and description come from its name and docstring unless they
 are given. Docstrings in the styles of Google, NumPy and Sphinx are parsed; another is the description as a whole.
 """
 
@@ -41,14 +41,9 @@ def parse_docstring(function: Callable[..., JSON]) -> DocstringParts:
         name: " ".join(parameter.description.split())
         for parameter in parsed.params
         if parameter.description
-        for name in _split_names(parameter.arg_name)
+        for name in map(str.strip, parameter.arg_name.split(","))  # NumPy style: `x, y : float`
     }
     return DocstringParts(summary=(parsed.description or "").strip(), parameters=parameters)
-
-
-def _split_names(written: str) -> list[str]:
-    """Split names: NumPy style can document several parameters at once, as in `x, y : float`."""
-    return [name.strip() for name in written.split(",")]
 
 
 _MESSAGE_LIMIT = 2_000

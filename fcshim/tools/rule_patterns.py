@@ -61,7 +61,7 @@ def subject_patterns(verdict: str, name: str, pattern: str) -> list[str]:
         case "command":
             return _command_patterns(verdict, pattern)
         case "url":
-            return _url_patterns(verdict, pattern)
+            return _unique(form for each in _expand(pattern, _BRACES) for form in _url_forms(verdict, each))
         case _:
             return [pattern]
 
@@ -117,10 +117,6 @@ def _command_patterns(verdict: str, pattern: str) -> list[str]:
     return _unique(
         [*forms, *(f"{found[1].rstrip()} {found[2]}" for each in forms if (found := _PREFIX_FORM.fullmatch(each)))]
     )
-
-
-def _url_patterns(verdict: str, pattern: str) -> list[str]:
-    return _unique(form for each in _expand(pattern, _BRACES) for form in _url_forms(verdict, each))
 
 
 def _url_forms(verdict: str, pattern: str) -> list[str]:

@@ -1,6 +1,6 @@
 """A Python signature as a tool's parameters: their JSON Schema, and the conversion of JSON to Python values.
 
-Rule: a parameter's type comes from its annotation; its description from the metadata in `Annotated`, else from the
+A parameter's type comes from its annotation; its description from the metadata in `Annotated`, else from the
 docstring. pydantic's `Field` may be in `Annotated` or the default.
 """
 
@@ -53,7 +53,10 @@ class ToolSignature:
             try:
                 values[name] = self._converters[name](arguments[name])
             except MistakesError as error:
-                allowed = _allowed_values(self.schema["properties"][name])
+                schema = self.schema["properties"][name]
+                allowed = (
+                    f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""
+                )
                 mistakes += [f"{name}{mistake}{allowed}" for mistake in error.mistakes]
         if mistakes:
             raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {mistake}" for mistake in mistakes))
@@ -166,7 +169,3 @@ def _default(parameter: inspect.Parameter) -> dict[str, JSON]:
         return {"default": to_plain(default)}
     except TypeError:
         return {}
-
-
-def _allowed_values(schema: Mapping[str, JSON]) -> str:
-    return f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""

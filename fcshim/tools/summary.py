@@ -28,7 +28,8 @@ async def read_in_pieces(text: str, prompt: Callable[[str, str], str], ask: AskM
     """
     answer, size = "", _PIECE
     while text:
-        piece = _first_piece(text, size)
+        # A piece ends with a line, if one ends in its second half.
+        piece = text if len(text) <= size else text[: text.rfind("\n", size // 2, size) + 1 or size]
         try:
             answer = (await ask(prompt(answer, piece))).strip()
         except UpstreamError as error:
@@ -40,8 +41,3 @@ async def read_in_pieces(text: str, prompt: Callable[[str, str], str], ask: AskM
             raise ModelOutputError("the model wrote no summary")
         text = text[len(piece) :]
     return answer
-
-
-def _first_piece(text: str, size: int) -> str:
-    """Return the beginning of a text; it ends with a line, if one ends in its second half."""
-    return text if len(text) <= size else text[: text.rfind("\n", size // 2, size) + 1 or size]

@@ -1,15 +1,20 @@
 """Detects and remembers what one upstream supports: models, native tools, backend and constraints.
 
 Rule: the upstream is asked once per question, and only when a request needs the answer; what it then does overrides its
-claim. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
+claim. What only follows from the success of a request without images, or without native tools after a server error,
+holds for an hour, since the reason may have been another one. A refused constraint is not sent again; after three
+refusals and no success, no constraint is sent at all.
 """
 
 import asyncio
 import contextlib
 import logging
+import math
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,6 +38,9 @@ from fcshim.upstream.pages import props_path
 from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
 from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
 from fcshim.upstream.token_count import count_exactly
+from fcshim.upstream.translation import Translations
+
+Value = TypeVar("Value")
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -49,6 +57,8 @@ _MAX_REFUSALS = 3
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
 _MAX_REMEMBERED = 1_000
 """Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
+_UNSTATED_PERIOD = 3_600.0
+"""Seconds for which something counts as refused whose refusal was not stated; then one request asks again."""
 _LLAMA_SERVER = BACKENDS["llama-server"]
 _WITHOUT_IMAGES = frozenset({"images", "media"})
 """Omissions that replace pictures."""
@@ -78,19 +88,26 @@ class ToolsChoice(msgspec.Struct, frozen=True):
 class Capabilities:
     """The detected properties of one upstream.
 
-    `constrain` is `auto`, `off`, or a backend or its name. Raises `ConfigError` for an unknown name.
+    `constrain` is `auto`, `off`, or a backend or its name. `clock` counts seconds. Raises `ConfigError` for an unknown
+    name.
     """
 
-    def __init__(self, upstream: Upstream, constrain: str | Backend = AUTO) -> None:
+    def __init__(
+        self, upstream: Upstream, constrain: str | Backend = AUTO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.upstream = upstream
+        self._clock = clock
         self._backend = _configured_backend(constrain, upstream)
         self._without_tools: dict[str, str] = {}  # models for which the upstream refuses native tools, and its message
         self._native_failures: dict[str, str] = {}  # by model: how native tools failed; empty: they have made a call
-        self._native_suspects: set[str] = set()  # models whose native tools failed without a reason
-        self._omissions: dict[str, tuple[Omission, ...]] = {}  # what a model's requests are sent without
+        self._native_errors: dict[str, tuple[str, float]] = {}  # by model: a server error, and until when it counts
+        self._omissions: dict[str, dict[Omission, float]] = {}  # what a model's requests are sent without, until when
+        self._accepted_media: dict[str, set[Omission]] = {}  # by model
         self._options_left_out: set[str] = set()  # options that were logged
         self._prompt_counts: dict[str, ModelCounts] = {}
         self._fronts: dict[str, PromptFronts] = {}
+        self.translations = Translations(upstream)
+        """English words for messages in other languages, by which tools are searched."""
         self._servers: dict[str, Backend] = {}  # of models that have servers of their own
         self._refused: dict[str, None] = {}
         self._suspected = ""
@@ -102,8 +119,9 @@ class Capabilities:
         """Forget what was found out about models: the upstream lists others now."""
         self._without_tools.clear()
         self._native_failures.clear()
-        self._native_suspects.clear()
+        self._native_errors.clear()
         self._omissions.clear()
+        self._accepted_media.clear()
         self._prompt_counts.clear()
         self._fronts.clear()
         self._servers.clear()
@@ -123,8 +141,8 @@ class Capabilities:
         if model.tools != "auto":
             return ToolsChoice(model.tools == "native", BY_SETTING)
         listed = self.models.listed_name(name)
-        if listed in self._without_tools:
-            return ToolsChoice(native=False, reason=f"a refusal: {self._without_tools[listed]}")
+        if refusal := self._refusal_of_tools(listed):
+            return ToolsChoice(native=False, reason=refusal)
         evidence = self.models.known(name)
         if evidence is not None and "tools" in evidence.settings:
             return ToolsChoice(evidence.settings["tools"] == "native", "a measurement")
@@ -134,6 +152,12 @@ class Capabilities:
         if evidence is not None and evidence.refuted:
             return ToolsChoice(native=False, reason=f"a trial: it does not write its template's {evidence.refuted}")
         return self._claimed_tools(evidence)
+
+    def _refusal_of_tools(self, listed: str) -> str:
+        if listed in self._without_tools:
+            return f"a refusal: {self._without_tools[listed]}"
+        message, until = self._native_errors.get(listed, ("", -math.inf))
+        return f"a server error with tools: {message}" if self._clock() < until else ""
 
     def _claimed_tools(self, evidence: ModelEvidence | None) -> ToolsChoice:
         """Choose by what the server says. One that says nothing might ignore tools silently, so it gets the prompt."""
@@ -153,7 +177,6 @@ class Capabilities:
         """Record that the upstream refuses native tools for a model."""
         logger.info("%s: tools are written into the prompt from now on: %s", model, message)
         _remember(self._without_tools, self.models.listed_name(model), message)
-        self._native_suspects.discard(model)
 
     def native_tools_observer(self, model: str) -> Callable[[str], None]:
         """Return a function that records what a reply says about native tools: how they failed, or (empty) a call.
@@ -172,25 +195,15 @@ class Capabilities:
 
         return observe
 
-    def suspect_native_tools(self, model: str, reason: str) -> None:
-        """Record that a request failed with native tools and succeeded without them, without a stated reason.
-
-        The cause may have been temporary, so only the second time in a row counts as a failure.
-        """
-        if model in self._native_suspects:
-            self.record_native_failure(model, reason)
-            return
-        if len(self._native_suspects) >= _MAX_MODELS:
-            self._native_suspects.clear()
-        self._native_suspects.add(model)
-
-    def record_native_success(self, model: str) -> None:
-        """Record that the upstream answered a request with native tools."""
-        self._native_suspects.discard(model)
+    def record_native_error(self, model: str, message: str) -> None:
+        """Record that a request ended in a server error with native tools, and succeeded without them."""
+        logger.info("%s: tools are written into the prompt for an hour: %s", model, message)
+        _remember(self._native_errors, self.models.listed_name(model), (message, self._clock() + _UNSTATED_PERIOD))
 
     def omissions(self, model: str) -> tuple[Omission, ...]:
         """Return what the model's requests are sent without, since the upstream refused it."""
-        return self._omissions.get(model, ())
+        now = self._clock()
+        return tuple(each for each, until in self._omissions.get(model, {}).items() if now < until)
 
     async def image_refusal(self, model: str) -> str:
         """Return why images do not reach a model: the upstream refused them, or its pages say so; empty if neither."""
@@ -205,12 +218,21 @@ class Capabilities:
     def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
         """Record that the upstream refused these parts of a request and took it without them."""
         known = self.omissions(model)
-        found = [omission for omission in omissions if omission not in known]
-        for omission in found:
-            logger.warning("%s: left out from now on: %s", model, omission.summary)
-        if len(self._omissions) >= _MAX_MODELS:
-            self._omissions.clear()
-        self._omissions[model] = (*known, *found)
+        found = {each: self._clock() + _UNSTATED_PERIOD if each.is_medium else math.inf for each in omissions}
+        new = {each: until for each, until in found.items() if each not in known}
+        for omission in new:
+            period = "for an hour" if omission.is_medium else "from now on"
+            logger.warning("%s: left out %s: %s", model, period, omission.summary)
+        _remember(self._omissions, model, {**self._omissions.get(model, {}), **new})
+
+    def record_media(self, model: str, media: Iterable[Omission]) -> None:
+        """Record that the upstream took a request with these media: a later error about one is the client's."""
+        if media := set(media):
+            _remember(self._accepted_media, model, self._accepted_media.get(model, set()) | media)
+
+    def may_refuse(self, model: str, omission: Omission, error: FcshimError) -> bool:
+        """Return whether an error may be a refusal of this part."""
+        return omission.is_meant_by(error) and omission not in self._accepted_media.get(model, ())
 
     def record_left_out(self, names: Iterable[str]) -> None:
         """Log, once for each, that the upstream's API has no field for these options of clients."""
@@ -233,15 +255,19 @@ class Capabilities:
         limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
         return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
 
+    def is_llama_server(self, model: str) -> bool:
+        """Return whether it is known that llama-server answers for the model; nothing is asked here."""
+        evidence = self.models.known(model)
+        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
+        return server is _LLAMA_SERVER
+
     async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
         """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
         if len(self._prompt_counts) >= _MAX_MODELS and prompt.model not in self._prompt_counts:
             self._prompt_counts.clear()
         counts = self._prompt_counts.setdefault(prompt.model, ModelCounts())
         verdict = counts.judge(sent, tokens)
-        evidence = self.models.known(prompt.model)
-        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
-        if verdict.loss is not None or verdict.doubt is None or server is not _LLAMA_SERVER:
+        if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
             return verdict.loss
         exact: int | None = None
         with contextlib.suppress(TimeoutError):
@@ -446,7 +472,7 @@ def _is_on_internet(url: str) -> bool:
     return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))
 
 
-def _remember(table: dict[str, str], model: str, reason: str) -> None:
-    if len(table) >= _MAX_MODELS:
+def _remember(table: dict[str, Value], model: str, value: Value) -> None:
+    if len(table) >= _MAX_MODELS and model not in table:
         table.clear()
-    table[model] = reason
+    table[model] = value

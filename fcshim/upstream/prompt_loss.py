@@ -14,7 +14,6 @@ continues the one before.
 Rule: no I/O. No text is kept: messages are known by their hashes.
 """
 
-import itertools
 import math
 import operator
 import re
@@ -142,13 +141,15 @@ class SentPrompt(NamedTuple):
 
     def shared_front(self, other: "SentPrompt") -> int:
         """Return how many pieces both prompts begin with."""
-        pairs = zip(self.pieces, other.pieces, strict=False)
-        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        for at, (own, others) in enumerate(zip(self.pieces, other.pieces, strict=False)):
+            if own != others:
+                return at
+        return min(len(self.pieces), len(other.pieces))
 
 
 def read_prompt(request: Request) -> SentPrompt:
     """Return the pieces of a request as the upstream gets it."""
-    pieces = [(0, _only(_PROMPT, 1))]
+    pieces = [(0, _ONE_PROMPT)]
     unstable, characters = [0] * len(KINDS), 0
     if request.tools:
         text = msgspec.json.encode(request.tools).decode()
@@ -157,7 +158,7 @@ def read_prompt(request: Request) -> SentPrompt:
         text, reasoning = _texts_of(message)
         characters += len(text) + len(reasoning)
         unstable[_OPTIONAL] += len(reasoning) + (_MEDIA if has_media_part(message.content) else 0)
-        pieces.append((hash(type(message)), _only(_MESSAGE, 1)))
+        pieces.append((hash(type(message)), _ONE_MESSAGE))
         pieces += (_measure(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE))
     return SentPrompt(tuple(pieces), tuple(unstable), characters)
 
@@ -191,6 +192,9 @@ _MAX_KNOWN = 4_096
 
 def _only(kind: int, size: int) -> Sizes:
     return tuple(size if each == kind else 0 for each in range(len(KINDS)))
+
+
+_ONE_PROMPT, _ONE_MESSAGE = _only(_PROMPT, 1), _only(_MESSAGE, 1)
 
 
 class PromptLoss(msgspec.Struct, frozen=True):

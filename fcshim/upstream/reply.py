@@ -24,6 +24,7 @@ import aiohttp
 import httpx
 import msgspec
 
+from fcshim.config import host_and_port
 from fcshim.config.secret import KeyMask, StreamMask
 from fcshim.errors import UpstreamError
 
@@ -35,6 +36,10 @@ MALFORMED_FRAMING = "its framing is malformed"
 
 current_response: contextvars.ContextVar[aiohttp.ClientResponse] = contextvars.ContextVar("answer")
 """The response to this task's request."""
+
+
+def _address(cause: aiohttp.ClientConnectorError) -> str:
+    return host_and_port(cause.host, cause.port or 0)
 
 
 def to_upstream_error(error: Exception, connect: float, mask: KeyMask) -> UpstreamError:
@@ -50,13 +55,13 @@ def to_upstream_error(error: Exception, connect: float, mask: KeyMask) -> Upstre
         case aiohttp.ClientConnectorCertificateError():
             # TLS errors carry an `errno` that is no error of the system.
             reason = _tls_reason(cause.certificate_error)
-            message = f"the certificate of the upstream at {cause.host}:{cause.port} is not accepted: {reason}"
+            message = f"the certificate of the upstream at {_address(cause)} is not accepted: {reason}"
         case aiohttp.ClientConnectorSSLError():
-            message = f"no TLS connection to the upstream at {cause.host}:{cause.port}: {_tls_reason(cause.os_error)}"
+            message = f"no TLS connection to the upstream at {_address(cause)}: {_tls_reason(cause.os_error)}"
         case aiohttp.ClientConnectorError():
             if cause.os_error.errno in _NO_FILES:
                 return UpstreamError("the proxy has no free file descriptors", status=503, kind="unavailable")
-            message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {os_error_reason(cause.os_error)}"
+            message = f"cannot connect to the upstream at {_address(cause)}: {os_error_reason(cause.os_error)}"
         case aiohttp.ClientHttpProxyError():
             message = f"the egress proxy refused the connection with status {cause.status}"
         case aiohttp.ClientResponseError():

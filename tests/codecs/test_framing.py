@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.framing import PING, SSESplitter, write_data
+from fcshim.codecs.framing import SSESplitter, write_comment, write_data
 from fcshim.errors import UpstreamError
 from tests.codecs.helpers import cut, cut_variants
 
@@ -17,7 +17,7 @@ CASES = {
     "CR": (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
     "mixed line ends": (b"data: a\r\n\ndata: b\n\r\ndata: c\r\r\n", [b"a", b"b", b"c"]),
     "several lines": (b"data: a\ndata:\ndata: b\n\n", [b"a\n\nb"]),
-    "comments and pings": (b":\n\n: hi\ndata: a\n: there\n\n" + PING, [b"a"]),
+    "comments and pings": (b":\n\n: hi\ndata: a\n: there\n\n" + write_comment(), [b"a"]),
     "other fields": (b"event: x\nid: 1\nretry: 5\ndatas: no\ndat: no\ndata: a\n\n", [b"a"]),
     "a field without colon": (b"data\n\nevent\n\n", []),
     "empty data": (b"data: \n\ndata:\n\ndata: a\n\n", [b"a"]),

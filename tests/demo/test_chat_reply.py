@@ -1,6 +1,6 @@
 import json
 
-from fcshim.demo.chat_reply import DONE, ChatReplyEncoder, usage
+from fcshim.demo.endpoint import DONE, ChatReplyEncoder, usage
 
 ENCODER = ChatReplyEncoder("fcshim-tiny", id="chatcmpl-1", created=5)
 

@@ -12,6 +12,8 @@ from fcshim.demo import run
 from fcshim.demo.gguf_file import TINY_MODEL
 from fcshim.demo.run import run_demo
 from fcshim.demo.tool_client import TOOL
+from tests.chat.pseudo_terminal import terminal
+from tests.chat.screens import save_screen
 
 
 def test_the_demo_calls_a_tool_and_shows_each_step(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,6 +32,15 @@ def test_the_demo_calls_a_tool_and_shows_each_step(capsys: pytest.CaptureFixture
         "assistant: add_numbers returned 42",
     ):
         assert part in shown
+
+
+async def test_the_demo_fits_a_terminal_whose_screen_is_in_the_readme(tmp_path: Path) -> None:
+    async with terminal("demo", "--engine", "numpy", state=tmp_path, width=100) as shown:
+        assert 0 == await shown.wait_exit()
+        await shown.expect("add_numbers returned 42\n")
+
+    save_screen("demo", shown.screen, whole=True)
+    assert max(map(len, shown.rows)) <= 100
 
 
 def test_with_serve_the_proxy_runs_until_a_signal() -> None:

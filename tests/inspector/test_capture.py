@@ -95,29 +95,3 @@ async def test_one_huge_reply_does_not_drop_the_other_captures():
         listed = (await client.get("/fcshim/api/requests")).json()["requests"]
 
     assert ["m3", "m2", "m1", "m0"] == [each["model"] for each in listed]
-
-
-FENCED = '```json\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n```\nThat was an example.'
-WHY = {
-    "text": (["The sum is 3."], "names no offered tool"),
-    "in a code block": ([FENCED, FENCED], "add in a code block"),
-    "in prose": (["You could use add for that."], "add in its text"),
-    "in reasoning": (["<think>I should use add.</think>No."], "add in its reasoning"),
-    "not offered": ([CALL.replace("add", "subtract"), "No."], "not offered"),
-    "a call": ([CALL], ""),
-}
-
-
-@pytest.mark.parametrize("kind", WHY)
-async def test_a_request_says_why_its_reply_has_no_call(kind):
-    replies, expected = WHY[kind]
-    async with (
-        raw_upstream(*map(stream_texts, replies)) as upstream,
-        running_proxy(upstream.url, inspect=True) as url,
-        http_client(url) as client,
-    ):
-        await client.post(CHAT, json=chat_body())
-        why = (await client.get("/fcshim/api/requests/1")).json()["why_no_call"]
-
-    assert expected in why
-    assert bool(expected) == bool(why)

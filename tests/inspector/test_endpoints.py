@@ -180,6 +180,9 @@ async def test_a_request_that_still_runs_shows_what_has_come():
         await lines.aclose()
 
     assert ["running"] == shown["summary"]["outcome"]
+    assert 0 < shown["summary"]["elapsed"] < 60
+    assert "So far. " == shown["response"]["messages"][0]["text"]["text"]
+    assert shown["why_no_call"] is None
     assert "So far. " == "".join(text for _, _, text in shown["attempts"][0]["segments"])
     assert "So far. " in shown["response"]["body"]["text"]
 
@@ -261,6 +264,118 @@ async def test_no_other_web_origin_reads_captures_even_if_it_may_use_the_api():
     assert 200 == script.status_code
     assert "access-control-allow-origin" not in own.headers
     assert "default-src 'none'" in own.headers["content-security-policy"]
+
+
+async def test_the_requests_of_a_conversation_have_one_number_and_the_users_last_words():
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    first = {"role": "user", "content": "Add 1 and 2"}
+    turns = [first, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "3"}]
+    async with (
+        raw_upstream(stream_texts(CALL), stream_texts("3"), stream_texts("Hello")) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        for messages in (turns[:1], turns, [{"role": "user", "content": "Something else"}]):
+            await client.post(CHAT, json=chat_body(messages=messages))
+        found = await summaries(client)
+
+    assert [2, 1, 1] == [each["conversation"] for each in found]
+    assert ["Something else", "Add 1 and 2", "Add 1 and 2"] == [each["words"] for each in found]
+    assert [[], ["add"], []] == [each["results"] for each in found]
+
+
+async def test_the_texts_of_requests_and_replies_are_searched():
+    async with (
+        raw_upstream(*(stream_texts(*words) for words in (("Zür", "ich"), ("Rome",), (CALL,)))) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        headers = {"x-api-key": CANARY}
+        for content, offered in (("Straße one", False), ("two", True), (f"three {CANARY}", True)):
+            messages = [{"role": "user", "content": content}]
+            await client.post(CHAT, json=chat_body(messages=messages, tools=offered), headers=headers)
+
+        async def found(text: str) -> list[str]:
+            answer = await client.get(REQUESTS, params={"text": text})
+            return [each["id"] for each in answer.json()["requests"]]
+
+        asked = {text: await found(text) for text in ("zürich", "STRASSE", "rome two", "rome one", "a", CANARY, " ")}
+        too_long = await client.get(REQUESTS, params={"text": "x" * 300})
+
+    assert {"zürich": ["1"], "STRASSE": ["1"], "rome two": ["2"], "rome one": [], CANARY: []} == {
+        text: ids for text, ids in asked.items() if text not in ("a", " ")
+    }
+    assert ["3", "2", "1"] == asked[" "]
+    assert 400 == too_long.status_code
+
+
+CLIENT_APIS = {
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hi"}]},
+    "/v1/messages": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 99},
+    "/v1/responses": {"input": "Hi"},
+    "/api/chat": {"messages": [{"role": "user", "content": "Hi"}]},
+}
+
+
+@pytest.mark.parametrize("path", CLIENT_APIS)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_the_client_got_is_one_message(path, stream):
+    numbers = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    tool = {"name": "add", "description": "", "parameters": numbers}
+    if path == "/v1/messages":
+        tool = {"name": "add", "input_schema": numbers}
+    elif path == "/v1/responses":
+        tool = {"type": "function", **tool}
+    else:
+        tool = {"type": "function", "function": tool}
+    async with (
+        raw_upstream(stream_texts("Let me ", "see. ", *CALL)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        body = {"model": "m", "stream": stream, "tools": [tool], **CLIENT_APIS[path]}
+        await client.post(path, json=body)
+        (message,) = (await detail(client))["response"]["messages"]
+
+    assert "Let me see." == message["text"]["text"].strip()
+    assert [("add", {"a": 1, "b": 2})] == [
+        (call["name"], json.loads(call["arguments"]["text"])) for call in message["calls"]
+    ]
+    assert "tool_use" == message["stop"]
+
+
+async def test_a_second_attempt_has_its_differences_from_the_first():
+    wrong = CALL.replace("add", "subtract")
+    async with (
+        raw_upstream(stream_texts(wrong), stream_texts(CALL)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        await client.post(CHAT, json=chat_body())
+        first, second = (await detail(client))["attempts"]
+
+    assert first["diff"] is None
+    assert [["removed", "subtract"], ["added", "add"]] == [each for each in second["diff"] if each[0] != "same"]
+
+
+async def test_a_front_of_the_prompt_that_varies_and_cached_tokens_are_shown():
+    rules = "\n".join(f"Rule {at}: be careful with what you do." for at in range(200))
+    usage = {"prompt_tokens": 2000, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1900}}
+    last = b"data: " + json.dumps({"id": "c", "choices": [], "usage": usage}).encode() + b"\n\n"
+    chunks = [chat_chunk(0, {"content": "Hi"}), chat_chunk(0, {}, "stop"), last, b"data: [DONE]\n\n"]
+    async with (
+        raw_upstream(stream_chunks(*chunks)) as upstream,
+        running_proxy(upstream.url, inspect=True) as url,
+        http_client(url) as client,
+    ):
+        for session in range(2):
+            system = {"role": "system", "content": f"Session {session}\n{rules}"}
+            await client.post(CHAT, json=chat_body(messages=[system, {"role": "user", "content": "Hi"}]))
+        first, second = await detail(client, 1), await detail(client, 0)
+
+    assert "" == first["attempts"][0]["front"]
+    assert "its line 1 differs from the requests before: 'Session 1'" in second["attempts"][0]["front"]
+    assert 1900 == second["summary"]["cached_tokens"]
 
 
 async def test_the_ring_stays_below_its_limit_and_keeps_the_last_requests():

@@ -1,7 +1,7 @@
 """The inspector's page in Chromium: every view, live, by keyboard, with hostile text.
 
 Rule: needs playwright (`pip install playwright`) and a Chromium on PATH (Debian's `chromium`); left out without them.
-`FCSHIM_SCREENSHOTS=docs/images` writes the screenshots of the documentation.
+`FCSHIM_SCREENSHOTS=docs/images` writes the pictures of the documentation.
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripted import event
+from fcshim.config import Secret
+from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, chat_body, http_client, post_chat, running_inspector, running_proxy
-from tests.server.raw_upstream import fixed_reply, raw_upstream, stream_chunks, stream_texts
+from tests.server.raw_upstream import fixed_reply, hang, raw_upstream, stream_chunks, stream_texts, stream_then
 
 playwright = pytest.importorskip("playwright.async_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -72,7 +73,6 @@ async def test_the_list_fills_while_streams_run_and_is_filtered_and_searched():
     ):
         await asyncio.gather(*(post_chat(url, model=f"model-{at}") for at in range(20)))
         await page.wait_for_selector("tbody tr[data-id] >> nth=19")
-        await screenshot(page, "list")
         await page.select_option("select[aria-label=Outcome]", "calls")
         calls = await page.locator("tbody tr").count()
         await page.select_option("select[aria-label=Outcome]", "")
@@ -236,7 +236,6 @@ async def test_a_request_is_coloured_and_its_slider_goes_through_time():
             offered = await page.locator("table.categories").inner_text()
             last = page.locator(".attempt").nth(1)
             names = await last.locator(".raw .name").all_inner_texts()
-            await screenshot(page, "request")
             slider = last.locator("input[type=range]")
             await slider.focus()
             await slider.press("Home")
@@ -274,7 +273,8 @@ async def test_the_next_request_opens_by_a_key_and_choices_stand_beside_each_oth
             await page.wait_for_selector(".detail h2:has-text('first')")
             why = await page.locator(".detail .why").inner_text()
 
-    assert "Why there is no call: The model wrote no call, and the reply names no offered tool." == why
+    assert "Why there is no call: The model wrote no call, and the reply names no offered tool." in why
+    assert "What helps: fcshim doctor" in why
     assert ["What the model wrote (choice 0)", "What the model wrote (choice 1)"] == headings
 
 
@@ -290,11 +290,65 @@ async def test_the_playground_follows_what_is_typed_and_models_are_listed():
             'textarea[aria-label="The model\'s text"]', 'Hi <function_call>{"name": "typed"}</function_call>'
         )
         await page.wait_for_selector(".raw .name:has-text('typed')")
-        await screenshot(page, "playground")
         await page.fill("textarea[aria-label='Tools (JSON)']", "[{")
         await page.wait_for_selector(".bad:not(:empty)")
 
     assert upstream.requests is not None
+
+
+WEATHER = '<function_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</function_call>'
+BROKEN = '<function_call>\n{"name": "add", "arguments": {"a": ]}\n</function_call>'
+INVENTED = "<function_result>\n3\n</function_result>"
+OFFERED = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {key: {}}}}}
+    for name, key in (("add", "a"), ("get_weather", "city"))
+]
+VIEWS = {
+    "list": ("#/requests", "tbody tr.inner"),
+    "request": ("#/requests/3", ".detail[data-id='3']"),
+    "why": ("#/requests/4", ".detail[data-id='4'] .why"),
+    "playground": ("#/playground", ".events li"),
+}
+"""Of each picture: its address, and what it waits for."""
+
+
+async def ask_for_pictures(client) -> None:
+    """Send the requests that the documentation's pictures show."""
+    umbrella = {"role": "user", "content": "What is the weather in Paris today, and do I need an umbrella?"}
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+    answered = [umbrella, {"role": "assistant", "tool_calls": [call]}]
+    answered.append({"role": "tool", "tool_call_id": "c1", "content": "sunny, 21 degrees"})
+    words = ("Add 1 and 2, then write <function_call> here", "Sum of 1 and 2?", "What is 1 + 2?", "Add all numbers")
+    for messages in ([umbrella], answered, *(asks(each)["messages"] for each in words)):
+        body = chat_body(model="qwen2.5-coder", messages=messages, stream=messages[-1]["content"] != words[0])
+        await client.post("/v1/chat/completions", json=body | {"tools": OFFERED})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+async def test_each_view_fits_into_its_screen(width, height, scheme):
+    cut = [CALL[at : at + 7] for at in range(0, len(CALL), 7)]
+    replies = [("Let me look. ", WEATHER), ("It is sunny, ", "21 degrees."), ("I add. ", BROKEN), ("I add. ", *cut)]
+    replies += [("<think>The user wants a sum. ", *cut), (INVENTED,), (INVENTED,)]
+    plays = [*(stream_texts(*each) for each in replies), fixed_reply(500, b'{"error": "it crashed"}')]
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found = {}
+    async with (
+        raw_upstream(*plays) as upstream,
+        running_inspector(upstream.url, constrain="off") as (url, inspector_url),
+        http_client(url) as client,
+    ):
+        await ask_for_pictures(client)
+        async with opened(inspector_url, width=width, height=height, scheme=scheme) as page:
+            await page.click("button.fold")
+            for name, (place, awaited) in VIEWS.items():
+                await page.goto(f"{inspector_url}/fcshim/{place}")
+                await page.wait_for_selector(awaited)
+                found[name] = await page.evaluate(overflow)
+                if (width, scheme) == (1280, "light") and name != "why":
+                    await screenshot(page, name)
+
+    assert dict.fromkeys(VIEWS, 0) == found
 
 
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (3840, 2160)])
@@ -310,7 +364,6 @@ async def test_no_size_of_screen_scrolls_sideways(width, height):
             await page.click("tbody tr[data-id]")
             await page.wait_for_selector(".detail")
             on_detail = await page.evaluate(overflow)
-            await screenshot(page, f"{width}")
 
     assert (0, 0) == (on_list, on_detail)
 
@@ -338,5 +391,243 @@ async def test_five_thousand_requests_and_a_line_of_megabytes_stay_usable():
 async def _five_thousand(route) -> None:
     answer = await (await route.fetch()).json()
     first = answer["requests"][0]
-    many = [{**first, "id": str(5_000 - at)} for at in range(5_000)]
+    many = [{**first, "id": str(5_000 - at), "conversation": at} for at in range(5_000)]
     await route.fulfill(json={"requests": many})
+
+
+LONG_WORDS = "a question with many words " * 6 + "and_a_word_without_any_place_to_break_it" * 3
+CUT_OFF = """() => [...document.querySelectorAll("main *")].filter((each) => each.scrollWidth > each.clientWidth + 1 &&
+    getComputedStyle(each).overflow !== "visible").map((each) => each.className)"""
+
+
+def asks(text: str) -> dict:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def test_a_row_has_the_users_words_its_status_and_error_and_is_not_cut_off():
+    call, crash = CALL.replace("add", "a_tool_with_a_long_name"), fixed_reply(500, b'{"error": "it crashed"}')
+    offered = {"tools": [{"type": "function", "function": {"name": "a_tool_with_a_long_name"}}]}
+    async with (
+        raw_upstream(stream_texts(call), crash) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+        http_client(url) as client,
+    ):
+        for at in range(2):
+            await client.post("/v1/chat/completions", json=chat_body(**asks(f"{at} {LONG_WORDS}")) | offered)
+        async with opened(inspector_url) as page:
+            await page.wait_for_selector("tbody tr[data-id='2']")
+            failed = await page.locator("tbody tr[data-id='2']").inner_text()
+            called = await page.locator("tbody tr[data-id='1']").inner_text()
+            common = await page.locator(".common").inner_text()
+            heads = await page.locator("thead th").all_inner_texts()
+            cut = await page.evaluate(CUT_OFF)
+            width = await page.evaluate("document.documentElement.scrollWidth")
+
+    assert "1 " + LONG_WORDS.strip()[:150] in failed
+    assert {"error", "502"} <= set(failed.split())
+    assert "it crashed" in failed
+    assert "a_tool_with_a_long_name" in called
+    assert "API openai_chat" in common
+    assert "model m" in common
+    assert ["time", "request", "outcome", "tools called", "tokens", "duration"] == heads
+    assert ([], 1280) == (cut, width)
+
+
+async def test_columns_that_say_nothing_are_left_out_and_facts_that_differ_stand_in_the_rows():
+    async with (
+        raw_upstream(fixed_reply(400, b'{"error": "no"}')) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        for model in ("first", "second"):
+            await post_chat(url, model=model)
+        async with opened(inspector_url) as page:
+            await page.wait_for_selector("tbody tr[data-id='2']")
+            rows = await page.locator("tbody tr").all_inner_texts()
+            heads = await page.locator("thead th").all_inner_texts()
+            common = await page.locator(".common").inner_text()
+
+    assert ["time", "request", "outcome", "duration"] == heads
+    assert ["second", "first"] == [name for row in rows for name in ("first", "second") if name in row]
+    assert "model" not in common
+
+
+async def test_a_conversation_is_one_row_that_unfolds_and_keys_go_into_it():
+    first = {"role": "user", "content": "Hi"}
+    more = [first, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "More"}]
+    async with (
+        raw_upstream(stream_texts("Hello")) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        for messages in ([first], more, [{"role": "user", "content": "Other"}]):
+            await post_chat(url, model="m", messages=messages)
+        async with opened(inspector_url) as page:
+            await page.wait_for_selector("button.fold")
+            rows = page.locator("tbody tr")
+            folded = await rows.all_inner_texts()
+            await page.click("button.fold")
+            unfolded = await rows.count()
+            await page.click("button.fold")
+            await page.goto(f"{inspector_url}/fcshim/#/requests/1")
+            await page.wait_for_selector(".detail[data-id='1']")
+            await page.locator("#view").focus()
+            await page.keyboard.press("k")
+            await page.wait_for_selector(".detail[data-id='2']")
+            await page.keyboard.press("Escape")
+            await page.uncheck("label:has-text('conversations') input")
+            flat = await rows.count()
+
+    assert ["Other", "More"] == [word for row in folded for word in ("Other", "More", "Hi") if word in row]
+    assert (3, 3) == (unfolded, flat)
+
+
+async def test_the_search_finds_words_of_replies():
+    async with (
+        raw_upstream(stream_texts("Lis", "bon"), stream_texts("Rome")) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        for at in range(2):
+            await post_chat(url, model="m", **asks(f"question {at}"))
+        async with opened(inspector_url) as page:
+            await page.fill("input[type=search]", "lisbon")
+            await page.wait_for_selector("tbody tr:has-text('question 0')")
+            await page.wait_for_selector(".bar .dim:has-text('1 of 2')")
+
+
+async def test_a_running_request_counts_its_time_and_shows_what_comes():
+    release = asyncio.Event()
+
+    async def rest(peer) -> None:
+        await release.wait()
+        await peer.chunk(text_chunk("and the rest"))
+        await hang(peer)
+
+    async with (
+        raw_upstream(stream_then(ROLE, then=rest)) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        posted = asyncio.create_task(post_chat(url, model="m"))
+        async with opened(inspector_url) as page:
+            await page.wait_for_selector("td[data-running]:has-text('1 s')")
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".detail")
+            waiting = await page.locator(".detail").inner_text()
+            release.set()
+            await page.wait_for_selector("#got:has-text('and the rest')")
+            coming = await page.locator(".detail").inner_text()
+        posted.cancel()
+
+    assert "Nothing has come yet" in waiting
+    assert "no status yet, still running" in waiting
+    assert "running for" in coming
+    assert "nothing of this attempt" not in waiting + coming
+    assert "broke off" not in coming
+
+
+@pytest.mark.security
+async def test_the_message_and_the_difference_show_hostile_text_and_do_nothing():
+    wrong = CALL.replace("add", "subtract")
+    async with (
+        raw_upstream(stream_texts(HOSTILE, wrong), stream_texts(HOSTILE, CALL)) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        await post_chat(url, model="m", **asks(HOSTILE), stream=False)
+        async with opened(inspector_url) as page:
+            row = await page.locator("tbody tr").inner_text()
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".diff ins")
+            changes = await page.locator(".diff :is(ins, del)").all_inner_texts()
+            message = await page.locator("#got .message").inner_text()
+            keys = await page.locator(".diff >> xpath=preceding-sibling::div[1]").inner_text()
+            hacked = await page.evaluate("window.hacked")
+            scripts = await page.locator("main script, main img, main style").count()
+
+    assert ["subtract", "add"] == changes
+    assert "only in the attempt before" in keys
+    assert "<script>window.hacked" in message
+    assert '{"a": 1, "b": 2}' in message
+    assert "<script>window.hacked" in row
+    assert (None, 0) == (hacked, scripts)
+
+
+async def test_every_colour_that_occurs_has_its_meaning():
+    pieces = ["<think>Hm.</think>I add. ", CALL.replace('"b": 2', "b: 2")]
+    async with (
+        raw_upstream(stream_texts(*pieces)) as upstream,
+        running_inspector(upstream.url) as (url, inspector_url),
+    ):
+        await post_chat(url, model="m", **asks("Write <function_call> here"))
+        async with opened(inspector_url) as page:
+            await page.click("tbody tr[data-id]")
+            await page.wait_for_selector(".detail")
+            used = await page.evaluate(
+                """() => [...new Set([...document.querySelectorAll(
+                ".raw span[data-chunk], .timing span, .raw span.escaped")].map((each) => each.classList[0]))]"""
+            )
+            explained = await page.locator(".legend .entry").all_inner_texts()
+
+    assert {"reasoning", "text", "marker", "name", "arguments", "repaired", "escaped", "prompt", "stream"} <= set(used)
+    assert set(used) <= {each.split()[0] for each in explained}
+    assert all(len(each.split()) > 2 for each in explained)
+
+
+async def test_the_playground_begins_with_the_settings_of_serve_and_takes_those_of_a_request():
+    async with (
+        raw_upstream(stream_texts("<think>" + CALL)) as upstream,
+        running_inspector(upstream.url, dialect="hermes", rescue=False, reasoning="recover") as (url, inspector_url),
+    ):
+        await post_chat(url, model="m")
+        async with opened(inspector_url) as page:
+            await page.click("nav a:has-text('Playground')")
+            await page.wait_for_selector(".events li")
+            served = await page.evaluate(SETTINGS)
+            await page.select_option("select[aria-label=Dialect]", "function_call")
+            await page.select_option("select[aria-label='Calls inside reasoning']", "promote")
+            await page.fill('textarea[aria-label="The model\'s text"]', f"<think>{CALL}</think>")
+            await page.wait_for_selector(".events li:has-text('tool_call_end')")
+            await page.click("text=settings of serve")
+            await page.wait_for_selector(".events li:has-text('tool_call_end')", state="detached")
+            reset = await page.evaluate(SETTINGS)
+
+    assert ["hermes", False, "recover", "stream"] == served
+    assert served == reset
+
+
+SETTINGS = """() => [document.querySelector("select[aria-label=Dialect]").value,
+    document.querySelector("label:has(input[type=checkbox]) input").checked,
+    document.querySelector("select[aria-label='Calls inside reasoning']").value,
+    document.querySelector("select[aria-label=Arguments]").value]"""
+
+
+async def test_a_request_is_sent_again_in_another_dialect_and_its_answer_opens():
+    hermes = CALL.replace("function_call", "tool_call")
+    async with (
+        raw_upstream(stream_texts("No."), stream_texts(hermes)) as upstream,
+        running_inspector(upstream.url, api_keys=(Secret("secret-key"),)) as (url, inspector_url),
+    ):
+        await post_chat(url, model="m", headers={"authorization": "Bearer secret-key"})
+        async with opened_with_key(inspector_url, "secret-key") as page:
+            await page.click("tbody tr[data-id='1']")
+            await page.click("summary:has-text('send again')")
+            await page.select_option("select[aria-label='Dialect of the new request']", "hermes")
+            await page.fill("input[aria-label='Model of the new request']", "another")
+            await page.click(".resend button")
+            await page.wait_for_selector(".detail[data-id='2'] #got:has-text('add')")
+            shown = await page.locator(".detail").inner_text()
+
+    assert "Sent again from request 1." in shown
+    assert "openai_chat · another" in shown
+    assert "hermes" in shown
+
+
+@contextlib.asynccontextmanager
+async def opened_with_key(url: str, key: str) -> AsyncIterator:
+    """Open the page of a proxy that needs a key, and give it the key when it asks."""
+    async with playwright.async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = await browser.new_page()
+        await page.goto(f"{url}/fcshim/")
+        await page.fill("dialog input", key)
+        await page.click("dialog button")
+        await page.wait_for_selector("#live.on")
+        yield page
+        await browser.close()

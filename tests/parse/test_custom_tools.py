@@ -139,3 +139,58 @@ def test_a_text_that_was_cut_off_is_no_call():
 def test_other_tools_take_no_text_between_tags():
     reply = TAGGED.replace("apply_patch", "other").format(TEXT)
     check(Case("other", reply, calls=[], tools=[PATCH, OTHER], options={"dialect": "qwen3_xml"}))
+
+
+IN_MARKER = [
+    ('<function_call name="apply_patch">\n{}\n</function_call>', "function_call"),
+    ('<tool_call name="apply_patch">\n{}\n</tool_call>', "function_call"),
+    ('<call name="apply_patch" id="c1">\n{}\n</call>', "hermes"),
+    ("<function=apply_patch>\n{}\n</function>", "function_call"),
+    ("<function=apply_patch>\n{}\n</function>", "qwen3_xml"),
+]
+
+
+@pytest.mark.parametrize(("form", "dialect"), IN_MARKER)
+@pytest.mark.parametrize(
+    "text", [TEXT, "  indented\n\n\nend", "one", "[1]", "two\n\nlines", json.dumps({"input": "a"})]
+)
+def test_the_text_may_follow_a_start_marker_that_holds_the_name(form, dialect, text):
+    value = "a" if text.startswith("{") else text
+    right = {"call": "apply_patch", "error": None, "value": {"input": value}}
+    options = {"dialect": dialect, "rescue": True}
+
+    check(Case("custom", form.format(text), calls=[right], tools=[PATCH, OTHER], options=options, last=True))
+
+
+@pytest.mark.parametrize(("form", "dialect"), IN_MARKER)
+def test_other_tools_take_no_text_after_such_a_marker(form, dialect):
+    reply = form.replace("apply_patch", "other").format(TEXT)
+
+    check(Case("other", reply, calls=[], tools=[PATCH, OTHER], options={"dialect": dialect, "rescue": True}, last=True))
+
+
+@pytest.mark.parametrize("text", ["Write `<function=apply_patch>` first.", "So <function=apply_patch> it is.\nDone."])
+def test_the_mention_of_a_tag_is_text(text):
+    check(Case("mention", text, calls=[], tools=[PATCH], options={"dialect": "qwen3_xml", "rescue": True}, last=True))
+
+
+@pytest.mark.parametrize("text", [TEXT, "one", "  two\n\nlines"])
+@pytest.mark.parametrize("space", ["\n", ""])
+def test_a_text_in_the_place_of_parameters_with_another_closing_tag_is_read_to_its_end(space, text):
+    call = f'<invoke name="apply_patch">{space}{text}{space}</invoke>'
+    reply = f"<function_calls>\n{call}\n</function_calls>"
+    right = {"call": "apply_patch", "error": None, "value": {"input": text}}
+
+    check(Case("invoke", reply, at_most=[right], tools=[PATCH], options={"rescue": True}, last=True))
+
+
+@pytest.mark.parametrize("text", ["<p>hi</p>", "</b> ends", "<", "\n<parm", " \n <invoked>", "</parameters>"])
+@pytest.mark.parametrize("dialect", ["qwen3_xml", "seed_oss"])
+def test_a_text_may_begin_like_a_tag(dialect, text):
+    call = f"<function=apply_patch>\n{text}\n</function>"
+    reply = (
+        f"<tool_call>\n{call}\n</tool_call>" if dialect == "qwen3_xml" else f"<seed:tool_call>{call}</seed:tool_call>"
+    )
+    right = {"call": "apply_patch", "error": None, "value": {"input": text}}
+
+    check(Case("like a tag", reply, at_most=[right], tools=[PATCH, OTHER], options={"dialect": dialect}))

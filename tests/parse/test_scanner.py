@@ -7,7 +7,7 @@ import pytest
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.body_selection import select_body, select_element, select_line, select_name_as_key
-from fcshim.parse.scanner import MoreNeeded, Scanner, decided
+from fcshim.parse.scanner import MoreNeeded, Scanner, decided, none_if_more_needed
 from fcshim.parse.sink import CallSink
 
 WORD = re.compile(r"[a-z]{1,8}+")
@@ -54,6 +54,14 @@ def test_no_answer_is_that_more_text_is_needed() -> None:
     assert decided(0) == 0
     with pytest.raises(MoreNeeded):
         decided(None)
+
+
+def test_a_function_that_needs_more_text_returns_none() -> None:
+    @none_if_more_needed
+    def begins(text: str) -> bool:
+        return Scanner(text, 0).skip("<a>") == "<a>"
+
+    assert [None, None, True, False] == list(map(begins, ("", "<a", "<a>", "<b")))
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -59,13 +59,20 @@ def new_exchange(
     buffered: bool = False,
     dialect: str = "function_call",
     arguments: Any = "stream",
+    invalid_calls: Any = "deliver",
     backend: Backend = GENERIC,
     open_reasoning_tag: str = "",
     **fields: Any,
 ) -> Exchange:
     request = Request(model="m", **({"messages": (HELLO,), "tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
-    options = ParserOptions(rescue=True, open_reasoning_tag=open_reasoning_tag, arguments=arguments, new_id=ids)
+    options = ParserOptions(
+        rescue=True,
+        open_reasoning_tag=open_reasoning_tag,
+        arguments=arguments,
+        invalid_calls=invalid_calls,
+        new_id=ids,
+    )
     shim = prepare_shim(request, dialect=dialect, backend=backend, options=options)
     exchange = Exchange(max_retries=max_retries, buffered=buffered)
     exchange.begin(shim, OPENAI_CHAT)

@@ -14,7 +14,7 @@ from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
 from fcshim.pipeline.attempt import estimate_usage
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.exchange import READING, TRANSITIONS, Exchange, ExchangeInput, ExchangeState
+from fcshim.pipeline.exchange import RECEIVING, TRANSITIONS, Exchange, ExchangeInput, ExchangeState
 from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.examples import examples
@@ -253,7 +253,7 @@ WAYS = ["feed", "feed", "feed", "stop", "length", "error", "close", "fail", "ret
 
 def take(exchange, way, text, shim, server):
     """Do what the driver may do in this state; return the client's events, none if it may not do that."""
-    if exchange.state in READING:
+    if exchange.state in RECEIVING:
         match way:
             case "feed" | "stop" | "length" | "error":
                 pieces = {"feed": text_chunk(text), "error": event(error={"message": "lost"})}
@@ -283,11 +283,11 @@ def test_whatever_happens_the_client_gets_one_well_formed_reply(data):
     exchange.begin(shim, OPENAI_CHAT)
     batch = []
     for way, text in data.draw(st.lists(st.tuples(st.sampled_from(WAYS), st.sampled_from(TEXTS)), max_size=14)):
-        if way == "begin" and not batch and exchange.state in READING:
+        if way == "begin" and not batch and exchange.state in RECEIVING:
             exchange.begin(shim, OPENAI_CHAT)
         batch += take(exchange, way, text, shim, server)
         assert way != "fail" or exchange.state in {ExchangeState.ENDED, ExchangeState.FAILED}
-    if exchange.state in READING:
+    if exchange.state in RECEIVING:
         batch += exchange.close()
     if exchange.state is ExchangeState.DECIDING:
         batch += exchange.give_up()

@@ -60,6 +60,7 @@ def test_a_ping_starts_a_stream_but_no_buffered_response():
     streamed, whole = answer(stream=True), answer(stream=False)
 
     assert (b": ping\n\n", b"") == (streamed.ping(), whole.ping())
+    assert (b": 3 of 9\n\n", b"") == (streamed.ping("3 of 9"), whole.ping("3 of 9"))
     assert (True, False) == (streamed.started, whole.started)
 
 

@@ -18,6 +18,7 @@ from tests.scripted import end_chunks, event, text_chunk
 
 GOOD = call()
 UNKNOWN = call("subtract")
+SENTENCE = "The model called the tool 'subtract', which is not offered."
 TWICE = call(arguments='{"a": 1, "a": 2}')
 UNREADABLE = '<function_call>\n{"label": "add"}\n</function_call>'
 WRONG = call(arguments='{"b": 1}')
@@ -197,6 +198,27 @@ def test_arguments_that_violate_the_schema_twice_are_accepted_as_without_retries
     assert (None, "tool_use") == (result.tool_calls[0].error, result.stop_reason)
 
 
+@pytest.mark.parametrize("size", [1, 5, 999])
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("max_retries", [1, 2])
+@pytest.mark.parametrize("backend", [GENERIC, get_backend("llama-server")])
+def test_arguments_that_violate_the_schema_to_the_end_may_be_an_error(backend, max_retries, buffered, size):
+    exchange = new_exchange(buffered=buffered, invalid_calls="error", max_retries=max_retries, backend=backend)
+    wrong = reply(*[WRONG[at : at + size] for at in range(0, len(WRONG), size)])
+    result = folded(drive(exchange, *[wrong] * (max_retries + 1), backend=backend, spare=True))
+
+    assert result.tool_calls
+    assert {"invalid"} == {made.error.kind for made in result.tool_calls if made.error is not None}
+    assert all(made.error is not None for made in result.tool_calls)
+    assert "complete" == result.stop_reason
+
+
+def test_a_valid_call_of_the_retry_stands_where_invalid_ones_are_errors():
+    exchange = new_exchange(buffered=True, invalid_calls="error")
+
+    assert [("add", '{"a": 1}')] == arguments(folded(drive(exchange, reply(WRONG), reply(GOOD))))
+
+
 def test_calls_of_a_buffered_reply_keep_their_order_if_the_retry_fails():
     first = reply(WRONG, GOOD, call("send", '{"text": "x"}'))
     without_retry = folded(drive(new_exchange(max_retries=0), first))
@@ -225,14 +247,14 @@ def test_a_truncated_reply_is_not_retried(reason):
     result = drive(new_exchange(), reply(UNKNOWN, reason=reason))
 
     assert 1 == len(result.sent)
-    assert UNKNOWN == folded(result).text
+    assert SENTENCE == folded(result).text
 
 
 def test_without_parallel_calls_an_accepted_call_ends_the_retries():
     result = drive(new_exchange(parallel_tool_calls=False), reply(UNKNOWN, GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(result))
-    assert UNKNOWN == folded(result).text
+    assert "" == folded(result).text
 
 
 SUM = '{"name": "add", "arguments": {"a": 1 + 2}}'
@@ -267,7 +289,7 @@ def test_a_long_reply_is_neither_retried_nor_held_back():
     result = drive(new_exchange(), reply(UNKNOWN, long, long, "end"))
 
     assert 1 == len(result.sent)
-    assert UNKNOWN + long + long + "end" == folded(result).text
+    assert f"{SENTENCE}\n\n" + long + long + "end" == folded(result).text
     assert [Text("end")] == result.reads[3]
 
 
@@ -276,7 +298,7 @@ def test_a_retry_without_end_is_stopped_and_the_first_reply_stands():
     result = drive(exchange, reply(UNKNOWN), reply("x" * 70_000, "never read"))
 
     assert exchange.finished
-    assert (UNKNOWN, "complete") == (folded(result).text, folded(result).stop_reason)
+    assert (SENTENCE, "complete") == (folded(result).text, folded(result).stop_reason)
 
 
 def test_reasoning_of_a_retry_is_not_sent_with_its_call():
@@ -312,14 +334,14 @@ def test_an_upstream_that_fails_in_the_first_attempt_is_an_error_after_the_buffe
     exchange = new_exchange()
     result = fold(each for _, each in [*exchange.feed(text_chunk(UNKNOWN)), *exchange.fail(UpstreamError("lost"))])
 
-    assert (UNKNOWN, None, Error("upstream_error", "lost")) == (result.text, result.stop_reason, result.error)
+    assert (SENTENCE, None, Error("upstream_error", "lost")) == (result.text, result.stop_reason, result.error)
 
 
 def test_an_upstream_that_fails_in_a_retry_is_not_reported():
     exchange, result = in_the_retry(UNKNOWN)
     result += [each for _, each in [*exchange.feed(text_chunk("So")), *exchange.fail(UpstreamError("lost"))]]
 
-    assert (UNKNOWN, "complete", None) == (fold(result).text, fold(result).stop_reason, fold(result).error)
+    assert (SENTENCE, "complete", None) == (fold(result).text, fold(result).stop_reason, fold(result).error)
 
 
 def test_an_error_in_the_stream_of_a_retry_is_not_reported():
@@ -328,7 +350,7 @@ def test_an_error_in_the_stream_of_a_retry_is_not_reported():
 
     assert exchange.finished
     assert [] == exchange.close()
-    assert (UNKNOWN, "complete", None) == (fold(result).text, fold(result).stop_reason, fold(result).error)
+    assert (SENTENCE, "complete", None) == (fold(result).text, fold(result).stop_reason, fold(result).error)
 
 
 def test_a_grammar_replaces_the_correction_for_a_defective_call():

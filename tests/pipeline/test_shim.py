@@ -167,6 +167,29 @@ def test_a_tool_cannot_carry_markers_into_the_prompt() -> None:
     assert '{"properties": {"<_function_call>": {"enum": ["[_INST]", 1, null]}}}' in prompt
 
 
+CONTENT_FIRST = {
+    "type": "object",
+    "properties": {"content": {"type": "string"}, "path": {"type": "string"}},
+    "required": ["content", "path"],
+}
+
+
+def test_prompt_and_constraint_have_long_texts_last_and_the_client_gets_what_the_model_writes() -> None:
+    tools = (Tool("write", "Write a file.", CONTENT_FIRST),)
+    shim = prepare_shim(
+        request(tools=tools, tool_choice=ToolChoice("required")),
+        backend=get_backend("llama-server"),
+        options=ParserOptions(new_id=ids()),
+    )
+    prompt, grammar = text_of(shim.prepared.messages[0].content), str(shim.prepared.extra["grammar"])
+    written = render_call(FUNCTION_CALL, "write", '{"content": "a", "path": "b"}')
+    (call,) = fold(fed(shim.stream(), [Text(written), Stop("complete")])).tool_calls
+
+    assert prompt.index('"path"') < prompt.index('"content"')
+    assert grammar.index("path") < grammar.index("content")
+    assert '{"content": "a", "path": "b"}' == call.tool_call_arguments_complete
+
+
 def test_a_template_in_a_description_is_data() -> None:
     prompt = text_of(prepare_shim(request(tools=(Tool("f", "{{7*7}} {% raw %}"),))).prepared.messages[0].content)
 
@@ -223,16 +246,19 @@ def test_arguments_stream_while_they_are_written() -> None:
     assert ["ToolCallChunk"] == names(shim.feed(Text("Par")))
 
 
+UNOFFERED = "The model called the tool 'get_weather', which is not offered."
+
+
 def test_only_offered_tools_are_called() -> None:
     folded = reply(PARIS, tools=(WRITE,))
 
-    assert (PARIS, ()) == (folded.text, folded.tool_calls)
+    assert (UNOFFERED, ()) == (folded.text, folded.tool_calls)
 
 
 def test_only_chosen_tools_are_called() -> None:
     folded = reply(PARIS, tool_choice=ToolChoice("auto", ("write",)))
 
-    assert (PARIS, ()) == (folded.text, folded.tool_calls)
+    assert (UNOFFERED, ()) == (folded.text, folded.tool_calls)
 
 
 def test_nothing_is_called_with_tool_choice_none() -> None:

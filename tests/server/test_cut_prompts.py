@@ -2,6 +2,7 @@
 
 import pytest
 
+from fcshim import Client
 from tests.scripted import ROLE, Script, end_chunks, scripted_upstream, text_chunk
 from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 from tests.server.test_metrics import figures, netloc
@@ -11,7 +12,7 @@ WORDS = "The harbour master counts every boat that comes in before the tide turn
 
 
 def text_of(body: dict) -> str:
-    return "".join(message["content"] for message in body["messages"])
+    return "".join(message["content"] or "" for message in body["messages"])
 
 
 def answer(asked) -> Script:
@@ -54,6 +55,27 @@ async def test_a_cut_prompt_is_reported_once_and_the_next_ones_fit(caplog):
     assert 1 == len(lines) == found["fcshim_cut_prompts_total", "m", netloc(upstream)]
     assert "m: the server read only 6,000 of about" in lines[0]
     assert 1 == sum("the server read only 6,000" in page for page in pages)
+
+
+async def test_the_next_requests_with_native_tools_fit_too():
+    tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    async with (
+        scripted_upstream(respond=answer, pages={}) as upstream,
+        Client(upstream.url, model="m", tools="native", constrain="off") as client,
+    ):
+        for turn in range(12):
+            await client.complete(growing(turn), [tool])
+    sent = [asked.body["messages"] for asked in upstream.requests]
+    sizes = [len(text_of(asked.body)) // 4 for asked in upstream.requests]
+    cut = [at for at, size in enumerate(sizes) if size > CONTEXT]
+    kept = growing(11)[-4:]
+
+    assert 1 <= len(cut) <= 2
+    assert cut == list(range(cut[0], cut[0] + len(cut)))
+    assert [2 + 2 * turn for turn in range(12)] == [len(messages) for messages in sent]
+    assert all(asked.body["tools"] for asked in upstream.requests)
+    assert [each["content"] for each in kept] == [each["content"] for each in sent[-1][-4:]]
+    assert "characters left out" in sent[-1][3]["content"]
 
 
 @pytest.mark.parametrize("stream", [True, False])

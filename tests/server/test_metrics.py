@@ -10,7 +10,7 @@ from fcshim.codecs.routes import CODECS
 from fcshim.config import Secret
 from fcshim.events import CallError, Coercion, ToolCallEnd
 from fcshim.parse.dialects import DIALECTS
-from fcshim.pipeline.call_outcome import ReplyReading, outcome_of, outcomes_of_defects
+from fcshim.pipeline.call_outcome import ParseRecord, outcome_of, outcomes_of_defects
 from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy
 from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_chunks, stream_texts, stream_then
@@ -112,13 +112,13 @@ def ended(**fields):
     ],
 )
 def test_an_outcome_follows_from_the_text_and_the_event(call, dialect, text, expected):
-    assert expected == outcome_of(call, ReplyReading(DIALECTS[dialect], text), is_retry=False)
+    assert expected == outcome_of(call, ParseRecord(DIALECTS[dialect], text), is_retry=False)
 
 
 def test_calls_of_an_upstream_with_tools_of_its_own_and_mended_ones():
-    assert "clean" == outcome_of(END, ReplyReading(), is_retry=False)
-    assert "mended" == outcome_of(END, ReplyReading(DIALECTS["hermes"], "x"), is_retry=True)
-    assert ["not_offered", "malformed"] == outcomes_of_defects(ReplyReading(defects=("unoffered", "unreadable", "bad")))
+    assert "clean" == outcome_of(END, ParseRecord(), is_retry=False)
+    assert "mended" == outcome_of(END, ParseRecord(DIALECTS["hermes"], "x"), is_retry=True)
+    assert ["not_offered", "malformed"] == outcomes_of_defects(ParseRecord(defects=("unoffered", "unreadable", "bad")))
 
 
 async def test_names_from_clients_are_bounded():

@@ -43,7 +43,7 @@ async def test_an_image_is_left_out_once_it_was_refused_and_from_then_on(tools, 
     assert ["So.", "Yes."] == [text for text, reply in zip(["So.", "Yes."], replies, strict=True) if text in reply.text]
     assert IMAGE in texts[0]
     assert [SHOWN, SHOWN] == texts[1:]
-    assert "left out from now on: images" in caplog.text
+    assert "left out for an hour: images" in caplog.text
 
 
 async def test_other_requests_of_that_model_are_relayed_as_before():
@@ -117,13 +117,87 @@ async def test_what_does_not_help_is_not_remembered():
     assert SYSTEM == upstream.requests[2].body["messages"]
 
 
-@pytest.mark.parametrize("message", ["illegal base64 data at input byte 5", "temperature must be below 2"])
-async def test_other_errors_are_the_clients_to_the_byte(message):
-    error = refusal(message)
+TEXT_ONLY = [
+    (400, "content is not a string"),
+    (422, "Input should be a valid string"),
+    (400, "json: cannot unmarshal array into Go struct field Message.messages.content of type string"),
+    (400, "Failed to deserialize the JSON body: messages[0].content: invalid type: sequence, expected a string"),
+    (500, "'list' object has no attribute 'strip'"),
+    (400, "Expected str for field content, got 'list'"),
+    (400, "gpt-oss:20b cannot process images"),
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (500, "unsupported content[].type"),
+    (500, 'can only concatenate str (not "list") to str'),
+    (400, "facebook/opt-125m is not a multimodal model None"),
+    (400, "At most 0 image(s) may be provided in one prompt."),
+    (400, "messages[1]: unknown variant `image_url`, expected `text` at line 1"),
+    (400, "Type mismatch for 'messages.1.content' key, expected 'String' type"),
+    (400, "Image input modality is not enabled for models/gemma-3-1b-it"),
+    (404, "No endpoints found that support image input"),
+    (400, "TypeError: unhashable type: 'dict'"),
+    (400, "Value is not of type text"),
+    (400, "Bad Request"),
+    (500, "Internal Server Error"),
+    (501, ""),
+    (415, "Medientyp nicht erlaubt"),
+    (400, "content parts other than text need a vision tower"),
+    (400, "jinja: TypeError: replace() argument 1 must be str"),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), TEXT_ONLY)
+async def test_images_are_refused_in_any_words(status, message):
+    scripts = (refusal(message, status), text_reply("So."), text_reply("Yes."))
+    async with scripted_upstream(*scripts) as upstream:
+        replies = await answers(upstream, *[chat_body(tools=False, messages=LOOK)] * 2)
+
+    assert [200, 200] == [reply.status_code for reply in replies]
+    assert [True, False, False] == ["image_url" in str(request.body["messages"]) for request in upstream.requests]
+
+
+@pytest.mark.parametrize("tools", [True, False])
+async def test_a_model_that_has_taken_images_gives_its_error_about_one(tools):
+    damaged, reply = refusal("illegal base64 data at input byte 5"), text_reply("So.")
+    async with scripted_upstream(reply, damaged, reply) as upstream:
+        replies = await answers(upstream, *[chat_body(tools=tools, messages=LOOK)] * 3)
+
+    assert [200, 400, 200] == [reply.status_code for reply in replies]
+    assert "illegal base64" in replies[1].text
+    assert all("image_url" in str(request.body["messages"]) for request in upstream.requests)
+
+
+async def test_an_error_that_is_the_same_without_images_is_the_clients():
+    error, reply = refusal("temperature must be below 2"), text_reply("So.")
+    async with scripted_upstream(error, error, reply) as upstream:
+        replies = await answers(upstream, *[chat_body(tools=False, messages=LOOK)] * 2)
+
+    assert [400, 200] == [reply.status_code for reply in replies]
+    assert "temperature must be below 2" in replies[0].text
+    assert [True, False, True] == ["image_url" in str(request.body["messages"]) for request in upstream.requests]
+
+
+async def test_only_the_medium_that_was_refused_is_left_out():
+    pdf = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}}
+    messages = [{"role": "user", "content": [*LOOK[0]["content"], pdf]}]
+
+    def respond(request):
+        refused = "application/pdf;base64" in str(request.body)
+        return refusal("unknown part") if refused else text_reply("So.")
+
+    async with scripted_upstream(respond=respond) as upstream:
+        replies = await answers(upstream, *[chat_body(messages=messages)] * 2)
+
+    assert [200, 200] == [reply.status_code for reply in replies]
+    assert [True] * 3 == ["image_url" in str(request.body["messages"]) for request in upstream.requests]
+
+
+@pytest.mark.parametrize("status", [401, 403, 413, 429, 503])
+async def test_other_errors_are_the_clients_to_the_byte(status):
+    error = refusal("no images today", status)
     async with scripted_upstream(error) as upstream:
         (reply,) = await answers(upstream, chat_body(tools=False, messages=LOOK))
 
-    assert (400, error.pieces[0]) == (reply.status_code, reply.content)
+    assert (status, error.pieces[0]) == (reply.status_code, reply.content)
     assert 1 == len(upstream.requests)
 
 
@@ -172,23 +246,23 @@ FAILED = refusal("structure_info not used with HarmonyParser", 500)
 
 
 @pytest.mark.model_pages
-async def test_auto_asks_by_prompt_if_native_tools_end_with_a_server_error():
-    native = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
-    scripts = (
-        FAILED,
-        text_reply(CALL),
-        native,
-        FAILED,
-        text_reply(CALL),
-        FAILED,
-        text_reply(CALL),
-        text_reply(CALL),
-    )
+async def test_auto_asks_by_prompt_for_an_hour_after_a_server_error_with_native_tools():
+    scripts = (FAILED, text_reply(CALL), text_reply(CALL), text_reply(CALL))
     async with llama_server_with_tools(*scripts) as upstream:
-        replies = await answers(upstream, *[chat_body()] * 5)
+        replies = await answers(upstream, *[chat_body()] * 3)
 
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert [True, False, True, True, False, True, False, False] == with_tools(upstream)
+    assert [True, False, False, False] == with_tools(upstream)
+
+
+@pytest.mark.model_pages
+async def test_a_server_error_that_comes_without_native_tools_too_is_not_remembered():
+    native = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
+    async with llama_server_with_tools(FAILED, FAILED, native) as upstream:
+        replies = await answers(upstream, *[chat_body()] * 2)
+
+    assert [502, 200] == [reply.status_code for reply in replies]
+    assert [True, False, True] == with_tools(upstream)
 
 
 @pytest.mark.model_pages

@@ -11,6 +11,7 @@ from tests.server.proxy import (
     CHAT,
     chat_body,
     http_client,
+    post_chat,
     post_request,
     raw_connection,
     running_proxy,
@@ -483,3 +484,36 @@ async def test_lm_studios_path_is_that_of_openais_api(tools):
 
     assert "Hello" == streamed_text(stream_documents(response))
     assert "POST /v1/chat/completions HTTP/1.1" == upstream.requests[0].request_line
+
+
+async def test_a_whole_reply_has_the_fields_that_strict_clients_require():
+    document = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}], "timings": {"n": 1.0}}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n"
+
+    async def answer(peer):
+        await peer.send(head % len(document) + document[:20])
+        await peer.send(document[20:])
+
+    async with raw_upstream(answer) as upstream, running_proxy(upstream.url) as url:
+        response = await post_chat(url, tools=False, stream=False)
+
+    (choice,) = response.json()["choices"]
+
+    assert (None, None) == (choice["logprobs"], choice["message"]["refusal"])
+    assert str(len(response.content)) == response.headers["content-length"]
+    assert b'{"n": 1.0}' in response.content
+
+
+async def test_a_whole_reply_that_is_very_large_passes_as_it_comes():
+    document = b'{"choices": [{"message": {"content": "%s"}}]}' % (b"x" * 5_000_000)
+
+    async def answer(peer):
+        await peer.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(document)
+        )
+        await peer.send(document)
+
+    async with raw_upstream(answer) as upstream, running_proxy(upstream.url) as url:
+        response = await post_chat(url, tools=False, stream=False)
+
+    assert document == response.content

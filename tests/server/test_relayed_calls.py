@@ -10,7 +10,7 @@ from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Request, TextPart, Tool, UserMessage
 from fcshim.pipeline.response import response_for
-from fcshim.server.relayed_calls import RelayedCalls
+from fcshim.server.relayed_reply import RelayedCalls
 from tests.server.proxy import http_client, running_proxy
 from tests.server.raw_upstream import fixed_reply, raw_upstream, stream_chunks
 from tests.server.test_metrics import figures

@@ -7,7 +7,7 @@ from fcshim.codecs.routes import CODECS
 from fcshim.events import Stop, Text, Usage
 from fcshim.messages import Request, TextPart, UserMessage
 from fcshim.pipeline.response import response_for
-from fcshim.server.relayed_usage import RelayedUsage
+from fcshim.server.relayed_reply import RelayedUsage
 
 USAGE = Usage(input_tokens=11, output_tokens=7)
 

@@ -9,7 +9,7 @@ from fcshim.codecs.routes import CODECS
 from fcshim.errors import ModelOutputError
 from fcshim.messages import AssistantMessage, Request, TextPart, ToolCall, ToolMessage, UserMessage
 from tests.pipeline.driver import call
-from tests.scripted import ReceivedRequest, model_list, scripted_upstream, text_reply
+from tests.scripted import ROLE, ReceivedRequest, Script, end_chunks, event, model_list, scripted_upstream, text_reply
 from tests.server.proxy import running_proxy
 from tests.server.test_api_pairs import TOOLS, ask, summary
 
@@ -44,6 +44,51 @@ async def test_a_run_of_the_client_ends_by_the_same_code(excepted, runs):
             assert "[A call of add was left out: it was made 4 times" in result.text
 
     assert [1] * runs == made
+
+
+def native_reply(*arguments: str) -> Script:
+    """Make a reply with calls that the upstream has parsed itself, each in two chunks."""
+    chunks = [ROLE]
+    for index, text in enumerate(arguments):
+        head = {"index": index, "id": f"n{index}", "type": "function", "function": {"name": "add", "arguments": ""}}
+        parts = [head, *({"index": index, "function": {"arguments": part}} for part in (text[:3], text[3:]))]
+        chunks += [event(choices=[{"index": 0, "delta": {"tool_calls": [part]}}]) for part in parts]
+    return Script((*chunks, end_chunks("tool_calls")))
+
+
+async def test_a_run_with_native_tools_ends_too():
+    made: list[int] = []
+
+    def add(a: int) -> int:
+        """Add."""
+        made.append(a)
+        return 1
+
+    reply = native_reply('{"a": 1}')
+    async with (
+        scripted_upstream(respond=lambda _: reply, listing=model_list("m")) as upstream,
+        Client(upstream.url, model="m", tools="native") as client,
+    ):
+        result = await client.run("Add it.", [add], max_rounds=9)
+
+    assert [1, 1, 1, 1] == made
+    assert "[A call of add was left out: it was made 4 times" in result.text
+    assert "complete" == result.stop_reason
+
+
+@STREAMS
+@pytest.mark.parametrize("count", [2, 4])
+async def test_another_call_with_native_tools_runs(stream, count):
+    reply = native_reply('{"a": 1}', '{"a": 2}')
+    async with (
+        scripted_upstream(reply, listing=model_list("m")) as upstream,
+        running_proxy(upstream.url, tools="native") as url,
+    ):
+        answer = await ask(url, CODECS["anthropic"], request(count), stream=stream)
+
+    assert [("add", {"a": number}) for number in ([1, 2] if count == 2 else [2])] == summary(answer)[1]
+    assert "tool_use" == summary(answer)[2]
+    assert ("was left out" in summary(answer)[0]) is (count == 4)
 
 
 @STREAMS

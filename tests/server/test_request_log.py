@@ -9,7 +9,7 @@ import pytest
 from fcshim.config import Secret
 from fcshim.sanitize import SanitizingFormatter
 from fcshim.server.request_log import JsonFormatter, RequestFormatter
-from tests.server.proxy import CHAT, chat_body, http_client, post_chat, running_proxy
+from tests.server.proxy import CHAT, chat_body, http_client, post_chat, running_inspector, running_proxy
 from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_texts
 
 CHAT_PATHS = [CHAT, "/v1/messages", "/v1/responses", "/v1beta/models/m:generateContent", "/api/chat"]
@@ -192,6 +192,22 @@ async def test_a_probe_without_a_key_gets_the_status_of_the_upstream_but_not_the
     assert [503, 401, 401] == [answer.status_code for answer in others]
     assert {"status": "unavailable"} == answers[0].json() == wrong.json()
     assert "status 503" in known.json()["reason"]
+
+
+async def test_what_the_inspectors_page_asks_for_is_logged_only_where_it_fails(caplog):
+    caplog.set_level(logging.INFO, "fcshim.server")
+    paths = ("/fcshim/", "/fcshim/main.js", "/fcshim/api/requests", "/fcshim/api/requests/9", "/fcshim/nothing")
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_inspector(upstream.url) as (_, url),
+        http_client(url) as client,
+    ):
+        found = [(await client.get(path)).status_code for path in paths]
+    lines = [record.getMessage() for record in caplog.records if record.name == "fcshim.server"]
+
+    assert [200, 200, 200, 404, 404] == found
+    logged = [line.split()[1] for line in lines if line.startswith("GET ")]
+    assert ["/fcshim/api/requests/9", "/fcshim/nothing"] == logged
 
 
 async def test_only_probes_that_fail_are_logged(caplog):

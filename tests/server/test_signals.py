@@ -8,7 +8,7 @@ import threading
 import pytest
 import uvloop
 
-from fcshim.server.signals import handle_signals
+from fcshim.server.run import handle_signals
 
 ROUNDS = 20
 """In each, the loop waits for input when the signal arrives, unless the machine is very busy."""

@@ -46,7 +46,7 @@ async def test_the_next_request_holds_the_server_calls_and_their_results():
     loop, turns = new()
     loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
 
-    assert [] == await loop.run_tools()
+    assert [] == await loop.next_round()
     assert (*ASKED, OURS, RESULT) == loop.request.messages
     assert not loop.finished
 
@@ -60,7 +60,7 @@ async def test_the_next_request_holds_the_server_calls_and_their_results():
 async def test_a_mixed_turn_ends_after_the_server_calls():
     loop, turns = new()
     loop.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
-    rest = await loop.run_tools()
+    rest = await loop.next_round()
     theirs = ToolCall("2", "theirs", "{}")
 
     assert batch(Stop("tool_use")) == rest
@@ -79,7 +79,7 @@ def test_a_reply_without_server_calls_stores_nothing():
 async def test_a_required_tool_choice_stays_required():
     loop, _ = new(tool_choice=ToolChoice("required"))
     loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
-    await loop.run_tools()
+    await loop.next_round()
 
     assert ToolChoice("required") == loop.request.tool_choice
 
@@ -90,11 +90,11 @@ async def test_the_last_round_may_not_call_server_tools_only():
     with pytest.raises(
         ModelOutputError, match="did not answer: it called tools in every reply, and max_rounds allows 1"
     ):
-        await loop.run_tools()
+        await loop.next_round()
     loop, _ = new(max_rounds=1)
     loop.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
 
-    assert await loop.run_tools()
+    assert await loop.next_round()
 
 
 async def test_restart_is_possible_until_tools_have_run():
@@ -102,16 +102,16 @@ async def test_restart_is_possible_until_tools_have_run():
     loop.feed(batch(Error("upstream_error", "no tools here")))
 
     assert loop.finished
-    assert not loop.has_run_tools
+    assert not loop.is_committed
 
     loop.restart()
 
     assert not loop.finished
 
     loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
-    await loop.run_tools()
+    await loop.next_round()
 
-    assert loop.has_run_tools
+    assert loop.is_committed
 
 
 @pytest.mark.parametrize(

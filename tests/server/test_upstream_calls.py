@@ -57,10 +57,10 @@ async def test_a_parsed_call_gives_what_its_text_gives(codec, stream, size, part
 
 @APIS
 @STREAMS
-async def test_a_parsed_call_of_a_tool_that_is_not_offered_is_text(codec, stream):
+async def test_a_parsed_call_of_a_tool_that_is_not_offered_is_named_in_a_sentence(codec, stream):
     ((text, calls, reason, _),) = await replies_to(codec, parsed([("subtract", "{}")]), stream=stream)
 
-    assert (call_text("subtract", "{}"), [], "complete") == (text, calls, reason)
+    assert ("The model called the tool 'subtract', which is not offered.", [], "complete") == (text, calls, reason)
 
 
 @APIS
@@ -78,7 +78,8 @@ async def test_one_parsed_call_where_parallel_calls_are_not_allowed(codec, strea
 async def test_a_parsed_call_that_tool_choice_forbids(codec, stream, choice):
     ((text, calls, _, _),) = await replies_to(codec, parsed([GOOD]), stream=stream, asked=request(tool_choice=choice))
 
-    assert (call_text(*GOOD), []) == (text, calls)
+    named = call_text(*GOOD) if choice.mode == "none" else "The model called the tool 'add', which is not offered."
+    assert (named, []) == (text, calls)
 
 
 @APIS

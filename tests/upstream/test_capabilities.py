@@ -8,6 +8,7 @@ from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
+from fcshim.pipeline.omissions import OMISSIONS
 from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities, model_reports, refuses_tools
 from tests.scripted import Script, scripted_upstream
@@ -87,3 +88,20 @@ async def test_models_are_listed_as_each_api_lists_them(kind, path, listed):
     assert ["a"] == names
     assert path == upstream.requests[0].path
     assert ("anthropic-version" in upstream.requests[0].headers) == (kind == "anthropic")
+
+
+async def test_what_was_not_stated_is_asked_for_again_after_an_hour():
+    now = 0.0
+    omissions = {row.name: row for row in OMISSIONS}
+    async with Upstream("http://127.0.0.1:1") as endpoint:
+        capabilities = Capabilities(endpoint, clock=lambda: now)
+        capabilities.record_omissions("m", [omissions["images"], omissions["stop"]])
+        capabilities.record_native_error("m", "out of memory")
+
+        def found():
+            left_out = {omission.name for omission in capabilities.omissions("m")}
+            return left_out, capabilities.choose_tools("m", Config(tools="auto").for_model("m")).reason
+
+        assert ({"images", "stop"}, "a server error with tools: out of memory") == found()
+        now = 3_601.0
+        assert ({"stop"}, "its server does not say that it supports tools") == found()

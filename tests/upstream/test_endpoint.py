@@ -417,6 +417,14 @@ async def test_an_error_body_is_read_up_to_a_limit():
         assert 2**16 == len(await reply.read_error())
 
 
+async def test_an_ipv6_address_is_named_in_brackets():
+    async with Upstream("http://[::1]:9") as upstream:
+        with pytest.raises(UpstreamError) as caught:
+            await upstream.fetch("GET", "/models")
+
+    assert "the upstream at [::1]:9: " in str(caught.value)
+
+
 async def test_a_refused_connection_names_the_address_and_the_reason():
     async with Upstream("http://127.0.0.1:9") as upstream:
         with pytest.raises(UpstreamError) as caught:

@@ -15,10 +15,11 @@ What a client gets for a call that ends with an error after its start was sent: 
   sentence about the call is the text.
 """
 
+from collections.abc import Sequence
+
 from fcshim.codecs.anthropic.decoder import MessagesDecoder
 from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event, write_reply
 from fcshim.codecs.anthropic.errors import write_error
-from fcshim.codecs.anthropic.models import write_model, write_models
 from fcshim.codecs.anthropic.options import FIELDS
 from fcshim.codecs.anthropic.request import read_request
 from fcshim.codecs.anthropic.upstream_request import write_request
@@ -28,7 +29,26 @@ from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_chat.models import read_models
 from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.errors import FcshimError
+from fcshim.events import JSON
 from fcshim.messages import Request
+
+# Lists of models: a required field whose value is unknown gets a valid placeholder.
+
+
+def write_models(names: Sequence[str], created: int) -> bytes:  # noqa: ARG001  # contract
+    """Write the list, always as one page."""
+    page = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+    return write_json({"data": [_model(name) for name in names], "has_more": False, **page})
+
+
+def write_model(name: str, created: int) -> bytes:  # noqa: ARG001  # contract
+    """Write one model."""
+    return write_json(_model(name))
+
+
+def _model(name: str) -> dict[str, JSON]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
 
 __all__ = ["ANTHROPIC", "Anthropic", "MessagesEncoder"]
 

@@ -68,9 +68,9 @@ _MEMORY = object_schema(
     new_path=_described(_TEXT, "for rename"),
 )
 _FIRST_ACTIONS = (
-    *("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click"),
-    *("screenshot", "cursor_position"),
-)
+    "key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click",
+    "screenshot", "cursor_position",
+)  # fmt: skip
 _LATER_ACTIONS = ("left_mouse_down", "left_mouse_up", "scroll", "hold_key", "wait", "triple_click")
 
 
@@ -171,18 +171,14 @@ def read_client_tool(tool: dict[str, JSON], path: str) -> Tool | None:
     row = next((row for prefix, row in _CLIENT_TOOLS.items() if kind.startswith(prefix)), None)
     if row is None or kind.startswith(TOOLSET_PREFIX):
         return None
-    notes = [row.description, _display_note(tool), _length_note(tool)]
-    return Tool(read_tool_name(tool, path), " ".join(filter(None, notes)), row.parameters)
-
-
-def _display_note(tool: dict[str, JSON]) -> str:
     width, height = tool.get("display_width_px"), tool.get("display_height_px")
-    return f"The screen has {width} x {height} pixels." if isinstance(width, int) and isinstance(height, int) else ""
-
-
-def _length_note(tool: dict[str, JSON]) -> str:
     max_characters = tool.get("max_characters")
-    return f"At most {max_characters} characters of a file are shown." if isinstance(max_characters, int) else ""
+    notes = [
+        row.description,
+        f"The screen has {width} x {height} pixels." if isinstance(width, int) and isinstance(height, int) else "",
+        f"At most {max_characters} characters of a file are shown." if isinstance(max_characters, int) else "",
+    ]
+    return Tool(read_tool_name(tool, path), " ".join(filter(None, notes)), row.parameters)
 
 
 def read_toolset(tool: dict[str, JSON], path: str) -> Iterator[Tool]:

@@ -6,13 +6,67 @@ token counts are emitted with it.
 
 from collections.abc import Callable
 
+import msgspec
+
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
-from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.json_text import read_count
+from fcshim.codecs.json_text import json_reader, read_count
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
+
+# The upstream's JSON: only the fields that become events. Unknown fields are skipped. One type covers
+# all events, so that each is decoded once.
+
+
+class ContentBlock(msgspec.Struct, gc=False):
+    """A content block: its start in a stream, or all of it."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, JSON] | None = None
+
+
+class MessagesDelta(msgspec.Struct, gc=False):
+    """The part of a block, or of the message, that an event adds."""
+
+    type: str = ""
+    text: str | None = None
+    partial_json: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+
+
+class InitialMessage(msgspec.Struct, gc=False):
+    """The message object with which a stream starts."""
+
+    usage: dict[str, JSON] | None = None
+
+
+class MessagesEvent(msgspec.Struct, gc=False):
+    """One event of a stream, or a whole message."""
+
+    type: str = ""
+    index: int = 0
+    message: InitialMessage | None = None
+    content_block: ContentBlock | None = None
+    delta: MessagesDelta | None = None
+    usage: dict[str, JSON] | None = None
+    content: list[ContentBlock] | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    error: JSON = None
+
+
+read_event = json_reader(MessagesEvent)
+
 
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "max_tokens",

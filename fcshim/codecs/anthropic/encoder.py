@@ -7,6 +7,7 @@ tool use. A call that fails within one batch, or in a whole reply, is dropped. I
 error in a stream unless it was truncated, and its excerpt the text of a whole reply.
 """
 
+import base64
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
@@ -15,9 +16,8 @@ import msgspec
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
-from fcshim.codecs.anthropic.web_blocks import DIRECT_CALLER, use_counts, web_blocks
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM
+from fcshim.codecs.framing import EVENT_STREAM, write_comment
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.outcome import (
     COMPLETE_REASONS,
@@ -45,6 +45,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
+    WebResult,
     WebToolUse,
 )
 from fcshim.messages import Request
@@ -196,9 +197,9 @@ class MessagesEncoder:
         self._done = True
         return _write_event("message_stop", {}) if self._stopped else _error_event(UNFINISHED)
 
-    def ping(self) -> bytes:
-        """Return a `ping` event."""
-        return PING
+    def ping(self, note: str = "") -> bytes:
+        """Return a `ping` event, after an SSE comment with the note."""
+        return write_comment(note) + PING if note else PING
 
     def _write_message_start(self, out: list[bytes]) -> None:
         self._started = True
@@ -345,3 +346,46 @@ def _error_event(error: Error) -> bytes:
 def _write_event(kind: str, fields: dict[str, JSON]) -> bytes:
     name = kind.encode()
     return b"event: " + name + b"\ndata: " + write_json({"type": kind, **fields}) + b"\n\n"
+
+
+# The blocks of a web tool that the proxy ran: the use and its result. Fields that the API encrypts for its own use
+# later hold the Base64 of the excerpt; clients only send them back.
+
+_ID_PREFIX = "srvtoolu_"
+DIRECT_CALLER: dict[str, JSON] = {"caller": {"type": "direct"}}
+"""Who makes a call: the model itself, not a program that it runs at the provider."""
+
+
+def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """Return the `server_tool_use` block and its result block."""
+    name = "web_search" if use.action == "search" else "web_fetch"
+    parameter = "query" if use.action == "search" else "url"
+    use_id = _ID_PREFIX + use.tool_call_id.removeprefix("toolu_")
+    called = {"type": "server_tool_use", "id": use_id, "name": name, "input": {parameter: use.subject}, **DIRECT_CALLER}
+    result = {"type": f"{name}_tool_result", "tool_use_id": use_id, "content": _content(use, name), **DIRECT_CALLER}
+    return called, result
+
+
+def _content(use: WebToolUse, name: str) -> JSON:
+    if use.error is not None:
+        return {"type": f"{name}_tool_result_error", "error_code": use.error}
+    return [_search_result(result) for result in use.results] if use.action == "search" else _page(use.results)
+
+
+def _search_result(result: WebResult) -> dict[str, JSON]:
+    excerpt = base64.b64encode(result.text.encode("utf-8", "replace")).decode()
+    fields = {"title": result.title, "url": result.url, "encrypted_content": excerpt, "page_age": None}
+    return {"type": "web_search_result", **fields}
+
+
+def _page(results: Sequence[WebResult]) -> dict[str, JSON]:
+    source = {"type": "text", "media_type": "text/plain", "data": results[0].text}
+    document = {"type": "document", "source": source, "title": results[0].title, "citations": None}
+    return {"type": "web_fetch_result", "url": results[0].url, "content": document, "retrieved_at": None}
+
+
+def use_counts(uses: Sequence[WebToolUse]) -> JSON:
+    """Return the counts of the calls; None without any."""
+    searches = sum(use.action == "search" for use in uses)
+    counts = {"web_search_requests": searches, "web_fetch_requests": len(uses) - searches}
+    return counts if uses else None

@@ -1,6 +1,6 @@
 """Errors in the form of the Messages API.
 
-Rule: the type follows from the HTTP status, as the API documents it; the SDKs choose their exceptions by both.
+The type follows from the HTTP status, as the API documents it; the SDKs choose their exceptions by both.
 """
 
 import msgspec

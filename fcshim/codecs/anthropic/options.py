@@ -15,10 +15,10 @@ API: Final = "anthropic"
 
 _KNOWN_FIELDS = frozenset(
     [
-        *("model", "messages", "system", "stream", "stop_sequences", "max_tokens", "temperature", "top_p"),
-        *("tools", "tool_choice", "thread"),
+        "model", "messages", "system", "stream", "stop_sequences", "max_tokens", "temperature", "top_p",
+        "tools", "tool_choice", "thread",
     ]
-)
+)  # fmt: skip
 
 
 FIELDS = FieldRules(known=_KNOWN_FIELDS | {"top_k", "output_config", "output_format", "thinking", "mcp_servers"})

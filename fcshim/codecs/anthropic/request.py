@@ -9,7 +9,9 @@ reference in the history has loaded it: Claude Code sends deferred placeholders 
 provider would search the deferred tools, all are offered.
 """
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection
+from typing import Final
 
 import msgspec
 
@@ -25,7 +27,6 @@ from fcshim.codecs.anthropic.builtin_tools import (
 )
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import FIELDS, AnthropicClientOptions, read_extra, read_verbatim
-from fcshim.codecs.anthropic.system_prompt import read_system_prompt
 from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import (
     RequestLimits,
@@ -45,17 +46,42 @@ from fcshim.events import JSON
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
+    Content,
     Message,
     Part,
     ProviderTool,
     Request,
     SystemMessage,
+    TextPart,
     Tool,
     ToolCall,
     ToolChoice,
     ToolMessage,
     UserMessage,
 )
+
+CLIENT_LINES: Final = {
+    "x-anthropic-billing-header": "Claude Code; it differs between conversations, in older versions each time"
+}
+"""Names of lines `NAME: value` at the front of a system prompt that are meant for the provider, and who writes them.
+They differ between requests and stand before everything else: the server would read the whole prompt anew."""
+_LINES = re.compile(rf"\A(?:\s*(?:{'|'.join(CLIENT_LINES)}):[^\n]*(?:\n|\Z))+\s*")
+
+
+def read_system_prompt(content: Content) -> Content:
+    """Return the content of a system prompt without the client's lines; a line break ends each block but the last."""
+    kept = [part for part in map(_without_lines, content) if not isinstance(part, TextPart) or part.text]
+    return (*map(_with_line_end, kept[:-1]), *kept[-1:])
+
+
+def _without_lines(part: Part) -> Part:
+    return TextPart(_LINES.sub("", part.text), part.document) if isinstance(part, TextPart) else part
+
+
+def _with_line_end(part: Part) -> Part:
+    if not isinstance(part, TextPart) or part.text.endswith("\n"):
+        return part
+    return TextPart(f"{part.text}\n", part.document)
 
 
 class OfferedTools(msgspec.Struct):
@@ -273,10 +299,13 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits, *, stored_upst
     messages, loaded = read_messages(source, complete_history=not stored_upstream)
     offered = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, offered)
+    # Deferred tools come last, in the order in which they were loaded: upstreams list tools in this order, too.
+    positions = {name: at for at, name in enumerate(loaded)}
+    thinking = source.get("thinking")
     return Request(
         model=read_field(source, "model", str, ""),
         messages=messages,
-        tools=_loaded_last(offered.tools, loaded),
+        tools=tuple(sorted(offered.tools, key=lambda tool: positions.get(tool.name, -1) if tool.deferred else -1)),
         provider_tools=tuple(offered.provider_tools),
         tool_choice=choice,
         parallel_tool_calls=parallel,
@@ -289,15 +318,10 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits, *, stored_upst
         extra=read_extra(source),
         verbatim=read_verbatim(source),
         client_options=AnthropicClientOptions(
-            thinking=_is_thinking_enabled(source.get("thinking")), toolsets=offered.toolsets
+            thinking=isinstance(thinking, dict) and thinking.get("type") not in (None, "disabled"),
+            toolsets=offered.toolsets,
         ),
     )
-
-
-def _loaded_last(tools: Sequence[Tool], loaded: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools with the deferred ones last, as they were loaded: upstreams list tools in this order, too."""
-    positions = {name: at for at, name in enumerate(loaded)}
-    return tuple(sorted(tools, key=lambda tool: positions.get(tool.name, -1) if tool.deferred else -1))
 
 
 def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
@@ -308,7 +332,3 @@ def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
         for index, text in enumerate(sequences)
         if expect(text, str, f"stop_sequences.{index}", param="stop_sequences")
     )
-
-
-def _is_thinking_enabled(thinking: JSON) -> bool:
-    return isinstance(thinking, dict) and thinking.get("type") not in (None, "disabled")

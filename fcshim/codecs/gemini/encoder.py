@@ -1,9 +1,10 @@
 """The client's reply and errors: events become chunks of the API, folded replies become candidates.
 
 Rule: chunks are server-sent events or the items of one JSON array. A call is one part, written when it has ended
-without error; a failed call is never written, the finish reason reports it. The last chunk of a choice has the finish
-reason, the usage and an empty text: Google's Python SDK drops a turn without parts from its history. The name of an
-error's status follows from the HTTP status, as in all of Google's APIs.
+without error; a failed call is never written, the finish reason reports it. Clients that ask for it get the arguments
+in pieces; if such a call fails, it never gets its last part, and no call follows, which would end it. The last chunk of
+a choice has the finish reason, the usage and an empty text: Google's Python SDK drops a turn without parts from its
+history. The name of an error's status follows from the HTTP status, as in all of Google's APIs.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,15 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM, write_data
+from fcshim.codecs.gemini.argument_pieces import ArgumentPieces, has_pieces
 from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.parts import grounding_fields, wrap_signature
 from fcshim.codecs.json_text import write_json
-from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, valid_calls
+from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, sum_usage, valid_calls
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import (
     JSON,
+    CallError,
     Error,
     Event,
     Reasoning,
@@ -106,7 +109,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     }
     usages = [reply.usage for reply in replies if reply.usage is not None]
     if usages:
-        body["usageMetadata"] = usage_dict(usages[0])
+        body["usageMetadata"] = usage_dict(sum_usage(usages))
     return write_json(body)
 
 
@@ -136,11 +139,22 @@ def write_error(error: FcshimError) -> bytes:
 class _CandidateState:
     """State of one candidate: a signature that waits for its part, and the outcomes of its calls."""
 
-    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature", "stopped", "web_tool_uses")
+    __slots__ = (
+        "broken",
+        "chunk_prefix",
+        "chunk_suffix",
+        "outcomes",
+        "pieces",
+        "signature",
+        "stopped",
+        "web_tool_uses",
+    )
 
     def __init__(self, index: int, chunk_suffix: bytes) -> None:
         self.signature = ""
         self.outcomes = CallOutcomes()
+        self.pieces: ArgumentPieces | None = None  # of the open call
+        self.broken = False  # a call whose start was sent has failed
         self.web_tool_uses: list[WebToolUse] = []
         self.stopped = False
         self.chunk_prefix = b'{"candidates":[{"content":{"parts":['
@@ -155,10 +169,11 @@ class GeminiEncoder:
         self.content_type = "application/json; charset=UTF-8" if options.array else EVENT_STREAM
         self._array = options.array
         self._thoughts = options.thoughts
+        self._with_pieces = {tool.name for tool in request.tools if options.pieces and has_pieces(tool)}
         self._reply_fields = {"modelVersion": identity.model, "responseId": identity.id}
         self._chunk_suffix = b"," + write_json(self._reply_fields)[1:]
         self._candidates: dict[int, _CandidateState] = {}
-        self._usage: Usage | None = None
+        self._usages: dict[int, Usage] = {}
         self._array_started = False
         self._done = False
 
@@ -189,7 +204,7 @@ class GeminiEncoder:
         self._done = True
         return b"".join(out)
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - the API has no comments
         """Return an empty line: Google's SDKs fail on anything else that is not a reply, comments included."""
         return b"\n"
 
@@ -200,16 +215,12 @@ class GeminiEncoder:
                 self._write_part({"text": event.text}, candidate, out)
             case Reasoning():
                 self._write_reasoning(event, candidate, out)
-            case ToolCallStart() | ToolCallChunk():
-                pass
-            case ToolCallEnd():
-                candidate.outcomes.record(event)
-                if event.error is None:
-                    self._write_part(call_part(event), candidate, out)
+            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
+                self._write_call(event, candidate, out)
             case WebToolUse():
                 candidate.web_tool_uses.append(event)
             case Usage():
-                self._usage = event
+                self._usages[index] = event
             case Stop():
                 return self._write_stop(event, candidate, index, out)
             case Error():
@@ -217,6 +228,34 @@ class GeminiEncoder:
             case _:
                 assert_never(event)
         return None
+
+    def _write_call(
+        self, event: ToolCallStart | ToolCallChunk | ToolCallEnd, candidate: _CandidateState, out: list[bytes]
+    ) -> None:
+        match event:
+            case ToolCallStart():
+                if event.tool_call_name in self._with_pieces and not candidate.broken:
+                    candidate.pieces = ArgumentPieces()
+                    call = {"id": event.tool_call_id, "name": event.tool_call_name, "willContinue": True}
+                    self._write_part({"functionCall": call}, candidate, out)
+            case ToolCallChunk():
+                if candidate.pieces is not None and (pieces := candidate.pieces.feed(event.tool_call_arguments_chunk)):
+                    more: dict[str, JSON] = {"partialArgs": pieces, "willContinue": True}
+                    self._write_part({"functionCall": more}, candidate, out)
+            case ToolCallEnd():
+                self._end_call(event, candidate, out)
+
+    def _end_call(self, event: ToolCallEnd, candidate: _CandidateState, out: list[bytes]) -> None:
+        pieces, candidate.pieces = candidate.pieces, None
+        if event.error is None and ((pieces is not None and pieces.failed) or candidate.broken):
+            message = "it cannot be sent in pieces" if pieces is not None else "it follows a call that was cut off"
+            event = msgspec.structs.replace(event, error=CallError("malformed", message, ""))
+        candidate.outcomes.record(event)
+        if event.error is None:
+            self._write_part({"functionCall": {}} if pieces is not None else call_part(event), candidate, out)
+        elif pieces is not None:
+            candidate.broken = True
+            candidate.outcomes.valid_calls = 0  # so that the finish reason reports the call that never ends
 
     def _write_reasoning(self, event: Reasoning, candidate: _CandidateState, out: list[bytes]) -> None:
         """Write a thought if the client requested thoughts.
@@ -240,7 +279,7 @@ class GeminiEncoder:
         part, choice.signature = with_signature({"text": ""}, choice.signature), ""
         finish = finish_fields(event.stop_reason, choice.outcomes) | grounding_fields(choice.web_tool_uses)
         candidate = {"content": {"parts": [part], "role": "model"}, **finish}
-        usage = {} if self._usage is None else {"usageMetadata": usage_dict(self._usage)}
+        usage = {"usageMetadata": usage_dict(sum_usage(self._usages.values()))} if self._usages else {}
         self._write_chunk(
             write_json({"candidates": [{**candidate, "index": index}], **usage, **self._reply_fields}), out
         )

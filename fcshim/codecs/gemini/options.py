@@ -46,6 +46,8 @@ class GeminiClientOptions(ClientOptions, frozen=True, kw_only=True):
     """The stream is one JSON array instead of server-sent events."""
     thoughts: bool = False
     """The reply includes thoughts."""
+    pieces: bool = False
+    """The arguments of calls come in pieces."""
 
 
 class GeminiSettings(msgspec.Struct, frozen=True, kw_only=True):

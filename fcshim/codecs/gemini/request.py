@@ -124,6 +124,11 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
             raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{path}.mode")
 
 
+def _wants_pieces(source: dict[str, JSON]) -> bool:
+    config = take_field(source, "toolConfig", dict, {})
+    return take_field(config, "functionCallingConfig", dict, {}).get("streamFunctionCallArguments") is True
+
+
 def read_contents(source: dict[str, JSON], *, complete: bool = True) -> tuple[Message, ...]:
     """Read `systemInstruction` and `contents`. Raises `RequestError`.
 
@@ -272,9 +277,12 @@ def _request(
     tools, provider_tools = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
+    config = take_field(source, "generationConfig", dict, {})
+    thinking = take_field(config, "thinkingConfig", dict, {}, "generationConfig.")
     client_options = GeminiClientOptions(
         array=stream and "sse" not in parse_qs(target.query).get("alt", ()),
-        thoughts=_wants_thoughts(source),
+        thoughts=get_field(thinking, "includeThoughts") is True,
+        pieces=stream and _wants_pieces(source),
     )
     return Request(
         model=target.path_params.get("model", ""),
@@ -294,9 +302,3 @@ def _request(
         verbatim=settings.verbatim,
         client_options=client_options,
     )
-
-
-def _wants_thoughts(source: dict[str, JSON]) -> bool:
-    config = take_field(source, "generationConfig", dict, {})
-    thinking = take_field(config, "thinkingConfig", dict, {}, "generationConfig.")
-    return get_field(thinking, "includeThoughts") is True

@@ -1,6 +1,6 @@
 """Wire types of the upstream's JSON, with only the fields that become events.
 
-Rule: unknown fields are skipped; a missing field has a neutral default.
+Unknown fields are skipped; a missing field has a neutral default.
 """
 
 import msgspec

@@ -7,6 +7,7 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.json_text import json_reader
+from fcshim.codecs.prompt_progress import read_progress
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, StopReason, Text, Usage
@@ -32,6 +33,7 @@ class CompletionEvent(msgspec.Struct, gc=False):
     tokens_predicted: int = 0
     timings: Timings | None = None
     error: JSON = None
+    prompt_progress: JSON = None
 
 
 _read = json_reader(CompletionEvent)
@@ -49,6 +51,8 @@ class CompletionDecoder:
         event = read_document(document, _read)
         if event.error is not None:
             raise upstream_failure(find_error_message({"error": event.error}) or "no reason given")
+        if event.prompt_progress is not None:
+            self.choice.progress = read_progress(event.prompt_progress)
         self.choice.emit_text(Text(event.content), out)
         if event.stop or whole:
             self.done = True

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import msgspec
 
 from fcshim.codecs.framing import WholeReplyEnd
-from fcshim.codecs.json_text import DecoderLimits
+from fcshim.codecs.json_text import DecoderLimits, json_reader
 from fcshim.codecs.ndjson import NDJSONSplitter
-from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
 from fcshim.codecs.single_choice import upstream_failure
 from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import (
+    JSON,
     CallError,
     Error,
     Event,
@@ -30,11 +30,59 @@ from fcshim.events import (
 )
 from fcshim.schema.strict_json import parse_strict_json
 
+_NOTHING = msgspec.Raw(b"")
+
+
+# The upstream's JSON: only the fields that become events. Unknown fields are skipped, arguments keep their bytes.
+
+
+class OllamaFunction(msgspec.Struct):
+    """The called function. `arguments` is an object, or, in imitations of Ollama, a string that contains one."""
+
+    name: str | None = None
+    arguments: msgspec.Raw = _NOTHING
+
+
+class OllamaToolCall(msgspec.Struct):
+    """One call, which always arrives complete."""
+
+    id: str | None = None
+    function: OllamaFunction | None = None
+
+
+class OllamaMessage(msgspec.Struct):
+    """The part of the message that a line adds."""
+
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[OllamaToolCall] | None = None
+
+
+class OllamaReplyLine(msgspec.Struct):
+    """One line of a stream, or one whole reply. `response` and `thinking` are the fields of `/api/generate`."""
+
+    message: OllamaMessage | None = None
+    response: str | None = None
+    thinking: str | None = None
+    done: bool | None = False
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    error: JSON = None
+
+
+read_line = json_reader(OllamaReplyLine)
+"""Reads one line; None if it is not a JSON object of this type."""
+
+
 _EXCERPT = 200
 
 
 class OllamaDecoder:
     """Decodes one upstream reply, in chunks split anywhere."""
+
+    progress = None
+    """The API has no reports of it."""
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id

@@ -81,8 +81,9 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     Raises `UpstreamError` if the reply has an error.
     """
     options = OllamaClientOptions.of(request)
-    if not replies:
-        return _write_loaded(options, identity)
+    if not replies:  # a request without a prompt; nothing is done, since the upstream decides when to load a model
+        end = {"done": True, "done_reason": "unload" if options.unload else "load"}
+        return msgspec.json.encode({**common_fields(identity), **_content(options, "", "", ()), **end})
     reply = replies[0]
     raise_error(reply)
     reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
@@ -101,17 +102,6 @@ def _content(options: OllamaClientOptions, text: str, thinking: str, calls: Sequ
     if calls:
         message["tool_calls"] = [write_call(call, position) for position, call in enumerate(calls)]
     return {"message": message}
-
-
-def _write_loaded(options: OllamaClientOptions, identity: ReplyIdentity) -> bytes:
-    """Respond to a request without a prompt, which loads or unloads the model.
-
-    Nothing is done: the upstream decides when to load a model.
-    """
-    reason = "unload" if options.unload else "load"
-    return msgspec.json.encode(
-        {**common_fields(identity), **_content(options, "", "", ()), "done": True, "done_reason": reason}
-    )
 
 
 def write_error(error: FcshimError) -> bytes:
@@ -150,7 +140,7 @@ class OllamaEncoder:
         out: list[bytes] = []
         for event in events:
             if type(event) is Text:
-                out.append(self._text_line(event.text))
+                out.append(write_line(self._text_prefix + write_json(event.text) + self._text_suffix))
             elif type(event) is Error:
                 self._done = True
                 out.append(_error_line(event))
@@ -169,7 +159,7 @@ class OllamaEncoder:
             return _error_line(error)
         return self._last_line()
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:  # noqa: ARG002 - the API has no comments
         """Return white space, which JSON readers skip."""
         return PING
 
@@ -177,7 +167,9 @@ class OllamaEncoder:
         match event:
             case Reasoning():
                 if self._options.thinking:
-                    out.append(self._reasoning_line(event.text))
+                    out.append(
+                        write_line(self._text_prefix + b'"","thinking":' + write_json(event.text) + self._text_suffix)
+                    )
             case ToolCallEnd():
                 self._write_call(event, out)
             case Usage():
@@ -188,12 +180,6 @@ class OllamaEncoder:
                 pass
             case _:
                 assert_never(event)
-
-    def _text_line(self, text: str) -> bytes:
-        return write_line(self._text_prefix + write_json(text) + self._text_suffix)
-
-    def _reasoning_line(self, text: str) -> bytes:
-        return write_line(self._text_prefix + b'"","thinking":' + write_json(text) + self._text_suffix)
 
     def _write_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if event.error is None and self._options.generate:

@@ -137,12 +137,12 @@ _VERBATIM_FIELDS = ("format", "think", "keep_alive", "logprobs", "top_logprobs",
 FIELDS = FieldRules(
     known=frozenset(
         [
-            *("model", "messages", "tools", "stream", "options", "system", "prompt", "images", "suffix"),
+            "model", "messages", "tools", "stream", "options", "system", "prompt", "images", "suffix",
             *_VERBATIM_FIELDS,
             *UNSUPPORTED,
         ]
     )
-)
+)  # fmt: skip
 _UNLOAD_VALUES = frozenset([0, "0", "0s", "0m", "0h"])
 
 
@@ -154,8 +154,11 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits, *, generate: b
     messages = read_prompt(source) if generate else read_messages(source)
     settings = read_settings(source)
     verbatim = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
+    keep_alive = source.get("keep_alive")
     client_options = OllamaClientOptions(
-        generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source)
+        generate=generate,
+        thinking=source.get("think") is not False,
+        unload=isinstance(keep_alive, int | float | str) and keep_alive in _UNLOAD_VALUES,
     )
     return Request(
         model=expect(source.get("model"), str, "model").removesuffix(":latest"),  # the default tag
@@ -181,8 +184,3 @@ def _tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[Tool, ...]:
     functions = [tool for tool in items if not isinstance(tool, dict) or tool.get("type", "function") == "function"]
     tools, _ = read_tools({"tools": functions}, limits)
     return tools
-
-
-def _is_unloading(source: dict[str, JSON]) -> bool:
-    keep_alive = source.get("keep_alive")
-    return isinstance(keep_alive, int | float | str) and keep_alive in _UNLOAD_VALUES

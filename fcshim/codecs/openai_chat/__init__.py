@@ -22,7 +22,7 @@ from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.openai_chat.decoder import ChatDecoder
 from fcshim.codecs.openai_chat.encoder import ChatEncoder, write_error, write_reply
 from fcshim.codecs.openai_chat.models import read_models, write_model, write_models
-from fcshim.codecs.openai_chat.relayed_body import relayed_body
+from fcshim.codecs.openai_chat.relayed_body import relayed_body, relayed_reply
 from fcshim.codecs.openai_chat.request import FIELDS, read_request
 from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.messages import Request
@@ -51,6 +51,10 @@ class OpenAIChat(Codec):
     def relayed_body(self, body: bytes) -> bytes:
         """Write what strict servers refuse in another way; everything else keeps its bytes."""
         return relayed_body(body)
+
+    def relayed_reply(self, body: bytes) -> bytes:
+        """Add the required fields that many servers omit, `refusal` and `logprobs`; the rest keeps its bytes."""
+        return relayed_reply(body)
 
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""

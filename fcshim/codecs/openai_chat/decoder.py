@@ -16,12 +16,102 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
-from fcshim.codecs.json_text import DecoderLimits, is_json, read_count
-from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk, read_plain_chunk
+from fcshim.codecs.json_text import DecoderLimits, is_json, json_reader, read_count
+from fcshim.codecs.prompt_progress import PromptProgress, read_progress
 from fcshim.codecs.single_choice import upstream_failure
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, StopReason, Text, Usage
+
+# The upstream's JSON: only the fields that become events. Unknown fields are skipped, missing ones have no effect.
+
+
+class FunctionDelta(msgspec.Struct, gc=False):
+    """Part of a call; `arguments` is an object where the upstream did not encode it as a string."""
+
+    name: str | None = None
+    arguments: str | dict[str, JSON] | None = None
+
+
+class ToolCallDelta(msgspec.Struct, gc=False):
+    """Part of one of several calls."""
+
+    index: int | None = None
+    id: str | None = None
+    function: FunctionDelta | None = None
+
+
+class ChatDelta(msgspec.Struct, gc=False):
+    """The delta of a choice, or a whole message."""
+
+    content: str | list[JSON] | None = None
+    reasoning_content: str | None = None
+    reasoning: JSON = None
+    refusal: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+    function_call: FunctionDelta | None = None
+
+
+class ChatChoice(msgspec.Struct, gc=False):
+    """One choice of a chunk (`delta`), of a whole reply (`message`), or of a text completion (`text`)."""
+
+    index: int = 0
+    delta: ChatDelta | None = None
+    message: ChatDelta | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    stop_reason: JSON = None
+
+
+class ChatChunk(msgspec.Struct, gc=False):
+    """One chunk of a stream, or one whole reply."""
+
+    choices: list[ChatChoice] | None = None
+    usage: dict[str, JSON] | None = None
+    error: JSON = None
+    prompt_progress: JSON = None
+
+
+class PlainDelta(msgspec.Struct, gc=False):
+    """A delta with text and no other field that becomes an event."""
+
+    content: str | None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
+
+
+class PlainChoice(msgspec.Struct, gc=False):
+    """A choice with a text delta."""
+
+    delta: PlainDelta
+    index: int = 0
+    finish_reason: str | None = None
+
+
+class PlainChunk(msgspec.Struct, gc=False):
+    """A chunk with text only; its types reject every other chunk, which is then read as a `ChatChunk`."""
+
+    choices: list[PlainChoice]
+    usage: None = None
+    error: None = None
+
+
+read_chunk = json_reader(ChatChunk)
+"""Reads one chunk; None where the payload is not JSON or has another shape."""
+
+_decode_plain = msgspec.json.Decoder(PlainChunk).decode
+
+
+def read_plain_chunk(payload: bytes) -> PlainChunk | None:
+    """Read a chunk with text only; None for any other."""
+    try:
+        return _decode_plain(payload)
+    except (ValueError, RecursionError):
+        return None
+
 
 _CONTENT_FIELD = re.compile(rb'"content" ?: ?"')
 
@@ -104,7 +194,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 class ChatDecoder:
     """Decodes one upstream reply; its bytes may be split anywhere."""
 
-    __slots__ = ("_choices", "_done", "_framing", "_limits", "_new_id", "_pattern", "_pattern_finder")
+    __slots__ = ("_choices", "_done", "_framing", "_limits", "_new_id", "_pattern", "_pattern_finder", "progress")
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
@@ -114,6 +204,7 @@ class ChatDecoder:
         self._done = False
         self._pattern_finder = ChunkPatternFinder()
         self._pattern: ChunkPattern | None = None
+        self.progress: PromptProgress | None = None
 
     @property
     def ended(self) -> bool:
@@ -181,6 +272,8 @@ class ChatDecoder:
             raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
         if (chunk.error is not None or chunk.choices is None) and (problem := _find_problem(chunk, document)):
             raise upstream_failure(problem)
+        if chunk.prompt_progress is not None:
+            self.progress = read_progress(chunk.prompt_progress)
         self._read_choices(chunk, out, whole=False)
 
     def _read_whole(self, body: bytes, out: list[tuple[int, Event]]) -> None:

@@ -7,13 +7,13 @@ calls that ended without error; one without text and without such a call has a s
 content. The package's docstring says how the choice of a call that ends with an error ends.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM, PING, write_data
+from fcshim.codecs.framing import EVENT_STREAM, write_comment, write_data
 from fcshim.codecs.json_text import repair_surrogates, write_json
 from fcshim.codecs.openai_chat.request import ChatClientOptions, custom_text
 from fcshim.codecs.outcome import (
@@ -23,6 +23,7 @@ from fcshim.codecs.outcome import (
     CallOutcomes,
     is_truncated,
     raise_error,
+    sum_usage,
     valid_calls,
     visible_text,
 )
@@ -57,17 +58,6 @@ def finish_reason(reason: StopReason | None, *, legacy: bool) -> str:
     """Return the API's finish_reason for a stop reason."""
     finish = _FINISH_REASONS.get(reason, "stop")
     return "function_call" if legacy and finish == "tool_calls" else finish
-
-
-def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Sum the usage of the choices; the prompt is shared, so its tokens count once."""
-    listed = list(usages)
-    return Usage(
-        input_tokens=max(usage.input_tokens for usage in listed),
-        output_tokens=sum(usage.output_tokens for usage in listed),
-        cached_tokens=max(usage.cached_tokens for usage in listed),
-        reasoning_tokens=sum(usage.reasoning_tokens for usage in listed),
-    )
 
 
 def usage_dict(usage: Usage) -> dict[str, JSON]:
@@ -365,9 +355,9 @@ class ChatEncoder:
         out.append(write_data(b"[DONE]"))
         return b"".join(out)
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:
         """Return an SSE comment."""
-        return PING
+        return write_comment(note)
 
     def _open_choice(self, choice: int, out: list[bytes]) -> ChoiceWriter:
         """Open a choice, after choice 0: the official client fails on a stream that begins with another."""

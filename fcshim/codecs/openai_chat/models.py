@@ -1,6 +1,6 @@
 """Reading and writing lists of models.
 
-Rule: only the names are read; the other fields differ from engine to engine, and stay as they are in a list that is
+Only the names are read; the other fields differ from engine to engine, and stay as they are in a list that is
 extended.
 """
 

@@ -1,8 +1,8 @@
-"""Rewrites a request without tools so that every server of the Chat API accepts it.
+"""Rewrites a request without tools so that every server of the Chat API accepts it, and a reply for strict clients.
 
 Rule: only what strict servers refuse is rewritten, without a change of meaning: null and empty fields, fields that
-accompany tools although there are none, the role `developer`, text in parts. Every other value keeps its bytes, and a
-body without any of these is unchanged.
+accompany tools although there are none, the role `developer`, text in parts. A reply gets the required fields that may
+be null and that many servers omit. Every other value keeps its bytes, and a body without any of these is unchanged.
 """
 
 import msgspec
@@ -33,6 +33,28 @@ def relayed_body(body: bytes) -> bytes:
     if len(kept) == len(fields) and written == messages:
         return body
     return msgspec.json.encode({**kept, "messages": written})
+
+
+def relayed_reply(body: bytes) -> bytes:
+    """Return a reply that is one document with `refusal` and `logprobs` in each choice; any other body as it is."""
+    try:
+        fields = msgspec.json.decode(body, type=Fields)
+        choices = msgspec.json.decode(fields.get("choices", b"[]"), type=list[Fields])
+        completed = [_completed(choice) for choice in choices]
+    except (ValueError, RecursionError):
+        return body
+    return body if completed == choices else msgspec.json.encode({**fields, "choices": completed})
+
+
+def _completed(choice: Fields) -> Fields:
+    message = choice.get("message")
+    if message is None:  # a reply of another kind
+        return choice
+    null = msgspec.Raw(_NULL)
+    found = msgspec.json.decode(message, type=Fields)
+    if "refusal" not in found:
+        message = msgspec.Raw(msgspec.json.encode({**found, "refusal": null}))
+    return {"logprobs": null, **choice, "message": message}
 
 
 def _is_empty(name: str, value: msgspec.Raw) -> bool:

@@ -300,11 +300,11 @@ def parse_media_url(url: str, media_type: str, raw: dict[str, JSON]) -> MediaPar
 
 _KNOWN_FIELDS = frozenset(
     [
-        *("model", "messages", "stream", "stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
-        *("temperature", "top_p", "seed"),
-        *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
+        "model", "messages", "stream", "stream_options", "n", "stop", "max_tokens", "max_completion_tokens",
+        "temperature", "top_p", "seed",
+        "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call",
     ]
-)
+)  # fmt: skip
 FIELDS = FieldRules(known=_KNOWN_FIELDS | {"response_format", "logprobs", "reasoning_effort", "top_k"})
 """The last ones stay in `Request.extra`; others read them there."""
 
@@ -341,6 +341,12 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits) -> Request:
         max_completion_tokens=source.get("max_completion_tokens") is not None,
         custom=custom,
     )
+    # -1 and 0 are valid: llama-server reads them as "no limit".
+    newer = read_integer(source, "max_completion_tokens", minimum=-1)
+    older = read_integer(source, "max_tokens", minimum=-1)
+    extra = {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}
+    if others := {name: value for name, value in options.items() if name != "include_usage"}:
+        extra["stream_options"] = others
     return Request(
         model=read_field(source, "model", str, ""),
         messages=read_messages(source),
@@ -351,20 +357,13 @@ def read_request(body: bytes | BodyFields, limits: RequestLimits) -> Request:
         include_usage=read_field(options, "include_usage", bool, default=False, prefix="stream_options."),
         n=read_integer(source, "n", minimum=1, maximum=limits.choices) or 1,
         stop=_read_stop(source.get("stop")),
-        max_tokens=_read_max_tokens(source),
+        max_tokens=older if newer is None else newer,
         temperature=read_number(source, "temperature"),
         top_p=read_number(source, "top_p"),
         seed=read_integer(source, "seed", minimum=-(2**63)),
-        extra=_collect_extra(source, options),
+        extra=extra,
         client_options=client_options,
     )
-
-
-def _read_max_tokens(source: dict[str, JSON]) -> int | None:
-    """Read the token limit, preferring the newer name; -1 and 0 are valid, llama-server reads them as "no limit"."""
-    newer = read_integer(source, "max_completion_tokens", minimum=-1)
-    older = read_integer(source, "max_tokens", minimum=-1)
-    return older if newer is None else newer
 
 
 def _read_stop(value: JSON) -> tuple[str, ...]:
@@ -375,10 +374,3 @@ def _read_stop(value: JSON) -> tuple[str, ...]:
         raise field_error(value, "a string or an array of strings", "stop")
     listed = [value] if isinstance(value, str) else value
     return tuple(text for at, text in enumerate(listed) if expect(text, str, f"stop[{at}]", param="stop"))
-
-
-def _collect_extra(source: dict[str, JSON], options: dict[str, JSON]) -> dict[str, JSON]:
-    extra = {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}
-    if others := {name: value for name, value in options.items() if name != "include_usage"}:
-        extra["stream_options"] = others
-    return extra

@@ -4,6 +4,8 @@ Rule: a request always asks for a stream with usage; fields of the client withou
 fields with default values are omitted, because small servers reject fields that they do not know.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from fcshim.codecs.base import UpstreamRequest
@@ -17,7 +19,6 @@ from fcshim.messages import (
     Request,
     SystemMessage,
     Tool,
-    ToolChoice,
     ToolMessage,
     UserMessage,
     has_media_part,
@@ -40,35 +41,30 @@ def write_request(request: Request) -> UpstreamRequest:
 
 def build_body(request: Request) -> dict[str, JSON]:
     """Return the body of the request."""
+    options = ChatClientOptions.of(request)
     given = {
         "model": request.model or None,
         "messages": [_write_message(message) for message in request.messages],
-        **_write_tools(request),
+        **tool_fields(request, _write_tool, lambda name: {"type": "function", "function": {"name": name}}),
         "n": request.n if request.n > 1 else None,
         "stop": list(request.stop) or None,
-        _max_tokens_name(request): request.max_tokens,
+        "max_completion_tokens" if options.max_completion_tokens else "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
         "seed": request.seed,
     }
-    body = {name: value for name, value in given.items() if value is not None}
     extra = {name: value for name, value in request.extra.items() if name != "stream_options"}
-    return {**extra, **body, "stream": True, **_write_stream_options(request)}
+    body = {**extra, **{name: value for name, value in given.items() if value is not None}, "stream": True}
+    if options.stream_usage:
+        own = request.extra.get("stream_options")
+        body["stream_options"] = {**(own if isinstance(own, dict) else {}), "include_usage": True}
+    return body
 
 
-def _write_stream_options(request: Request) -> dict[str, JSON]:
-    if not ChatClientOptions.of(request).stream_usage:
-        return {}
-    options = request.extra.get("stream_options")
-    return {"stream_options": {**(options if isinstance(options, dict) else {}), "include_usage": True}}
-
-
-def _max_tokens_name(request: Request) -> str:
-    return "max_completion_tokens" if ChatClientOptions.of(request).max_completion_tokens else "max_tokens"
-
-
-def _write_tools(request: Request) -> dict[str, JSON]:
-    """Return the tool fields.
+def tool_fields(
+    request: Request, write_tool: Callable[[Tool], JSON], write_choice: Callable[[str], JSON]
+) -> dict[str, JSON]:
+    """Return the tool fields of OpenAI's APIs, which differ in how a tool and the choice of one tool are written.
 
     A choice among several tools is expressed by offering only those tools, which every server supports.
     """
@@ -76,14 +72,15 @@ def _write_tools(request: Request) -> dict[str, JSON]:
     tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
     if not tools:
         return {}
+    names_one = choice.mode == "required" and len(choice.names) == 1
     return {
-        "tools": [{"type": "function", "function": _write_function(tool)} for tool in tools],
-        "tool_choice": _write_tool_choice(choice),
+        "tools": list(map(write_tool, tools)),
+        "tool_choice": write_choice(choice.names[0]) if names_one else None if choice.mode == "auto" else choice.mode,
         "parallel_tool_calls": None if request.allows_parallel_calls else False,
     }
 
 
-def _write_function(tool: Tool) -> dict[str, JSON]:
+def _write_tool(tool: Tool) -> dict[str, JSON]:
     function: dict[str, JSON] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -91,13 +88,7 @@ def _write_function(tool: Tool) -> dict[str, JSON]:
         function["parameters"] = as_object(tool.parameters)
     if tool.strict and is_closed(tool.parameters, all_required=True):
         function["strict"] = True
-    return function
-
-
-def _write_tool_choice(choice: ToolChoice) -> JSON:
-    if choice.mode == "required" and len(choice.names) == 1:
-        return {"type": "function", "function": {"name": choice.names[0]}}
-    return None if choice.mode == "auto" else choice.mode
+    return {"type": "function", "function": function}
 
 
 def _write_message(message: Message) -> dict[str, JSON]:

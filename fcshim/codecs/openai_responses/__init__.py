@@ -20,12 +20,20 @@ custom calls once they are complete. The model sees tools in a namespace as `nam
 and the like) are not offered. The format has no stop reason for a stop sequence.
 """
 
-from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from collections.abc import Sequence
+
+from fcshim.codecs.base import NO_TARGET, Codec, Decoder, ReplyIdentity, RequestTarget
 from fcshim.codecs.body_fields import BodyFields
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_chat.encoder import write_error
 from fcshim.codecs.openai_chat.models import read_models
 from fcshim.codecs.openai_responses import stored_responses
+from fcshim.codecs.openai_responses.compaction import (
+    CompactionOptions,
+    as_compaction,
+    is_compaction,
+    write_compaction,
+)
 from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
 from fcshim.codecs.openai_responses.emitter import error_event_fields
 from fcshim.codecs.openai_responses.encoder import ResponsesEncoder, write_reply
@@ -37,6 +45,7 @@ from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.messages import Request
+from fcshim.reply import Reply
 
 __all__ = ["OPENAI_RESPONSES", "OpenAIResponses", "ResponsesEncoder"]
 
@@ -49,7 +58,6 @@ class OpenAIResponses(Codec):
     field_rules = FIELDS
     encode_request = staticmethod(write_request)
     encoder = ResponsesEncoder
-    encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
     decode_models = staticmethod(read_models)
 
@@ -60,7 +68,14 @@ class OpenAIResponses(Codec):
     def recall_request(self, body: bytes | BodyFields, target: RequestTarget) -> Lookups[Request]:
         """Read a client's request, and look up what it refers to. Raises `RequestError`."""
         resolver = InputResolver(self._request_limits, stored_upstream=target.stored_upstream)
-        return read_request(body, resolver, self._request_limits)
+        request = yield from read_request(body, resolver, self._request_limits)
+        return as_compaction(request) if is_compaction(target) else request
+
+    def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
+        """Write a whole reply, or the compaction that was asked for. Raises `UpstreamError`."""
+        if isinstance(request.client_options, CompactionOptions):
+            return write_compaction(request, identity, replies[0])
+        return write_reply(request, identity, replies)
 
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""

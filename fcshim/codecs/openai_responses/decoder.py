@@ -11,19 +11,67 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.json_text import read_count
+from fcshim.codecs.json_text import json_reader, read_count
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_responses.request_tools import flat_name
-from fcshim.codecs.openai_responses.wire import (
-    ResponseObject,
-    ResponsesEvent,
-    ResponsesItem,
-    ResponsesPart,
-    decode_event,
-)
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
+
+# The upstream's JSON: only the fields that become events. Unknown fields are skipped, missing ones have no effect.
+
+
+class ResponsesPart(msgspec.Struct, gc=False):
+    """A part of an item's content."""
+
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class ResponsesItem(msgspec.Struct, gc=False):
+    """An item of the output."""
+
+    type: str = ""
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: str | dict[str, JSON] | None = None
+    input: str | None = None
+    content: list[ResponsesPart] | None = None
+    summary: list[ResponsesPart] | None = None
+    encrypted_content: str | None = None
+
+
+class ResponseObject(msgspec.Struct, gc=False):
+    """The response object inside an event."""
+
+    status: str | None = None
+    output: list[ResponsesItem] | None = None
+    usage: dict[str, JSON] | None = None
+    incomplete_details: dict[str, JSON] | None = None
+    error: JSON = None
+
+
+class ResponsesEvent(ResponseObject, gc=False):
+    """One event, or a whole response."""
+
+    type: str | None = None
+    object: str | None = None
+    output_index: int | None = None
+    item_id: str | None = None
+    summary_index: int = 0
+    item: ResponsesItem | None = None
+    delta: JSON = None
+    arguments: str | None = None
+    response: ResponseObject | None = None
+    message: str | None = None
+    code: str | None = None
+
+
+decode_event = json_reader(ResponsesEvent)
+
 
 _TEXT_EVENTS = frozenset(["response.output_text.delta", "response.refusal.delta"])
 _REASONING_EVENTS = frozenset(["response.reasoning_text.delta", "response.reasoning_summary_text.delta"])
@@ -70,7 +118,9 @@ class ResponsesDecoder:
         elif kind in _END_EVENTS and event.response is not None:
             self._read_response(event.response, out)
         elif kind in ("response.failed", "response.cancelled", "error"):
-            raise upstream_failure(_failure_message(event))
+            nested = event.response.error if event.response is not None else event.error
+            own = {"message": event.message, "code": event.code} if event.message else None
+            raise upstream_failure(find_error_message({"error": nested or own}) or "no reason given")
         elif kind == "response.created":
             self.choice.started = True  # a stream that ends after this event is reported as broken off, not as empty
 
@@ -151,13 +201,6 @@ def _stop_reason(response: ResponseObject) -> StopReason:
         return "complete"
     filtered = (response.incomplete_details or {}).get("reason") == "content_filter"
     return "content_filter" if filtered else "max_tokens"
-
-
-def _failure_message(event: ResponsesEvent) -> str:
-    """Return the failure that an event reports: in its response, in its `error`, or in its own fields."""
-    nested = event.response.error if event.response is not None else event.error
-    own = {"message": event.message, "code": event.code} if event.message else None
-    return find_error_message({"error": nested or own}) or "no reason given"
 
 
 def _join_parts(parts: list[ResponsesPart] | None, separator: str) -> str:

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.framing import EVENT_STREAM, PING
+from fcshim.codecs.framing import EVENT_STREAM, write_comment
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.emitter import Emitter, error_event_fields
 from fcshim.codecs.openai_responses.items import (
@@ -28,14 +28,8 @@ from fcshim.codecs.openai_responses.items import (
     write_web_item,
     write_whole_call,
 )
+from fcshim.codecs.openai_responses.request import API, ECHO_DEFAULTS
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
-from fcshim.codecs.openai_responses.response import (
-    INCOMPLETE_REASONS,
-    begin_response,
-    end_response,
-    fail_response,
-    mark_unusable,
-)
 from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.codecs.outcome import (
     UNFINISHED,
@@ -62,6 +56,87 @@ from fcshim.events import (
 )
 from fcshim.messages import Request
 from fcshim.reply import Reply, split_text
+
+_FUNCTION_FIELDS = ("description", "parameters", "strict")
+"""Fields that a function has in a response, null where the request had none."""
+
+INCOMPLETE_REASONS: dict[StopReason | None, str] = {
+    "max_tokens": "max_output_tokens",
+    "content_filter": "content_filter",
+}
+"""Why a response, and the message that it ends with, is incomplete."""
+
+
+# The response object: the id and the echoed fields of the request never change while a response streams.
+
+
+def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:
+    """Return the response object at the start of a reply."""
+    source = request.verbatim.get(API, {})
+    echo = {name: default if source.get(name) is None else source[name] for name, default in ECHO_DEFAULTS.items()}
+    echo["tools"] = [_with_function_fields(tool) for tool in echo["tools"]]
+    return {
+        "id": identity.id,
+        "object": "response",
+        "created_at": identity.created,
+        "status": "in_progress",
+        "background": False,
+        "completed_at": None,
+        "error": None,
+        "incomplete_details": None,
+        "model": identity.model,
+        "output": [],
+        "service_tier": "default",
+        "usage": None,
+        **echo,
+    }
+
+
+def _with_function_fields(tool: JSON) -> JSON:
+    if not isinstance(tool, dict) or tool.get("type") != "function":
+        return tool
+    inner = tool.get("function")  # the Chat API's form, which some clients also send here
+    fields = {"type": "function", **inner} if isinstance(inner, dict) else tool
+    return {**fields, **{name: fields.get(name) for name in _FUNCTION_FIELDS}}
+
+
+def end_response(
+    response: dict[str, JSON], output: Sequence[JSON], usage: Usage | None, reason: StopReason | None, seconds: float
+) -> dict[str, JSON]:
+    """Return the response object at the end of a reply, after so many seconds; one that was cut off is `incomplete`."""
+    incomplete = INCOMPLETE_REASONS.get(reason)
+    return {
+        **response,
+        "status": "incomplete" if incomplete else "completed",
+        "completed_at": None if incomplete else response["created_at"] + int(seconds),
+        "incomplete_details": {"reason": incomplete} if incomplete else None,
+        "output": list(output),
+        "usage": None if usage is None else usage_dict(usage),
+    }
+
+
+def mark_unusable(response: dict[str, JSON], error: Error) -> dict[str, JSON]:
+    """Return the response object of a whole reply whose only calls cannot be used: it is incomplete, and says why."""
+    details = {"code": "server_error", "message": error.message}
+    return {**response, "status": "incomplete", "completed_at": None, "error": details}
+
+
+def fail_response(response: dict[str, JSON], output: Sequence[JSON], error: Error) -> dict[str, JSON]:
+    """Return the response object of a reply that ended with an error; items that were complete stay."""
+    details = {"code": "server_error", "message": error.message}
+    return {**response, "status": "failed", "error": details, "output": list(output)}
+
+
+def usage_dict(usage: Usage) -> dict[str, JSON]:
+    """Return token counts in the API's form."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
 
 DEFAULT_MAX_CHARS = 64 * 2**20
 """Characters of one streamed reply: the last event repeats all of them, so they are kept in memory until then."""
@@ -117,9 +192,9 @@ class ResponsesEncoder:
             self._end(self._stop.stop_reason)
         return self._emitter.take_bytes()
 
-    def ping(self) -> bytes:
+    def ping(self, note: str = "") -> bytes:
         """Return an SSE comment."""
-        return PING
+        return write_comment(note)
 
     def _begin_response(self) -> None:
         if not self._response:

@@ -4,6 +4,8 @@ Rule: an item keeps its index and its id in all its events; the item of the `don
 final output. A call that ended with an error is there only if the response is `incomplete`, too.
 """
 
+import base64
+
 from fcshim.codecs.openai_chat.request import custom_text
 from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_TOOLS, call_fields
 from fcshim.codecs.openai_responses.emitter import DeltaTemplate, Emitter
@@ -12,6 +14,8 @@ from fcshim.codecs.outcome import BufferedArguments
 from fcshim.events import JSON, ToolCallEnd, ToolCallStart, WebToolUse
 
 _STATUS = "completed"
+_COMPACTION = "fcshim_1."
+"""Begins the content of a compaction item that is ours; the number is that of its form."""
 _ITEM_PREFIXES = {"shell": "sh", "local_shell": "lsh", "apply_patch": "apc", "tool_search": "tsc"}
 
 
@@ -193,3 +197,19 @@ def write_whole_call(
     emitter.emit("response.custom_tool_call_input.done", {**at, "input": item["input"]})
     emitter.emit("response.output_item.done", {"output_index": index, "item": item})
     return item
+
+
+def compaction_item(item_id: str, summary: str) -> dict[str, JSON]:
+    """Return the item that sums up a conversation; clients send it back as it is."""
+    content = _COMPACTION + base64.urlsafe_b64encode(summary.encode()).decode()
+    return {"id": item_id, "type": "compaction", "encrypted_content": content}
+
+
+def read_compaction(content: JSON) -> str:
+    """Return the summary in an item's `encrypted_content`; empty if another server has written it."""
+    if not isinstance(content, str) or not content.startswith(_COMPACTION):
+        return ""
+    try:
+        return base64.b64decode(content.removeprefix(_COMPACTION), altchars=b"-_", validate=True).decode()
+    except ValueError:
+        return ""

@@ -26,6 +26,7 @@ from fcshim.codecs.json_text import (
 from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
 from fcshim.codecs.openai_responses.builtin_tools import BUILTIN_CALLS, BUILTIN_OUTPUTS, read_call, read_output
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
+from fcshim.codecs.openai_responses.items import read_compaction
 from fcshim.codecs.openai_responses.request_tools import flat_name, flat_names, read_tool_choice, read_tools
 from fcshim.codecs.reply_store import Lookups
 from fcshim.errors import RequestError
@@ -45,6 +46,10 @@ from fcshim.messages import (
 )
 
 _ROLES = "'user', 'assistant', 'system' or 'developer'"
+
+
+_COMPACTED = "Summary of the conversation up to here:\n"
+"""Begins the turn of the model that stands for a compaction."""
 
 
 class ItemReader:
@@ -78,9 +83,9 @@ class ItemReader:
                 self._read_result(fields, path)
             case "reasoning":
                 self._read_reasoning(fields)
-            case "additional_tools":
-                self.loaded_tools += read_field(fields, "tools", list, [], f"{path}.")
-            case "tool_search_output":
+            case "compaction" | "compaction_summary":
+                self._read_compaction(fields)
+            case "additional_tools" | "tool_search_output":
                 self._read_found_tools(fields, path)
             case str(kind) if kind in BUILTIN_CALLS and fields.get("call_id") is not None:
                 self._read_call({**fields, "name": BUILTIN_CALLS[kind]}, read_call(fields, path), path)
@@ -153,6 +158,12 @@ class ItemReader:
             own = read_required(item, "id", str, path)
             return self._call_ids.get(own, own)
         return read_required(item, "call_id", str, path)
+
+    def _read_compaction(self, item: dict[str, JSON]) -> None:
+        summary = read_compaction(item.get("encrypted_content"))
+        self.skipped = self.skipped or not summary
+        if summary:
+            self._append(AssistantMessage((TextPart(_COMPACTED + summary),)))
 
     def _read_found_tools(self, item: dict[str, JSON], path: str) -> None:
         """Load the tools that a search has found; a search by the client has a call that needs a result."""
@@ -277,7 +288,9 @@ FIELDS = FieldRules(known=frozenset(["model", "input", "stream", *_UNSUPPORTED, 
 def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: RequestLimits) -> Lookups[Request]:
     """Read a request. Raises `RequestError`."""
     source = read_object(body, FIELDS)
-    _reject_unsupported(source)
+    for name, alternative in _UNSUPPORTED.items():
+        if source.get(name):
+            raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
     items = yield from resolver.resolve(source)
     messages, loaded_tools = _read_messages(source, items, has_unresolved=resolver.has_unresolved)
     if not messages and not (resolver.stored_upstream and resolver.has_unresolved):
@@ -300,12 +313,6 @@ def read_request(body: bytes | BodyFields, resolver: InputResolver, limits: Requ
         verbatim={API: source},
         client_options=offered.client_options(),
     )
-
-
-def _reject_unsupported(source: dict[str, JSON]) -> None:
-    for name, alternative in _UNSUPPORTED.items():
-        if source.get(name):
-            raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
 
 
 def _read_messages(

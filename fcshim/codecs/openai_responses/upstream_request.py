@@ -6,6 +6,7 @@ this API has are forwarded from its clients; fields with default values are omit
 
 from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.json_text import write_json
+from fcshim.codecs.openai_chat.upstream_request import tool_fields
 from fcshim.codecs.openai_responses.request import API
 from fcshim.codecs.option_table import write_options
 from fcshim.errors import RequestError
@@ -18,7 +19,6 @@ from fcshim.messages import (
     Request,
     SystemMessage,
     Tool,
-    ToolChoice,
     ToolMessage,
     UserMessage,
     has_media_part,
@@ -30,9 +30,9 @@ from fcshim.schema.providers import as_object, is_closed
 PATH = "/responses"
 
 _FORWARDED_FIELDS = (
-    *("include", "max_tool_calls", "metadata", "prompt_cache_key", "prompt_cache_retention", "reasoning"),
-    *("safety_identifier", "service_tier", "text", "top_logprobs", "truncation", "user"),
-)
+    "include", "max_tool_calls", "metadata", "prompt_cache_key", "prompt_cache_retention", "reasoning",
+    "safety_identifier", "service_tier", "text", "top_logprobs", "truncation", "user",
+)  # fmt: skip
 
 
 def write_request(request: Request) -> UpstreamRequest:
@@ -42,7 +42,7 @@ def write_request(request: Request) -> UpstreamRequest:
     given = {
         "model": request.model or None,
         "input": [item for message in request.messages for item in _write_message(message)],
-        **_write_tools(request),
+        **tool_fields(request, _write_function, lambda name: {"type": "function", "name": name}),
         "max_output_tokens": request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -70,30 +70,11 @@ def _write_settings(request: Request) -> dict[str, JSON]:
     return settings
 
 
-def _write_tools(request: Request) -> dict[str, JSON]:
-    """Return the tool fields; a choice among several tools is expressed by offering only those tools."""
-    choice = request.tool_choice
-    tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
-    if not tools:
-        return {}
-    return {
-        "tools": [_write_function(tool) for tool in tools],
-        "tool_choice": _write_tool_choice(choice),
-        "parallel_tool_calls": None if request.allows_parallel_calls else False,
-    }
-
-
 def _write_function(tool: Tool) -> dict[str, JSON]:
     """Return a function; `strict` is always written, because its default in this API is true."""
     strict = tool.strict and is_closed(tool.parameters, all_required=True)
     function = {"type": "function", "name": tool.name, "parameters": as_object(tool.parameters), "strict": strict}
     return {**function, "description": tool.description} if tool.description else function
-
-
-def _write_tool_choice(choice: ToolChoice) -> JSON:
-    if choice.mode == "required" and len(choice.names) == 1:
-        return {"type": "function", "name": choice.names[0]}
-    return None if choice.mode == "auto" else choice.mode
 
 
 def _write_message(message: Message) -> list[dict[str, JSON]]:
@@ -126,8 +107,11 @@ def _write_assistant(message: AssistantMessage) -> list[dict[str, JSON]]:
 
 def _write_content(content: Content) -> JSON:
     """Return text as one string; an array of parts only where there are media."""
-    if not has_media_part(content):
-        return text_of(content)
+    return write_parts(content) if has_media_part(content) else text_of(content)
+
+
+def write_parts(content: Content) -> list[JSON]:
+    """Return content as an array of parts."""
     return [
         _write_media(part) if isinstance(part, MediaPart) else {"type": "input_text", "text": part.text}
         for part in content

@@ -1,6 +1,6 @@
 """Exports the trained model as a GGUF file: llama architecture, matrices in Q8_0, vectors in float32.
 
-Rule: the file has everything that a runtime needs: sizes, vocabulary, merges, chat template, and the prompts' hash.
+The file has everything that a runtime needs: sizes, vocabulary, merges, chat template, and the prompts' hash.
 """
 
 import json
@@ -25,7 +25,11 @@ def export(model: Network, tokenizer: Tokenizer, path: Path) -> None:
     _describe(writer, model.shape)
     _add_vocabulary(writer, tokenizer)
     for name, weight in model.state_dict().items():
-        _add_tensor(writer, name, weight.float().numpy())
+        values = weight.float().numpy()
+        if values.ndim == 1:
+            writer.add_tensor(name, values.astype(np.float32))
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(values, Q8_0), raw_dtype=Q8_0)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -63,10 +67,3 @@ def _add_vocabulary(writer: gguf.GGUFWriter, tokenizer: Tokenizer) -> None:
     writer.add_eos_token_id(tokens.index(CLOSE))
     writer.add_add_bos_token(value=False)
     writer.add_chat_template(TEMPLATE)
-
-
-def _add_tensor(writer: gguf.GGUFWriter, name: str, values: np.ndarray) -> None:
-    if values.ndim == 1:
-        writer.add_tensor(name, values.astype(np.float32))
-    else:
-        writer.add_tensor(name, gguf.quants.quantize(values, Q8_0), raw_dtype=Q8_0)

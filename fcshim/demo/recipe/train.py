@@ -39,14 +39,17 @@ def train(tokenizer: Tokenizer, plan: TrainingPlan, checkpoint: Path) -> Network
     torch.manual_seed(plan.seed)
     model = Network(NetworkShape(tokenizer.get_vocab_size()))
     init_induction_heads(model)
-    optimizer = _optimizer(model, plan)
+    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
+    gains = [weight for weight in model.parameters() if weight.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.98))
     started, elapsed, recent = time.monotonic(), 0.0, _Average()
     stream = make_batches(
         tokenizer,
         plan.seed,
         max_tokens=plan.tokens_per_batch,
         max_length=plan.max_length,
-        echo_share=lambda: _echo_share(elapsed),
+        echo_share=lambda: 0.85 if elapsed < 0.12 else 0.4 if elapsed < 0.2 else 0.05,
     )
     for step, (ids, mask) in enumerate(stream):
         elapsed = (time.monotonic() - started) / (60 * plan.minutes)
@@ -61,17 +64,6 @@ def train(tokenizer: Tokenizer, plan: TrainingPlan, checkpoint: Path) -> Network
             log.info("%5.0f s, step %5d: %s, batch %s", time.monotonic() - started, step, recent, tuple(ids.shape))
             torch.save(model.state_dict(), checkpoint)
     return model
-
-
-def _echo_share(elapsed: float) -> float:
-    return 0.85 if elapsed < 0.12 else 0.4 if elapsed < 0.2 else 0.05
-
-
-def _optimizer(model: Network, plan: TrainingPlan) -> torch.optim.Optimizer:
-    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
-    gains = [weight for weight in model.parameters() if weight.dim() == 1]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.98))
 
 
 def _step(

@@ -15,14 +15,13 @@ in place, so that strings keep streaming: raw control characters and invalid esc
     _after_value        , _read_key (in an array _read_value); ] or } _after_value, at depth 0 _after_end
     _read_first_key     } as in _after_value, else as _read_key
     _read_first_item    ] as in _after_value, else as _read_value
-    _read_key           " _read_key_string
-    _read_key_string    " _read_colon
-    _read_colon         : _read_value
+    _read_key           : _read_value
 
 The usual text between two values is read with one match (`fast_patterns`); the states for its parts read unusual and
 long text.
 
-Rule: each character is examined once; only the buffer and the keys of open objects are kept.
+Rule: each character is examined once, but for a key or a number that is not complete, whose length is limited; only the
+buffer and the keys of open objects are kept.
 """
 
 import json
@@ -31,7 +30,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.parse.arguments.buffering import CommitBuffer, LimitError, NotStrictError
-from fcshim.parse.arguments.escapes import PARTIAL_ESCAPE, escape_control, read_escape
+from fcshim.parse.arguments.escapes import escape_control, read_escape
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_pattern
 from fcshim.parse.body import disposed_state
 from fcshim.parse.limits import Limits
@@ -44,7 +43,11 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 _ESCAPE = re.compile(r"\\(?:([nrtbf])|.)")
-_KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MAX_RUNS}}}')
+_KEY = re.compile(
+    r'"(?P<key>(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,1024})'
+    r'(?:"[ \t\n\r]{0,1024}(?:(?P<colon>:)|\Z)|(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z)'
+)
+"""A key with its colon, or the beginning of one at the end of the text."""
 _VALUE = value_pattern(("true", "false", "null"), value_starts=r'"{\[', after_atom=r" \t\n\r,}\]")
 _MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{SPACE}(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)'
 _NO_KEY = "(?P<key>(?!))?"
@@ -83,7 +86,6 @@ class StrictJsonReader:
         self._end_markers = end_markers
         self._limits = limits
         self._containers = self.buffer.containers
-        self._token_parts: list[str] = []
         self._match_next = _NEXT_VALUE.match
         """Matches what follows a value in the innermost container."""
 
@@ -115,7 +117,6 @@ class StrictJsonReader:
     def reset(self) -> None:
         """Drop what was read and begin another value."""
         self.buffer.reset()
-        self._token_parts.clear()
         self.in_content = self.has_backslash = self.lost_backslash = self.has_raw_break = False
         self.raw_controls = 0
         self.begin_value()
@@ -135,7 +136,6 @@ class StrictJsonReader:
 
     def roll_back(self) -> str:
         """Go back to the last commit point; return the text after it."""
-        self._token_parts.clear()
         self.read_next = self._state_at_commit_point()
         return self.buffer.roll_back()
 
@@ -328,65 +328,34 @@ class StrictJsonReader:
         pos = self._buffer_space(text, pos)
         if pos == len(text):
             return pos
-        if text[pos] != '"':
+        found = _KEY.match(text, pos)
+        if found is None:
             raise NotStrictError(pos)
-        self.buffer.add('"')
-        self.read_next = self._read_key_string
-        return pos + 1
-
-    def _read_key_string(self, text: str, pos: int) -> int:
-        found = _KEY_RUN.match(text, pos)
-        assert found is not None
-        end = found.end()
-        if end > pos:
-            run = found[0]
-            self._token_parts.append(run)
-            self.buffer.add(run)
-        if end == len(text) or end - pos >= MAX_RUNS:
-            return end
-        if text[end] == '"':
-            self.buffer.add('"')
-            self.read_next = self._read_colon
-            return end + 1
-        if text[end] == "\\" and PARTIAL_ESCAPE.match(text, end):
+        if found["colon"] is None:
             self.stop = True
-            return end
-        raise NotStrictError(end)
-
-    def _read_colon(self, text: str, pos: int) -> int:
-        pos = self._buffer_space(text, pos)
-        if pos == len(text):
             return pos
-        if text[pos] != ":":
-            raise NotStrictError(pos)
-        key = "".join(self._token_parts)
+        key = found["key"]
         if "\\" in key:
             key = json.loads(f'"{key}"')
             if not key.isascii() and has_lone_surrogate(key):
                 raise NotStrictError(pos)
-        self._token_parts.clear()
-        self.buffer.add(":")
+        self.buffer.add(found[0])
         self.read_next = self._read_value
         self.buffer.add_key(key)
-        return pos + 1
+        return found.end()
 
     def _read_atom(self, text: str, pos: int) -> int:
         found = _ATOM.match(text, pos)
         assert found is not None
         end = found.end()
-        parts = self._token_parts
-        if end > pos:
-            parts.append(found[0])
-            self.buffer.add(found[0])
-        if self.buffer.size > self._limits.number and sum(map(len, parts)) > self._limits.number:
+        if end - pos > self._limits.number:
             raise LimitError(f"a number of more than {self._limits.number} digits")
         if end == len(text):
-            return end
-        atom = "".join(parts)
-        if not _STRICT_ATOM.fullmatch(atom):
-            raise NotStrictError(end)
-        self.buffer.parts[-len(parts) :] = [atom]
-        parts.clear()
-        self.buffer.add_atom(atom)
+            self.stop = True
+            return pos
+        if not _STRICT_ATOM.fullmatch(found[0]):
+            raise NotStrictError(pos)
+        self.buffer.add(found[0])
+        self.buffer.add_atom(found[0])
         self.read_next = self._after_value if self._containers else self._after_end
         return end

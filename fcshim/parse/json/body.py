@@ -78,7 +78,9 @@ class JsonBody(BodyReader):
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, limits)
         self._arguments = self._calls.arguments
-        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
+        self._envelope = JsonEnvelope(
+            shape, self._calls, self._buffer, sink, known_keys_only=dialect.bare or shape.keyed
+        )
         self._buffer.handler = self._envelope
         self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
         self._call_markers: MarkerSet = self._end_markers
@@ -137,11 +139,9 @@ class JsonBody(BodyReader):
         """Return whether a call begins with this start marker, which ends at `pos`, in an unfinished body."""
         begins = marker in self._dialect.section.openers() or self._dialect.body.begins(text, pos)
         # The body is judged once the whole marker is known: a part of one may also be content.
-        return not self._is_complete() if begins else begins
-
-    def _is_complete(self) -> bool:
-        """Return whether a body that is not strict JSON is complete."""
-        return self._state == self._in_lenient and self._repair is not None and self._repair.may_be_complete()
+        if begins and self._state == self._in_lenient and self._repair is not None:
+            return not self._repair.is_complete()
+        return begins
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
@@ -211,37 +211,37 @@ class JsonBody(BodyReader):
 
     def _end_repaired(self, unread: str) -> None:
         """End the body; first report that its remainder is text, where no call could be read from it."""
-        has_call = self._sink.call_count > self._calls_before_repair
-        self._calls.end_pending = self._calls.status is BodyStatus.NOT_A_CALL and not has_call
+        is_text, reading = self._calls.status is BodyStatus.NOT_A_CALL, self._calls.reading
+        self._calls.end_pending = is_text and self._sink.call_count == self._calls_before_repair
         if not self._calls.end_pending:
             self.unread = unread
-            lacks_brackets = self._repair is not None and self._repair.lacks_brackets
-            is_last = self._sink.is_complete and self._calls.status is not BodyStatus.NOT_A_CALL
-            if lacks_brackets and is_last and not unread:
-                self._state = self._after_unfinished
-                self._reader.stop = False
-            else:
-                self._end_body()
+            self._end_call(may_go_on=reading is not None and reading.lacks_brackets and not is_text)
+
+    def _end_call(self, *, may_go_on: bool) -> None:
+        """End the body, or look at what follows the end marker of a call that lacks something."""
+        if may_go_on and self._sink.is_complete and not self.unread:
+            self._state = self._after_unfinished
+            self._reader.stop = False
+        else:
+            self._end_body()
 
     def _after_unfinished(self, text: str, pos: int) -> int:
         """Look at what follows the end marker of a call without its brackets, or without an argument that it needs.
 
         Its rest may stand there, also in another body.
         """
-        continued = self._quotes_end_marker(text, pos) or continues_in_next_body(
-            text, pos, self._dialect.body_openers()
-        )
-        if continued is None:
-            self._reader.stop = True
-            return pos
-        if continued and self._sink.is_open:
-            self._sink.fail("malformed", "the call goes on after its end marker")
-        self._end_body()
+        is_quoted = text[pos] in "\"'" and self._calls.ends_with_string()  # the marker is content of the last string
+        continued = is_quoted or continues_in_next_body(text, pos, self._dialect.body_openers())
+        self._reader.stop = True
+        if continued is not None:
+            self._reject_rest(continued=continued)
+            self._end_body()
         return pos
 
-    def _quotes_end_marker(self, text: str, pos: int) -> bool:
-        """Return whether a quote after the end marker shows that the marker is content of the last string."""
-        return text[pos] in "\"'" and self._calls.ends_with_string()
+    def _reject_rest(self, *, continued: bool) -> None:
+        """Reject the call if what follows it may be a part of it."""
+        if continued and self._sink.is_open:
+            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
         self._calls.abandon_at_limit(error)
@@ -266,16 +266,17 @@ class JsonBody(BodyReader):
     # After the JSON.
 
     def _begin_trailer(self) -> None:
-        calls_follow = not (self._envelope.outer_depth or self._envelope.has_header)
-        # Where the name stands in front, another object before the end marker holds arguments, too.
-        only_arguments = self._envelope.has_header and self._dialect.closes_bodies
+        envelope = self._envelope
+        calls_follow = not (envelope.outer_depth or envelope.has_header)
         self._trailer = JsonTrailer(
             self._dialect,
             self._end_markers,
             self._limits,
-            self._calls.takes_parameter if only_arguments else self._calls.lacks_parameter,
+            self._calls,
             name_keys=frozenset(self._shape.name_keys) if calls_follow else frozenset(),
             semicolons=self._shape.semicolons,
+            # Where the name stands in front, another object before the end marker holds arguments, too.
+            takes_all=envelope.has_header and self._dialect.closes_bodies,
         )
         self._state = self._in_trailer
 
@@ -292,20 +293,9 @@ class JsonBody(BodyReader):
             self._state = _IN_STRICT_JSON
         elif trailer.ended:
             self.unread = trailer.unread
-            self._check_trailing_text(trailer)
-            may_go_on = self._arguments.lacks_required and self._dialect.closes_bodies and not self.unread
-            if may_go_on and self._sink.is_complete:
-                self._state = self._after_unfinished
-            else:
-                self._end_body()
+            self._reject_rest(continued=trailer.may_belong_to_call())
+            self._end_call(may_go_on=self._arguments.lacks_required and self._dialect.closes_bodies)
         return pos
-
-    def _check_trailing_text(self, trailer: JsonTrailer) -> None:
-        """Reject a call if a bracket of it may stand too early."""
-        is_doubtful = trailer.has_surplus_bracket and self._sink.is_open and self._calls.has_unlisted_argument()
-        ends_with_string = self._calls.ends_with_string()
-        if self._sink.is_open and (is_doubtful or trailer.may_belong_to_call(ends_with_string=ends_with_string)):
-            self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""
@@ -374,10 +364,14 @@ class JsonBody(BodyReader):
         self.unread, self.status = unread, BodyStatus.ENDED
 
     def _close_state(self, tail: str, *, natural: bool) -> None:
-        if self._state == self._in_trailer:
-            self._close_trailer(tail, natural=natural)
-        elif self._state == self._in_lenient:
-            self._close_lenient(tail, natural=natural)
+        if self._state == self._in_trailer and self._trailer is not None:
+            self._close_trailer(self._trailer, tail, natural=natural)
+        elif self._state == self._in_lenient and self._repair is not None:
+            self._repair.close(tail, natural=natural)
+            if not self._repair.ended:
+                self._close_incomplete()
+            self.unread = self._repair.unread if self._repair.ended else ""
+            self._sink.finish()
         elif self._state == self._after_unfinished:
             self.unread = tail
             self._sink.finish()
@@ -386,28 +380,16 @@ class JsonBody(BodyReader):
         else:
             self._close_incomplete()
 
-    def _close_trailer(self, tail: str, *, natural: bool) -> None:
-        trailer = self._trailer
-        assert trailer is not None
+    def _close_trailer(self, trailer: JsonTrailer, tail: str, *, natural: bool) -> None:
         if self._calls.discarding:
             return
         trailer.close(tail)
         self.unread = trailer.unread
-        self._check_trailing_text(trailer)
+        self._reject_rest(continued=trailer.may_belong_to_call())
         if natural or trailer.in_text:
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
-
-    def _close_lenient(self, tail: str, *, natural: bool) -> None:
-        repair = self._repair
-        assert repair is not None
-        repair.close(tail, natural=natural)
-        if repair.ended:
-            self.unread = repair.unread
-            self._sink.finish()
-        else:
-            self._close_incomplete()
 
     def _close_paused(self, tail: str) -> None:
         """End the reply inside a string with an end marker: its string may have been longer."""

@@ -1,10 +1,16 @@
 """Find the parts of each call in the JSON of one body: its members, its wrappers, and lists of calls."""
 
+import re
+
 from fcshim.parse.arguments.buffering import CommitBuffer, ValueHandler
 from fcshim.parse.arguments.scopes import ANYTHING, Members
-from fcshim.parse.call_keys import JsonKeys
+from fcshim.parse.call_keys import OTHER_ROLES, JsonKeys
 from fcshim.parse.json.call import JsonCalls
 from fcshim.parse.readings.steps import Frame
+from fcshim.parse.sink import CallSink
+
+_CALL_IN_TEXT = re.compile(r'\s{0,8}\{\s{0,8}"(?:name"\s{0,8}:\s{0,8}")?([^\W\d][\w.-]{0,127})"')
+"""A call in JSON as the text of a message."""
 
 
 class CallMembers(Members):
@@ -50,7 +56,9 @@ class CallMembers(Members):
 class JsonEnvelope(ValueHandler):
     """Finds the parts of each call in the JSON of one body, and passes them to `calls`."""
 
-    def __init__(self, keys: JsonKeys, calls: JsonCalls, buffer: CommitBuffer, *, known_keys_only: bool) -> None:
+    def __init__(
+        self, keys: JsonKeys, calls: JsonCalls, buffer: CommitBuffer, sink: CallSink, *, known_keys_only: bool
+    ) -> None:
         self.outer_depth = 0
         """The number of containers around a call: 1 in an array of calls."""
         self.has_header = False
@@ -59,6 +67,7 @@ class JsonEnvelope(ValueHandler):
         self._calls = calls
         self._buffer = buffer
         self._containers = buffer.containers
+        self._sink = sink
         self._known_keys_only = known_keys_only
         self._is_message = False
         """True after a key of a message, which may hold calls in a list only."""
@@ -106,26 +115,18 @@ class JsonEnvelope(ValueHandler):
     # The handler of the buffer.
 
     def on_key(self, key: str) -> None:
-        """Remember the key of a member."""
-        if len(self._containers) == self._depth:
-            self._member_key = key
-            late = self._calls.has_arguments and self._calls.lacks_parameter(key)
-            if not self._keys.name_is_key and (late or key not in self._keys.known_keys):
-                self._calls.add_unknown_key(key)
-            if self._known_keys_only and self._calls.name is None and not self._keys.name_is_key:
-                self._check_key(key)
-        elif len(self._containers) == self._depth + 1 and self._member_key in self._calls.unknown_members:
-            self._calls.add_nested_key(key)
-
-    def _check_key(self, key: str) -> None:
-        """Discard a body with a key that neither a call nor a message with calls has."""
-        if key in self._keys.message_keys and not self.outer_depth:
-            self._is_message = True
-        elif key in self._keys.thought_keys:
+        """Remember the key of a member; discard a body with a key that neither a call nor its message has."""
+        if len(self._containers) != self._depth:
             return
-        elif key not in self._keys.known_keys or (self._is_message and key not in self._keys.list_keys):
-            self._calls.check_previous(key)
-            self._calls.discard()
+        self._member_key = key
+        keys, calls = self._keys, self._calls
+        if not self._known_keys_only or calls.name is not None or keys.name_is_key or key in keys.thought_keys:
+            return
+        if key in keys.message_keys and not self.outer_depth:
+            self._is_message = True
+        elif key not in keys.known_keys or (self._is_message and key not in keys.list_keys):
+            calls.check_previous(key)
+            calls.discard()
 
     def on_duplicate_key(self, key: str) -> None:
         """Reject the call."""
@@ -150,8 +151,8 @@ class JsonEnvelope(ValueHandler):
         if self.has_header:
             self._calls.begin_arguments(first)
         elif first != "{":
-            if first == '"' and not self._calls.repairing:
-                self._calls.reject_previous()
+            if first == '"' and self._calls.reading is None:
+                self._calls.reject_previous("a string stands after the call")  # it may be the key of a member
             self._calls.abandon("malformed", "expected an object with name and arguments", first)
 
     def _on_member(self, first: str) -> None:
@@ -159,7 +160,7 @@ class JsonEnvelope(ValueHandler):
         if keys.name_is_key:
             self._on_named_arguments(first)
         elif key in keys.name_keys and first == '"':
-            calls.begin_name()
+            calls.begin_string(calls.set_name)
         elif key in keys.argument_keys and not calls.has_arguments:
             calls.begin_arguments(first)
         elif key in keys.wrapper_keys and calls.name is None and first == "{":
@@ -167,47 +168,63 @@ class JsonEnvelope(ValueHandler):
         elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
             self.outer_depth, self._depth = 2, 3
             self._is_message = False
-            calls.unknown_members.clear()
+            calls.members.clear()
         elif key in keys.part_keys and first != "null":
-            calls.abandon("malformed", f"the call has a second part {key[:40]!r}", first)
-        elif key in keys.other_keys and first in "{[":
-            calls.add_unknown_key(key)
+            self._reject_second_part(first)
+        elif self._is_message and key == "content":
+            self._on_content(first)
+        elif key == "role" and first == '"' and (self._is_message or not self._may_be_parameter(key)):
+            calls.begin_string(self._on_role)
         else:
             self._on_other_member(key, first)
-
-    def _on_other_member(self, key: str, first: str) -> None:
-        """Handle a member that is not a part of a call."""
-        if self._is_message and key == "content":
-            self._on_content(first)
-        elif self._is_role(key, first):
-            self._calls.begin_role()
-        elif key in self._calls.unknown_members and not self._known_keys_only:
-            self._calls.begin_unknown_member(key, first)
-
-    def _is_role(self, key: str, first: str) -> bool:
-        """Return whether a member is the role of a message, not an argument beside the name."""
-        return key == "role" and first == '"' and (self._is_message or not self._calls.may_be_parameter(key))
-
-    def _on_content(self, first: str) -> None:
-        """Handle the text of a message; a message that has any is not a call."""
-        if first == '"':
-            self._calls.begin_message_text()
-        elif first != "null":
-            self._calls.discard()
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""
         if self._calls.name is not None:
-            self._calls.abandon("malformed", "expected one name", self._member_key)
+            self._reject_second_part(first)
             return
         self._calls.set_name(self._member_key)
         if not self._calls.discarding:
             self._calls.begin_arguments(first)
 
+    def _reject_second_part(self, first: str) -> None:
+        self._calls.abandon("malformed", f"the call has a second part {self._member_key[:40]!r}", first)
+
+    def _may_be_parameter(self, key: str) -> bool:
+        """Return whether the tool, or any tool where none is known yet, has this parameter."""
+        return self._sink.has_any_parameter(key) if self._calls.name is None else self._calls.takes_parameter(key)
+
+    def _on_other_member(self, key: str, first: str) -> None:
+        """Handle a member that is not a part of a call; it may be an argument, or hold one."""
+        calls = self._calls
+        if key not in self._keys.known_keys or (calls.has_arguments and calls.lacks_parameter(key)):
+            is_kept = first == "{" if calls.has_arguments else not self._known_keys_only
+            calls.begin_member(key, first, is_kept=is_kept)
+        elif first in "{[":
+            calls.begin_member(key, first, is_kept=False)
+
+    def _on_content(self, first: str) -> None:
+        """Handle the text of a message; a message that has any is not a call."""
+        if first == '"':
+            self._calls.begin_string(self._on_message_text)
+        elif first != "null":
+            self._calls.discard()
+
+    def _on_role(self, role: str) -> None:
+        """Take the role of a message: one of the user, of the system or of a tool repeats a conversation."""
+        self._calls.other_role = role if role.lower() in OTHER_ROLES else ""
+
+    def _on_message_text(self, text: str) -> None:
+        call = _CALL_IN_TEXT.match(text)
+        if call is not None and self._sink.offers_exactly(call[1]) and not self._calls.other_role:
+            self._sink.wrapper_tool = call[1]  # so that the rejected call is reported
+        if text:
+            self._calls.discard()
+
     def on_string_end(self) -> None:
-        """Take the name, if it has ended."""
+        """End a member whose value is a string."""
         if len(self._containers) == self._depth:
-            self._calls.end_string()
+            self._calls.end_member()
 
     def on_container_end(self) -> None:
         """Leave a wrapper, or end the call."""
@@ -218,5 +235,5 @@ class JsonEnvelope(ValueHandler):
                 self.begin_next_call()
         elif self.outer_depth < depth < self._depth:
             self._depth = depth
-        elif depth == self._depth and self._member_key in self._calls.unknown_members:
+        elif depth == self._depth:
             self._calls.end_member()

@@ -4,7 +4,7 @@ Theory of operation. `read_json` rewrites the collected text as strict JSON, whi
 from its last commit point on. An end marker that follows an unclosed string may be content of the string: the text is
 collected on, up to the next end marker.
 
-Rule: a body is repaired at most `_MAX_REPAIRS` times.
+Rule: a body is repaired at most `_MAX_ATTEMPTS` times.
 """
 
 import functools
@@ -22,7 +22,7 @@ from fcshim.parse.readings.json_writer import JsonReading
 from fcshim.parse.readings.steps import NoReadingError
 
 _CLOSING_CHARS = frozenset("}]｝］`")
-_MAX_REPAIRS = 2
+_MAX_ATTEMPTS = 2
 """Attempts to repair one body: the cost stays under 10 us a character."""
 
 
@@ -42,8 +42,6 @@ class JsonRepair:
         self.wait = False
         self.ended = False
         """True at the end of the body."""
-        self.lacks_brackets = False
-        """True where closing brackets were added."""
         self.unread = ""
         self._dialect = dialect
         self._reader = reader
@@ -56,12 +54,12 @@ class JsonRepair:
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
         self._parts = [source]
         self._size = len(source)
-        self._last_char = source.rstrip()[-1:]
         self._end_marker_at = -1
         self._end_marker = ""
         """The end marker at `_end_marker_at`, an offset in the collected text: it may be content of a string."""
-        self._repair_count = 0
-        self._was_tried = False
+        self._attempts = 0
+        self._whole: JsonReading | None = None
+        """The reading of what is collected, where that is a complete body before a start marker."""
 
     def feed(self, text: str, pos: int) -> int:
         """Collect text up to an end marker, or to the start marker of the next call. Raises `LimitError`."""
@@ -76,8 +74,8 @@ class JsonRepair:
             return found.end()
         if found[0] not in self._openers:
             return self._read_end_marker(found[0], found.start(), found.end())
-        if not self._repair_count and self._is_closed and self._try_repair():
-            self.ended = True
+        if self.is_complete() and self._whole is not None:
+            self._take(self._whole)
             # An escaped marker counts only at the start of a line.
             at_line_start = found[0][0] == "&" and "".join(self._parts).rstrip(" \t")[-1:] == "\n"
             self.unread = "\n" if at_line_start else ""
@@ -90,34 +88,33 @@ class JsonRepair:
             self._is_escaped = is_escaped_body("".join(self._parts))
         return self._is_escaped
 
-    def may_be_complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the collected text is a complete body. It is tried once: each attempt reads all the text."""
-        if not self._is_closed or self._was_tried:
-            return False
-        self._was_tried = True
+        if not self._attempts and "".join(self._parts).rstrip()[-1:] in _CLOSING_CHARS:
+            self._try_whole()
+        return self._whole is not None
+
+    def _try_whole(self) -> bool:
+        """Read the collected text as a body without an end marker; return whether it is complete."""
         try:
-            return self._repaired(closed=False).complete
+            reading = self._find_reading(closed=False)
         except NoReadingError:
             return False
-
-    @property
-    def _is_closed(self) -> bool:
-        """True if the collected text may end with a call."""
-        return self._last_char in _CLOSING_CHARS
+        self._whole = reading if reading.complete else None
+        return reading.complete
 
     def _add(self, text: str) -> None:
         self._parts.append(text)
         self._size += len(text)
-        self._last_char = text.rstrip()[-1:] or self._last_char
         if self._size > self._limits.search:
             raise LimitError(f"more than {self._limits.search} characters that are not strict JSON")
 
     def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
         try:
-            self._repair(closed=True)
+            self._take(self._find_reading(closed=True))
         except NoReadingError as error:
             # The marker may be content of a string that closes later: collect on, up to the next end marker.
-            if error.unclosed and self._repair_count < _MAX_REPAIRS:
+            if error.unclosed and self._attempts < _MAX_ATTEMPTS:
                 if self._end_marker_at < 0:
                     self._end_marker_at, self._end_marker = self._size, end_marker
                 self._add(end_marker)
@@ -134,43 +131,15 @@ class JsonRepair:
         self.unread = "".join(self._parts)[self._end_marker_at + len(self._end_marker) :]
         self.ended = True
 
-    def _try_repair(self) -> bool:
-        """Try to repair the collected text as a body without an end marker."""
-        try:
-            self._repair(closed=False)
-        except NoReadingError:
-            return False
-        return True
-
-    def _repair(self, *, closed: bool) -> None:
-        """Repair the collected text and read the result. Raises `NoReadingError`."""
-        self._repair_count += 1
-        try:
-            repaired = self._repaired(closed=closed)
-        except NoReadingError:
-            if "".join(self._parts).lstrip()[:1] == "}":
-                self._calls.reject_surplus_brace()
-            raise
-        if not closed and not repaired.complete:
-            raise NoReadingError("the body is not complete")
-        self._calls.repairing = True
-        written = sum(part.count("}") + part.count("｝") for part in self._parts)
-        braces = repaired.text.count("}")
-        self._calls.words = repaired.words
-        self.lacks_brackets = self._calls.lacks_brackets = not repaired.complete or braces > written
-        try:
-            self._reader.read_whole(repaired.text)
-        except NotStrictError:
-            self._fail("not JSON")
-
-    def _repaired(self, *, closed: bool) -> JsonReading:
-        """Repair the collected text. Raises `NoReadingError`."""
-        dialect, buffer = self._dialect, self._reader.buffer
+    def _find_reading(self, *, closed: bool) -> JsonReading:
+        """Return the reading of the collected text. Raises `NoReadingError`."""
+        self._attempts += 1
+        buffer = self._reader.buffer
         return read_json(
             self._envelope.frame(),
             buffer.commit_point,
             "".join(self._parts),
-            dialect.call_markers(),
+            self._dialect.call_markers(),
             self._envelope.root(),
             sent=self._calls.sent_arguments(),
             at_string_start=buffer.at_string_start,
@@ -178,8 +147,23 @@ class JsonRepair:
             has_end_marker=closed,
         )
 
+    def _take(self, reading: JsonReading) -> None:
+        """Read the text of a reading, with which the body ends."""
+        self._calls.reading = reading
+        self.ended = True
+        try:
+            self._reader.read_whole(reading.text)
+        except NotStrictError:
+            self._fail("not JSON")
+
     def _fail(self, message: str) -> None:
+        self._reject_surplus_bracket()
         self._calls.abandon("malformed", message, "".join(self._parts))
+
+    def _reject_surplus_bracket(self) -> None:
+        """Reject the call before a bracket too many, which may have ended one of its objects too early."""
+        if "".join(self._parts).lstrip()[:1] == "}" and self._calls.has_unlisted_argument():
+            self._calls.reject_previous("a bracket too many, beside an argument that the tool does not have")
 
     def close(self, tail: str, *, natural: bool) -> None:
         """End the reply: the body has `ended`, unless its call is truncated."""
@@ -187,14 +171,14 @@ class JsonRepair:
         if self._end_marker_at >= 0:
             self._end_at_marker()
             self._fail("a string is not closed")
-        else:
-            self._remove_end_of_turn()
-            self.ended = natural and self._try_repair()
-
-    def _remove_end_of_turn(self) -> None:
+            return
         text = "".join(self._parts)
         end = end_of_turn(text)
         self._parts, self.unread = [text[:end]], text[end:]
+        if natural and self._try_whole() and self._whole is not None:
+            self._take(self._whole)
+        elif natural:
+            self._reject_surplus_bracket()
 
 
 @functools.lru_cache(maxsize=256)

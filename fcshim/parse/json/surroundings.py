@@ -5,7 +5,6 @@ Only short trailing text may stand between a complete call and the end marker; w
 emitted as text.
 """
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -13,20 +12,23 @@ from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
 from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.dialect import Dialect, compiled_call_markers
+from fcshim.parse.json.call import JsonCalls
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import EndMarkers
 
 _SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
 _SPACE = r"[ \t\r\n\ufeff]{0,64}"
-_FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
-_PLAIN = re.compile(rf"{_SPACE}{_FENCE}(?=[{{\[｛［])")
-_PARTIAL_PLAIN = re.compile(rf"{_SPACE}(?:`{{1,2}}|```\w{{0,16}}{_SPACE})?\Z")
-_FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[｛［])")
-_PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
-_PARTIAL_QUOTE = r"(?:[\"'“”]|&[#\w]{0,6};?)?"
-_PARTIAL_KEY = re.compile(
-    rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:[{{｛]{_SPACE}(?:{_PARTIAL_QUOTE}\w{{0,32}}{_PARTIAL_QUOTE}{_SPACE}=?)?)?\Z"
+_FENCE = rf"(?:```\w{{0,16}}{_SPACE}|(?:`{{1,2}})?\Z|)"
+_BRACKET = re.compile(rf"{_SPACE}{_FENCE}(?:\Z|(?P<bracket>[{{\[｛［]))")
+"""The bracket with which JSON begins, or the end of the text before it."""
+_FIRST_KEY = re.compile(
+    rf"""{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?(?:\Z|[{{｛]{_SPACE}
+    (?P<quote>["'“”]|&[\#\w]{{1,6}};|)(?P<key>\w{{0,32}})(?P<close>["'”]|&[\#\w]{{1,6}};|){_SPACE}
+    (?:(?:&[\#\w]{{0,6}}|=)?\Z|(?P<colon>[:：]|=>)))""",
+    re.VERBOSE,
 )
+"""The first key of an object, also in an array, up to its colon; or the end of the text before that."""
+_QUOTE_ENDS = {quote: quote for quote in ("", '"', "'", *QUOTE_ENTITIES)} | {"“": "”", "”": "”"}
 
 
 def skip_space(text: str, pos: int) -> int:
@@ -41,48 +43,25 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
 
     With `keys`, only an object whose first key is one of them counts.
     """
-    if keys:
-        return _keyed_json_begins(text, pos, keys)
     if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
         return False
-    if _PLAIN.match(text, pos):
-        return True
-    return None if _PARTIAL_PLAIN.match(text, pos) else False
-
-
-def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
-    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`｛［":
+    found = (_FIRST_KEY if keys else _BRACKET).match(text, pos)
+    if found is None:
         return False
-    if _object_with_key(keys).match(text, pos):
-        return True
-    return None if _PARTIAL_KEY.match(text, pos) or _PARTIAL_PLAIN.match(text, pos) else False
+    if found.lastgroup not in {"bracket", "colon"}:
+        return None
+    return not keys or (found["key"] in keys and _QUOTE_ENDS.get(found["quote"]) == found["close"])
 
 
 def fence_end(text: str, pos: int) -> int | None:
     """Return the end of a fence line before JSON: `pos` if there is none, None if more text is needed."""
-    found = _FENCE_LINE.match(text, pos)
-    if found is not None:
-        return found.end()
-    return None if _PARTIAL_FENCE_LINE.match(text, pos) else pos
+    found = _BRACKET.match(text, pos)
+    if found is None:
+        return pos
+    return None if found["bracket"] is None else found.start("bracket")
 
 
-def _named_object_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
-    """Return whether an object whose first key is one of `keys` begins at `pos`; None if more text is needed."""
-    if text[pos : pos + 1] in {"[", "［", "`"}:
-        return False
-    return _keyed_json_begins(text, pos, keys)
-
-
-@functools.lru_cache(maxsize=32)
-def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
-    names = "|".join(map(re.escape, sorted(keys)))
-    entity = "|".join(map(re.escape, QUOTE_ENTITIES))
-    key = rf"(?:([\"']?)(?:{names})\1|[“”](?:{names})”|({entity})(?:{names})\2)"
-    return re.compile(rf"{_SPACE}{_FENCE}(?:[\[［]{_SPACE})?[{{｛]{_SPACE}{key}{_SPACE}(?:[:：]|=>)")
-
-
-_SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}(?=\{)")
-_PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
+_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:\Z|;[ \t\r\n]{0,32}(?:\Z|(?P<next>(?=\{))))")
 _NAME_KEY = r"\s{0,64}[\"'“]?(?:name|function|type|tool|\w{0,8}\Z)"
 """The first key of another call, or what may become one."""
 _REST_OF_CALL = re.compile(
@@ -95,17 +74,16 @@ _REST_OF_CALL = re.compile(
       | <(?:arg|param)                                            # a parameter in tags
       | [{{｛]\s{{0,64}}["'](?:{"|".join(ARGUMENT_KEYS)})["']     # the arguments behind the call
     ) | [ \t}}\]]{{0,64}}[{{｛](?!{_NAME_KEY})                     # an object in the same line
+      | \s{{0,64}}[{{｛]\s{{0,64}}["'“](?P<key>[^"'“”\n]{{1,128}})["'”]    # an object that may have arguments
     """,
     re.VERBOSE,
 )
 """What begins like a part of the call that precedes it: a bracket of the call may stand too early."""
 _PARTIAL_REST_OF_CALL = re.compile(
-    r"[\s}\]｝］]{0,64}(?:<[a-z]{0,4}|(?:[,，:：=]\s{0,64})?(?:[{｛]\s{0,64}[\"'“]?\w{0,16})?"
+    r"[\s}\]｝］]{0,64}(?:<[a-z]{0,4}|(?:[,，:：=]\s{0,64})?(?:[{｛]\s{0,64}(?:\w{0,16}|[\"'“][^\"'“”\n]{0,128}))?"
     r"|(?:[\"'“]|&[quot]{0,4};?)[^\"'“”&\n]{0,128}(?:[\"'”]|&[quot]{0,4};?)?\s{0,64})\Z"
 )
 _STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
-_OBJECT_AFTER_CALL = re.compile(r"\s{0,64}[{｛]\s{0,64}[\"'“](?P<key>[^\"'“”\n]{1,128})[\"'”]")
-_PARTIAL_OBJECT = re.compile(r"\s{0,64}(?:[{｛]\s{0,64}(?:[\"'“][^\"'“”\n]{0,128})?)?\Z")
 
 
 def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool | None:
@@ -115,11 +93,15 @@ def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool 
     if not opener and any(each.startswith(text[at:]) for each in openers):
         return None
     at = skip_space(text, at + len(opener))
-    return False if text[at : at + 1] in {"{", "｛"} else _is_rest_of_call(text, at)
+    return False if text[at : at + 1] in {"{", "｛"} else _is_rest_of_call(text, at, lambda _key: False)
 
 
-def _is_rest_of_call(text: str, pos: int) -> bool | None:
-    return _REST_OF_CALL.match(text, pos) is not None or (None if _PARTIAL_REST_OF_CALL.match(text, pos) else False)
+def _is_rest_of_call(text: str, pos: int, has_argument: Callable[[str], bool]) -> bool | None:
+    """Return whether the rest of a call follows; `has_argument` says whether an object with this key may be one."""
+    found = _REST_OF_CALL.match(text, pos)
+    if found is not None:
+        return found["key"] is None or has_argument(found["key"])
+    return None if _PARTIAL_REST_OF_CALL.match(text, pos) else False
 
 
 class JsonTrailer:
@@ -130,16 +112,17 @@ class JsonTrailer:
         dialect: Dialect,
         end_markers: EndMarkers,
         limits: Limits,
-        continues_call: Callable[[str], bool],
+        calls: JsonCalls,
         *,
         name_keys: frozenset[str],
         semicolons: bool,
+        takes_all: bool,
     ) -> None:
         """Read after a call; another may follow after a semicolon (`semicolons`), or inside the end marker.
 
         There, white space may separate them, or a comma if the next one begins with one of `name_keys`; without
-        `name_keys` none may follow. `continues_call` says whether an object with this key, behind the call, may be a
-        part of it.
+        `name_keys` none may follow. An object with a key that the call lacks may be a part of it; with `takes_all`, one
+        with any parameter's.
         """
         self.wait = False
         self.ended = False
@@ -149,11 +132,10 @@ class JsonTrailer:
         self.in_text = False
         """True in text that does not belong to the body."""
         self.unread = ""
-        self.has_surplus_bracket = False
-        """True where a closing bracket follows the call."""
-        self.has_rest = False
+        self._is_rest = False
         """True where what follows the call may be a part of it."""
-        self._continues_call = continues_call
+        self._calls = calls
+        self._has_argument = calls.takes_parameter if takes_all else calls.lacks_parameter
         self._has_end_marker = dialect.closes_bodies
         self._end_markers = end_markers
         self._limits = limits
@@ -176,42 +158,47 @@ class JsonTrailer:
         self._trailing_text.add(text[start:pos])
         if self._trailing_text.size > self._limits.search:
             self._end_as_text()
-        elif pos < len(text):
-            comma_end = self._comma_end(text, pos)
-            if comma_end != pos:
-                self.wait, self.next_call = comma_end is None, comma_end is not None
-                return comma_end or pos
-            end = self._end_markers.end_of_marker(text, pos)
-            self.wait = end is None
-            self.ended = end is not None and end > pos
-            self.next_call = end == pos and text[pos] == "{" and bool(self._name_keys)
-            self.in_text = end == pos and not self.next_call
-            self.has_surplus_bracket = text[pos] in "}]"
-            return end or pos
-        return pos
+            return pos
+        if pos == len(text):
+            return pos
+        at = self._next_call(text, pos)
+        if at == len(text):
+            at = self._end_markers.end_of_marker(text, pos)
+            self.ended = at is not None and at > pos
+            self.in_text = at == pos
+            self._check_bracket(text, pos)
+        else:
+            self.next_call = at is not None
+        self.wait = at is None
+        return pos if at is None else at
 
-    def _comma_end(self, text: str, pos: int) -> int | None:
-        """Return where the next call begins after a comma at `pos`; `pos` if none does, None if that is not known yet.
+    def _next_call(self, text: str, pos: int) -> int | None:
+        """Return where the next call begins at `pos`; `len(text)` if none does, None if that is not known yet.
 
         Any other object after a comma, or one whose key the call lacks, may be the rest of its arguments.
         """
-        if text[pos] not in ",，" or not self._name_keys:
+        if text[pos] == "{" and self._name_keys:
             return pos
         start = skip_space(text, pos + 1)
-        begins = _named_object_begins(text, start, self._name_keys)
-        self.has_rest = bool(begins) and any(map(self._continues_call, self._name_keys))
-        return None if begins is None else start if begins and not self.has_rest else pos
+        if text[pos] not in ",，" or not self._name_keys or text[start : start + 1] in {"[", "［", "`"}:
+            return len(text)
+        begins = json_begins(text, start, self._name_keys)
+        self._is_rest = bool(begins) and any(map(self._has_argument, self._name_keys))
+        return None if begins is None else start if begins and not self._is_rest else len(text)
+
+    def _check_bracket(self, text: str, pos: int) -> None:
+        """A bracket too many may have ended an object of the call too early."""
+        self._is_rest = self._is_rest or (text[pos] in "}]" and self._calls.has_unlisted_argument())
 
     def _read_semicolon(self, text: str, pos: int) -> int:
-        self.has_surplus_bracket = self.has_surplus_bracket or text[pos] in "}]"
+        self._check_bracket(text, pos)
         found = _SEPARATOR.match(text, pos) if self._semicolons else None
-        rest = found is None and _is_rest_of_call(text, pos)
-        if found is not None:
+        if found is not None and found["next"] is not None:
             self.next_call = True
             return found.end()
-        self.wait = rest is None or _PARTIAL_OBJECT.match(text, pos) is not None
-        self.wait = self.wait or (self._semicolons and _PARTIAL_SEPARATOR.match(text, pos) is not None)
-        self.has_rest = bool(rest) or self._holds_argument(text, pos)
+        is_rest = _is_rest_of_call(text, pos, self._has_argument)
+        self._is_rest = self._is_rest or bool(is_rest)
+        self.wait = is_rest is None or found is not None
         self.ended = not self.wait
         return pos
 
@@ -226,16 +213,11 @@ class JsonTrailer:
             self.ended = True
         return end
 
-    def may_belong_to_call(self, *, ends_with_string: bool) -> bool:
+    def may_belong_to_call(self) -> bool:
         """Return whether what follows the call may be a part of it, for example of the string with which it ends."""
         text = self._trailing_text.beginning() if self.in_text else ""
-        is_rest = _REST_OF_CALL.match(text) or (ends_with_string and _STRING_END.search(text))
-        return self.has_rest or bool(is_rest) or self._holds_argument(text, 0)
-
-    def _holds_argument(self, text: str, pos: int) -> bool:
-        """Return whether an object with the rest of the arguments follows; any other one is an invented result."""
-        found = _OBJECT_AFTER_CALL.match(text, pos)
-        return found is not None and self._continues_call(found["key"])
+        ends_string = _STRING_END.search(text) is not None and self._calls.ends_with_string()
+        return self._is_rest or ends_string or bool(_is_rest_of_call(text, 0, self._has_argument))
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()

@@ -238,6 +238,7 @@ class CallStates:
         self._output.held.add(end_marker)
         if pending is None and (not end_marker or self._sink.call_count == section.calls_before):
             self._output.emit_text(self._output.held.take())
+            self._end_unoffered()
         elif pending is None:
             self._output.held.take()
             if section.return_state is State.IN_TEXT:
@@ -366,6 +367,10 @@ class CallStates:
         elif not self._end_at_result(pending) and not self._keep_beside_calls(pending):
             self._release_pending()
 
+    def _end_unoffered(self) -> None:
+        if self._section is None:
+            self._reports.end_unoffered()
+
     def _end_at_result(self, pending: PendingCalls) -> bool:
         """End the reply if the last body is a result that the model invents after its calls; return whether it is."""
         body = self._output.last_body() if pending.accepted and pending.kind == "bare" else ""
@@ -405,6 +410,7 @@ class CallStates:
             if not self._reports.has_reported:
                 self._report_rejected()
             self._emit_held(unread)
+            self._end_unoffered()
         elif pending is not None:
             self._output.held.remove_end(len(unread))
             self._end_pending_call(pending, closed=closing and not unread)
@@ -412,6 +418,8 @@ class CallStates:
             self._output.held.take()
             self._output.line.reset_after_call()
             cursor.state = State.AFTER_CALL
+        else:
+            self._end_unoffered()
         if unread and cursor.buffer.endswith(unread, 0, pos):
             return pos - len(unread)
         if unread:

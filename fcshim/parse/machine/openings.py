@@ -210,7 +210,9 @@ class OpeningFinder:
         if is_result or tag.text.startswith(self._start_markers.result_markers):
             return None
         end = pos + len(tag.text)
-        body = select_body(self._sink, text, end) or select_arguments(self._sink, tag.text, text, end)
+        body = select_body(self._sink, text, end)
+        if not body or self._sink.takes_text_by(named_tool(tag.text)):  # its argument may have a key of calls
+            body = select_arguments(self._sink, tag.text, text, end)
         if element and (not body or begins_with_argument(self._sink, tag.found["name"], text, end)):
             return element
         if body and not self._admit_tag(tag.text):

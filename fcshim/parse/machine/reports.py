@@ -51,6 +51,8 @@ class DefectReports:
         self._restarts_before = 0
         self.has_reported = False
         """True if a defect of the body was reported."""
+        self._calls_unoffered = False
+        """True from the report of a call of a tool that is not offered until the end of its text is reported."""
 
     def begin_body(self, dialect: Dialect, marker: str) -> None:
         """Begin a body."""
@@ -72,11 +74,21 @@ class DefectReports:
         if copy is not None and self._output.reports_copies:
             self._output.report_copy(copy)
             self.has_reported = True
-        elif self._on_defect is not None and (name or self._is_made(text)):
-            self._output.mark_defect()
-            is_restarted = self._sink.restarts > self._restarts_before
-            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+        elif name or self._is_made(text):
+            self._calls_unoffered = bool(name)
+            if self._on_defect is not None:
+                self._output.mark_defect()
+                is_restarted = self._sink.restarts > self._restarts_before
+                self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+            elif name:
+                self._output.report_copy("unoffered", name)
             self.has_reported = True
+
+    def end_unoffered(self) -> None:
+        """Report the end of the text of a call of a tool that is not offered, if it was reported."""
+        if self._calls_unoffered:
+            self._calls_unoffered = False
+            self._output.report_copy("end")
 
     def _is_made(self, text: str) -> bool:
         """Return whether text that cannot be read was meant as a call."""

@@ -228,11 +228,11 @@ class Output:
             return None
         return kind_of_copy(text, self.sink.offers, fenced=fenced)
 
-    def report_copy(self, kind: CopyDefectKind) -> None:
+    def report_copy(self, kind: CopyDefectKind, tool_name: str = "") -> None:
         """Report that what follows is copied from the prompt, or that it has ended. A call after it is accepted."""
         if self._on_copy is not None:
             self.mark_defect()
-            self._on_copy(Defect(kind, is_restarted=True))
+            self._on_copy(Defect(kind, tool_name, is_restarted=not tool_name))
 
     def _report_pending_copy(self, pending: PendingCalls, text: str) -> None:
         """Report the pending text if it begins the reply and is copied from the prompt."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.buffering import CommitPoint
-from fcshim.parse.readings.edits import BRACKET_MISSING, END_MISSING
+from fcshim.parse.readings.edits import BRACE_MISSING, BRACKET_MISSING, END_MISSING
 from fcshim.parse.readings.steps import Frame, NoReadingError, Step, Token, edits_of, tokens_of
 
 _OPENERS = "{["
@@ -23,12 +23,14 @@ _MAX_BEFORE = 4_000
 class JsonReading:
     """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing at the end.
 
-    `words` are its strings that stood without quotes, and its numbers in another spelling.
+    `lacks_brackets` if one was missing anywhere. `words` are its strings that stood without quotes, and its numbers in
+    another spelling.
     """
 
     text: str
     complete: bool
-    words: frozenset[str] = frozenset()
+    lacks_brackets: bool
+    words: frozenset[str]
 
 
 class JsonWriter:
@@ -56,9 +58,8 @@ class JsonWriter:
             self._has_members[-1] = False
         for token in tokens:
             out += self._spell(token)
-        return JsonReading(
-            "".join(out), not {END_MISSING, BRACKET_MISSING}.intersection(edits_of(last)), frozenset(self._words)
-        )
+        missing = {BRACE_MISSING, BRACKET_MISSING, END_MISSING}.intersection(edits_of(last))
+        return JsonReading("".join(out), missing <= {BRACE_MISSING}, bool(missing), frozenset(self._words))
 
     def _spell(self, token: Token) -> tuple[str, ...]:
         kind, start, end = token

@@ -13,7 +13,7 @@ backreferences, flags and word boundaries are not.
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -264,57 +264,46 @@ def without_outer_space(parts: tuple[PatternNode, ...]) -> tuple[PatternNode, ..
     return parts
 
 
+class _UnlistedError(Exception):
+    """The texts of an expression cannot be listed: there are too many, or any number."""
+
+
 def listed_texts(node: PatternNode) -> tuple[str, ...] | None:
     """Return the texts that match, without optional white space around them; None if they cannot be listed.
 
     White space inside is listed as none, a line break and a blank. The end of the text is empty.
     """
     options = node.options if isinstance(node, Choice) else (node,)
-    found: list[str] = []
-    for option in options:
-        texts = _texts(PatternGroup(without_outer_space(flat(option))))
-        if texts is None:
-            return None
-        found += texts
-    return tuple(dict.fromkeys(text for text in found if text))
+    try:
+        found = [text for each in options for text in _texts(PatternGroup(without_outer_space(flat(each))))]
+    except _UnlistedError:
+        return None
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _texts(node: PatternNode) -> list[str] | None:
-    """Return the texts of a node, None if they cannot be listed."""
-    found: list[str] | None = None
+def _texts(node: PatternNode) -> list[str]:
+    """Return the texts of a node. Raises `_UnlistedError`."""
+    found = [""]
     match node:
         case End():
-            found = [""]
+            pass
         case CharClass(literal=literal) if literal:
             found = [literal]
         case Ahead(part=part, negative=False):
             found = _texts(part)
         case Choice(options=options):
-            found = _joined(map(_texts, options))
+            found = [text for option in options for text in _texts(option)]
         case PatternGroup(parts=parts):
-            found = _product(map(_texts, parts))
+            for part in parts:
+                found = [head + tail for head in found for tail in _texts(part)]
+                if len(found) > _MAX_TEXTS:
+                    raise _UnlistedError
         case Repeated(part=CharClass(is_space=True), least=0 | 1 as least, most=None):
             found = ["\n", " "] if least else ["", "\n", " "]
         case Repeated(part=part, least=0, most=1):
-            found = _joined([[""], _texts(part)])
-    return found
-
-
-def _joined(lists: Iterable[list[str] | None]) -> list[str] | None:
-    found: list[str] = []
-    for each in lists:
-        if each is None:
-            return None
-        found += each
-    return found
-
-
-def _product(lists: Iterable[list[str] | None]) -> list[str] | None:
-    found = [""]
-    for each in lists:
-        if each is None or len(found) * len(each) > _MAX_TEXTS:
-            return None
-        found = [head + tail for head in found for tail in each]
+            found = ["", *_texts(part)]
+        case _:
+            raise _UnlistedError
     return found
 
 
@@ -367,7 +356,9 @@ def _widened(node: PatternNode) -> PatternNode:
 # Matching.
 
 _Code: TypeAlias = tuple[Literal["char", "split", "jump", "group", "ahead", "not_ahead", "end", "match"], Any, int]
-"""An instruction, its argument (a character's matcher, a group's name, a pattern, a target), and a target."""
+"""An instruction, its argument (a character's matcher, a group's name, a pattern), and how far it jumps.
+
+`split` goes on at the jump that is its argument, and at the other one if that fails."""
 
 
 class _Thread(NamedTuple):
@@ -386,77 +377,8 @@ class Pattern:
         self.node = node
         self.hit_end = False
         """True if more text could change the last result."""
-        self._code: list[_Code] = []
-        self._size_ahead = 0  # instructions of lookahead
-        self._emit(node)
-        self._code.append(("match", None, 0))
-
-    # Compiling.
-
-    def _emit(self, node: PatternNode) -> None:
-        if self._size() > _MAX_INSTRUCTIONS:
-            raise PatternError("too large")
-        match node:
-            case CharClass():
-                self._code.append(("char", node.matcher(), 0))
-            case PatternGroup(parts=parts, group=group):
-                self._emit_series(parts, group)
-            case Choice(options=options):
-                self._emit_choice(options)
-            case Repeated():
-                self._emit_repeated(node)
-            case Ahead(part=part, negative=negative):
-                ahead = Pattern(part)
-                self._size_ahead += ahead._size()
-                self._code.append(("not_ahead" if negative else "ahead", ahead, 0))
-            case End():
-                self._code.append(("end", None, 0))
-
-    def _size(self) -> int:
-        return len(self._code) + self._size_ahead
-
-    def _emit_series(self, parts: tuple[PatternNode, ...], group: str) -> None:
-        if group:
-            self._code.append(("group", group, 0))
-        for part in parts:
-            self._emit(part)
-        if group:
-            self._code.append(("group", group, 0))
-
-    def _emit_choice(self, options: tuple[PatternNode, ...]) -> None:
-        jumps: list[int] = []
-        for option in options[:-1]:
-            split = self._reserve()
-            self._emit(option)
-            jumps.append(self._reserve())
-            self._code[split] = ("split", split + 1, len(self._code))
-        self._emit(options[-1])
-        for jump in jumps:
-            self._code[jump] = ("jump", None, len(self._code))
-
-    def _emit_repeated(self, node: Repeated) -> None:
-        for _ in range(node.least):
-            self._emit(node.part)
-        if node.most is None:
-            split = self._reserve()
-            self._emit(node.part)
-            self._code.append(("jump", None, split))
-            self._code[split] = self._split(split + 1, len(self._code), lazy=node.lazy)
-            return
-        splits: list[int] = []
-        for _ in range(node.most - node.least):
-            splits.append(self._reserve())
-            self._emit(node.part)
-        for split in splits:
-            self._code[split] = self._split(split + 1, len(self._code), lazy=node.lazy)
-
-    def _reserve(self) -> int:
-        self._code.append(("match", None, 0))
-        return len(self._code) - 1
-
-    @staticmethod
-    def _split(inside: int, after: int, *, lazy: bool) -> _Code:
-        return ("split", after, inside) if lazy else ("split", inside, after)
+        self._code: list[_Code] = [*_compile(node), ("match", None, 0)]
+        self.size = _size(self._code)
 
     # Matching.
 
@@ -493,16 +415,16 @@ class Pattern:
 
     def _step(self, text: str, thread: "_Thread", stack: list["_Thread"]) -> "_Thread | None":
         """Execute one instruction: return where to go on, None if it fails."""
-        (kind, argument, target), here = self._code[thread.at], thread.here
+        (kind, argument, jump), here = self._code[thread.at], thread.here
         match kind:
             case "char":
                 self.hit_end = self.hit_end or here == len(text)
                 return _Thread(thread.at + 1, here + 1, thread.saved) if argument.match(text, here) else None
             case "split":
-                stack.append(_Thread(target, here, thread.saved))
-                return _Thread(argument, here, thread.saved)
+                stack.append(_Thread(thread.at + jump, here, thread.saved))
+                return _Thread(thread.at + argument, here, thread.saved)
             case "jump":
-                return _Thread(target, here, thread.saved)
+                return _Thread(thread.at + jump, here, thread.saved)
             case "group":
                 return _Thread(thread.at + 1, here, Saved(thread.saved, argument, here))
         return _Thread(thread.at + 1, here, thread.saved) if self._holds(kind, argument, text, here) else None
@@ -515,6 +437,62 @@ class Pattern:
         found = argument.match(text, here)
         self.hit_end = self.hit_end or argument.hit_end
         return (found is None) == (kind == "not_ahead")
+
+
+def _size(code: list[_Code]) -> int:
+    """Return the number of instructions, with those of lookahead."""
+    sizes: list[int] = [argument.size for kind, argument, _ in code if kind in {"ahead", "not_ahead"}]
+    return len(code) + sum(sizes)
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_INSTRUCTIONS:
+        raise PatternError("too large")
+
+
+def _compile(node: PatternNode) -> list[_Code]:
+    """Compile an expression. Raises `PatternError` if it is too large."""
+    code: list[_Code] = []
+    match node:
+        case CharClass():
+            code = [("char", node.matcher(), 0)]
+        case PatternGroup(parts=parts, group=group):
+            edge: list[_Code] = [("group", group, 0)] if group else []
+            code += edge
+            for part in parts:
+                code += _compile(part)
+                _check_size(len(code))
+            code += edge
+        case Choice(options=options):
+            code = _compile(options[-1])
+            for option in reversed(options[:-1]):
+                each = _compile(option)
+                code = [("split", 1, len(each) + 2), *each, ("jump", None, len(code) + 1), *code]
+                _check_size(len(code))
+        case Repeated():
+            code = _compile_repeated(node)
+        case Ahead(part=part, negative=negative):
+            code = [("not_ahead" if negative else "ahead", Pattern(part), 0)]
+        case End():
+            code = [("end", None, 0)]
+    _check_size(_size(code))
+    return code
+
+
+def _compile_repeated(node: Repeated) -> list[_Code]:
+    each = _compile(node.part)
+    _check_size(_size(each) * (node.most or node.least))
+    optional: list[_Code] = []
+    if node.most is None:
+        optional = [_split(len(each) + 2, lazy=node.lazy), *each, ("jump", None, -len(each) - 1)]
+    for _ in range(node.least, node.most or 0):
+        optional = [_split(len(each) + len(optional) + 1, lazy=node.lazy), *each, *optional]
+    return each * node.least + optional
+
+
+def _split(after: int, *, lazy: bool) -> _Code:
+    """Return the instruction before a part that may be left out, behind which `after` stands."""
+    return ("split", after, 1) if lazy else ("split", 1, after)
 
 
 def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:

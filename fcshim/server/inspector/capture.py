@@ -8,22 +8,24 @@ cost as much as decoding it.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
 
-from fcshim.codecs.base import UpstreamCodec
+from fcshim.codecs.base import Codec, UpstreamCodec
 from fcshim.config import Config, ModelConfig
 from fcshim.config.credentials import CredentialMask
 from fcshim.dispatch import MIN_SIZE
+from fcshim.events import Usage
 from fcshim.messages import Request, Tool, as_tools
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.exchange import Exchange
+from fcshim.server.inspector.conversations import Conversations, last_results, last_words
 from fcshim.server.inspector.decoded_reply import DecodedReply, decode_reply, masked_reply, relayed_reply
 from fcshim.server.kept_replies import CHUNK_BYTES, ChunkLog
 from fcshim.server.observation import Reads, RequestObserver
-from fcshim.server.observed_request import ObservedRequest
+from fcshim.server.observed_request import ObservedCall, ObservedRequest
 from fcshim.server.request_log import config_secrets
 
 _CAPTURE_BYTES = 2_000
@@ -43,6 +45,12 @@ class AttemptCapture:
         self.native = native
         self.log = log
         self.error = ""
+        self.front = ""
+        """Which text at the front of the prompt varies, so that much is read again."""
+        self.defects: tuple[str, ...] = ()
+        """The kinds of the defects of its reply (`AttemptDefect.kind`)."""
+        self.defect = ""
+        """What is wrong with its reply, as a phrase."""
 
     @property
     def first_at(self) -> float:
@@ -69,35 +77,103 @@ class _RingRoom:
         return True
 
 
-class Capture(RequestObserver):
-    """One request from a client, all attempts for it, and the response."""
+class CapturedRequest:
+    """One request from a client, all attempts for it, and the response. Times are of the monotonic clock."""
+
+    def __init__(self, ring: "CaptureRing", number: int, codec: Codec) -> None:
+        self.id = str(number)
+        self.codec = codec
+        self.mask = CredentialMask(ring.secrets)
+        self.room = _RingRoom(ring)
+        self.method = self.path = self.query = self.upstream = self.model = ""
+        self.headers: list[tuple[str, str]] = []
+        self.time = self.started_at = self.ended_at = 0.0
+        """`time` is Unix time."""
+        self.is_timed = True
+        """Whether the times of chunks and attempts are known; a record has none."""
+        self.body = b""
+        self.streamed = False
+        self.words = ""
+        """What the user said last."""
+        self.results: list[str] = []
+        """The tools whose results the request brings."""
+        self.conversation = 0
+        self.model_config: ModelConfig | None = None
+        self.tools: tuple[Tool, ...] = ()
+        self.attempts: list[AttemptCapture] = []
+        self.calls: list[ObservedCall] = []
+        self.usage: Usage | None = None
+        self.status = 0
+        self.sent = ChunkLog(self.room.charge, written=True)
+        self.error = ""
+        self.withheld = ""
+        self.resent_from = ""
+        """The id of the request that was sent again by this one."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the response has not ended."""
+        return not self.ended_at
+
+    def catch_up(self) -> None:
+        """Take what is not taken yet, if the request still runs. Call it on the event loop."""
+
+    def keep_request(self, request: Request, body: bytes, conversations: Conversations) -> None:
+        """Keep the decoded request, and its body without credentials, which the mask has learned."""
+        self.words = self.mask.mask_text(last_words(request.messages))
+        self.results = [self.mask.mask_text(name) for name in last_results(request.messages)]
+        self.conversation = conversations.number_of(request.messages)
+        self.body, self.tools = body, self.masked_tools(request.tools)
+
+    def decoded(self, attempt: AttemptCapture) -> list[DecodedReply]:
+        """Return the reply of an attempt, each choice of it, without credentials."""
+        return [masked_reply(reply, self.mask) or reply for reply in decode_reply(attempt.codec, attempt.log)]
+
+    def received(self) -> list[DecodedReply]:
+        """Return the reply that the client got, each choice of it, without credentials."""
+        if self.status != 200 or not self.model or not self.sent.data:
+            return []
+        replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
+        return [masked_reply(reply, self.mask) or reply for reply in replies]
+
+    def repeats_credentials(self) -> bool:
+        """Return whether the reply spells a credential of the request, also across the borders of its chunks."""
+        replies = [reply for attempt in self.attempts for reply in decode_reply(attempt.codec, attempt.log)]
+        if not self.attempts:
+            replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
+        return any(masked_reply(reply, self.mask) is not None for reply in replies)
+
+    def response_text(self) -> str:
+        """Return what the client got, without credentials; a stream may hold one in pieces, so it is all or nothing."""
+        data = self.sent.data
+        if self.mask.is_needed and (self.mask.mask(data) != data or self.repeats_credentials()):
+            return "(not shown: the reply repeats a credential of the request)"
+        return data.decode("utf-8", "replace")
+
+    def masked_tools(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        """Return tools without credentials."""
+        data = msgspec.json.encode(tools)
+        masked = self.mask.mask(self.mask.body(data))
+        return tools if masked is data else as_tools(msgspec.json.decode(masked, type=list[Tool]))
+
+
+class Capture(CapturedRequest, RequestObserver):
+    """A request that is captured while it runs."""
 
     wants_reads = wants_writes = True
 
     def __init__(self, ring: "CaptureRing", number: int, observed: ObservedRequest) -> None:
+        super().__init__(ring, number, observed.codec)
         connection = observed.connection
         self._ring = ring
         self._observed: ObservedRequest | None = observed
-        self.id = str(number)
-        self.method, self.path, self.codec = connection.method, connection.path, observed.codec
+        self.method, self.path = connection.method, connection.path
+        self.resent_from = connection.resent_from
         self.upstream = ring.upstream
-        self.mask = CredentialMask(ring.secrets)
         self.headers = self.mask.headers(connection.headers)
         self.query = self.mask.query(connection.query)
         self.time, self.started_at = observed.began_at, observed.started_at
-        self.ended_at = 0.0
-        self.body = b""
-        self.model = ""
-        self.streamed = False
-        self.model_config: ModelConfig | None = None
-        self.tools: tuple[Tool, ...] = ()
-        self.attempts: list[AttemptCapture] = []
         self.calls, self.usage = observed.calls, observed.usage
-        self.status = 0
-        self.room = _RingRoom(ring)
-        self.sent = ChunkLog(self.room.charge, written=True)
-        self.error = ""
-        self.withheld = ""
 
     def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Keep the decoded request and its body, without credentials."""
@@ -106,12 +182,12 @@ class Capture(RequestObserver):
         if self.mask.overflowed:
             self.withheld = "it has too many different credentials, or values"
         elif self.room.charge(2 * len(masked)):
-            self.body, self.tools = masked, self._masked_tools(request.tools)
+            self.keep_request(request, masked, self._ring.conversations)
 
     def on_tools(self, tools: tuple[Tool, ...]) -> None:
         """Keep the tools that the model is offered, without credentials."""
         if not self.withheld:
-            self.tools = self._masked_tools(tools)
+            self.tools = self.masked_tools(tools)
 
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Keep the request that is sent upstream."""
@@ -136,10 +212,20 @@ class Capture(RequestObserver):
         """Keep that the upstream has read only a part of the prompt."""
         self.attempts[-1].error = self.mask.mask_text(message)
 
+    def vary_prompt(self, message: str) -> None:
+        """Keep that text at the front of the prompt varies."""
+        self.attempts[-1].front = self.mask.mask_text(message)
+
     def end_attempt(self, batch: Batch) -> None:
-        """Keep the last events of an attempt, which have no bytes."""
-        if self.attempts and batch:
+        """Keep the last events of an attempt, which have no bytes, and what is wrong with its reply."""
+        if not self.attempts:
+            return
+        if batch:
             self.attempts[-1].log.add_last(batch)
+        if self._observed is not None:
+            attempt = self._observed.attempts[-1].attempt
+            self.attempts[-1].defects = attempt.parse_record.defects
+            self.attempts[-1].defect = self.mask.mask_text(attempt.defect)
 
     def on_reads(self, reads: Reads) -> None:
         """Keep some reads of the attempt, and what the client got of them."""
@@ -177,31 +263,6 @@ class Capture(RequestObserver):
         if observers is not None:
             observers.catch_up()
 
-    def decoded(self, attempt: AttemptCapture) -> list[DecodedReply]:
-        """Return the reply of an attempt, each choice of it, without credentials."""
-        return [masked_reply(reply, self.mask) or reply for reply in decode_reply(attempt.codec, attempt.log)]
-
-    def relayed(self) -> list[DecodedReply]:
-        """Return the reply that was relayed, each choice of it, without credentials."""
-        if self.status != 200 or not self.model:
-            return []
-        replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
-        return [masked_reply(reply, self.mask) or reply for reply in replies]
-
-    def repeats_credentials(self) -> bool:
-        """Return whether the reply spells a credential of the request, also across the borders of its chunks."""
-        replies = [reply for attempt in self.attempts for reply in decode_reply(attempt.codec, attempt.log)]
-        if not self.attempts:
-            replies = relayed_reply(self.codec.decoder(), self.sent.chunks())
-        return any(masked_reply(reply, self.mask) is not None for reply in replies)
-
-    def response_text(self) -> str:
-        """Return what the client got, without credentials; a stream may hold one in pieces, so it is all or nothing."""
-        data = self.sent.data
-        if self.mask.is_needed and (self.mask.mask(data) != data or self.repeats_credentials()):
-            return "(not shown: the reply repeats a credential of the request)"
-        return data.decode("utf-8", "replace")
-
     def _name_upstream(self) -> None:
         if self._observed is not None:
             self.upstream = self._observed.upstream or self.upstream
@@ -212,11 +273,6 @@ class Capture(RequestObserver):
     def _masked_body(self, body: bytes) -> bytes:
         masked = self.mask.mask(self.mask.body(body))
         return masked if self.room.charge(len(masked)) else b""
-
-    def _masked_tools(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        data = msgspec.json.encode(tools)
-        masked = self.mask.mask(self.mask.body(data))
-        return tools if masked is data else as_tools(msgspec.json.decode(masked, type=list[Tool]))
 
 
 class Subscriber:
@@ -243,8 +299,9 @@ class CaptureRing:
         self.used = 0
         self.secrets = config_secrets(config)
         self.upstream = "" if config.upstreams else urlsplit(config.upstream).netloc.rpartition("@")[2]
-        self._captures: dict[str, Capture] = {}
-        self._ended: deque[Capture] = deque()
+        self.conversations = Conversations()
+        self._captures: dict[str, CapturedRequest] = {}
+        self._ended: deque[CapturedRequest] = deque()
         self._count = 0
         self._subscribers: set[Subscriber] = set()
 
@@ -262,7 +319,15 @@ class CaptureRing:
     def close(self) -> None:
         """Do nothing: captures live in memory only."""
 
-    def end(self, capture: Capture) -> None:
+    def keep(self, make: Callable[["CaptureRing", int], CapturedRequest]) -> CapturedRequest:
+        """Keep a request that has ended, as `make` returns it for a number."""
+        self._count += 1
+        captured = make(self, self._count)
+        self._captures[captured.id] = captured
+        self.end(captured)
+        return captured
+
+    def end(self, capture: CapturedRequest) -> None:
         """Handle the end of a request."""
         self._ended.append(capture)
         if self.used > self.limit:
@@ -280,11 +345,11 @@ class CaptureRing:
             del self._captures[oldest.id]
         return self.used + size <= self.limit
 
-    def newest_first(self) -> Sequence[Capture]:
+    def newest_first(self) -> Sequence[CapturedRequest]:
         """Return all captures, the newest first."""
         return list(reversed(self._captures.values()))
 
-    def find(self, capture_id: str) -> Capture | None:
+    def find(self, capture_id: str) -> CapturedRequest | None:
         """Return a capture by its id."""
         return self._captures.get(capture_id)
 
@@ -300,6 +365,6 @@ class CaptureRing:
         """Remove a subscriber."""
         self._subscribers.discard(subscriber)
 
-    def _notify(self, capture: Capture) -> None:
+    def _notify(self, capture: CapturedRequest) -> None:
         for subscriber in self._subscribers:
             subscriber.notify(capture.id)

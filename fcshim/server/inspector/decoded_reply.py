@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from fcshim.codecs.base import Decoder, UpstreamCodec
+from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.config.credentials import CredentialMask
 from fcshim.errors import FcshimError
 from fcshim.events import Event, Reasoning, Text, ToolCallChunk, ToolCallStart
@@ -49,6 +50,16 @@ def decode_reply(codec: UpstreamCodec, log: ChunkLog) -> list[DecodedReply]:
 def delivered_replies(log: ChunkLog) -> list[DecodedReply]:
     """Return the events that the client got for a reply, for each choice."""
     return [DecodedReply(choice, [], events) for choice, events in sorted(_by_choice(log.events()).items())]
+
+
+def find_progress(codec: UpstreamCodec, log: ChunkLog) -> PromptProgress | None:
+    """Return how far the server has read the prompt, if it has said so and nothing of the reply has come."""
+    decoder = codec.decoder()
+    try:
+        has_begun = any(decoder.feed(data) for _, data in log.chunks())
+    except FcshimError:
+        return None
+    return None if has_begun else decoder.progress
 
 
 def relayed_reply(decoder: Decoder, sent: Sequence[tuple[float, bytes]]) -> list[DecodedReply]:

@@ -6,6 +6,7 @@ port, and so an origin, that serves nothing else: nothing of an upstream can run
 """
 
 import asyncio
+import contextlib
 import functools
 import importlib.resources
 from collections.abc import Awaitable, Callable
@@ -13,14 +14,16 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from fcshim.config import Config
+from fcshim.config import NOT_NAMED, Config
 from fcshim.dispatch import MIN_SIZE, run_off_loop
-from fcshim.errors import RequestError
-from fcshim.parse.dialects import AUTO, DIALECTS
+from fcshim.errors import RequestError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, PingSchedule
-from fcshim.server.inspector.capture import Capture, CaptureRing
-from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, parse_for_playground
-from fcshim.server.inspector.views import RequestSummary, detail_of, summary_of
+from fcshim.server.inspector.capture import CapturedRequest, CaptureRing
+from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, dialects_for, parse_for_playground, settings_of
+from fcshim.server.inspector.resend import MAX_RESEND_BODY, Resender, Serve
+from fcshim.server.inspector.search import SearchWords
+from fcshim.server.inspector.summary import RequestSummary, summary_of
+from fcshim.server.inspector.views import detail_of
 from fcshim.upstream.capabilities import ModelReport
 
 _ROOT = "/fcshim/"
@@ -29,7 +32,7 @@ _FILES = {
     "": ("index.html", b"text/html; charset=utf-8"),
     **{
         name: (name, b"text/javascript; charset=utf-8")
-        for name in ("main.js", "dom.js", "list.js", "detail.js", "playground.js", "models.js", "api.js")
+        for name in ("main.js", "dom.js", "list.js", "detail.js", "resend.js", "playground.js", "models.js", "api.js")
     },
     "style.css": ("style.css", b"text/css; charset=utf-8"),
 }
@@ -51,6 +54,8 @@ _SECURITY_HEADERS = (
 )
 _PAUSE = 0.1
 """Seconds between two messages to a page: a burst of requests is one message."""
+_READING_PAUSE = 1.0
+"""Seconds between two messages about a request whose reply has not begun."""
 _PING = 15.0
 _MAX_LISTED = 5_000
 
@@ -66,7 +71,10 @@ class InspectorEndpoints:
         self._config = config
         self._reports = reports
         self._ring = ring
-        self._summaries: WeakKeyDictionary[Capture, RequestSummary] = WeakKeyDictionary()
+        self._settings = config.merged_with(None)
+        self._dialects = dialects_for(self._settings)
+        self._resender = Resender(config, ring)
+        self._summaries: WeakKeyDictionary[CapturedRequest, RequestSummary] = WeakKeyDictionary()
         """Of requests that have ended."""
 
     def serves(self, connection: ClientConnection) -> bool:
@@ -100,8 +108,8 @@ class InspectorEndpoints:
         connection.prepare(200, [(b"content-type", content_type), *_SECURITY_HEADERS])
         await connection.end(_read_file(name))
 
-    async def serve_api(self, connection: ClientConnection) -> None:
-        """Answer a request for data. Raises `RequestError`."""
+    async def serve_api(self, connection: ClientConnection, serve: Serve) -> None:
+        """Answer a request for data; `serve` serves requests that are sent again. Raises `RequestError`."""
         if not self.is_api(connection):
             raise RequestError(
                 f"there is nothing at {connection.path!r:.200}; this port serves the inspector, at {_ROOT}",
@@ -112,14 +120,13 @@ class InspectorEndpoints:
         if path == "parse":
             await self._serve_parse(connection)
             return
+        if path.startswith("requests/") and path.endswith("/resend"):
+            await self._resend(connection, path.removeprefix("requests/").removesuffix("/resend"), serve)
+            return
         if connection.method != "GET":
             raise RequestError("expected GET", status=405)
         if path == "requests":
-            captures = self._ring.newest_first()[:_MAX_LISTED]
-            for capture in captures:
-                capture.catch_up()
-            found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
-            await _respond(connection, {"requests": found})
+            await self._serve_list(connection)
         elif path.startswith("requests/"):
             await self._serve_detail(connection, path.removeprefix("requests/"))
         elif path == "events":
@@ -129,13 +136,33 @@ class InspectorEndpoints:
         else:
             raise RequestError(f"there is nothing at {connection.path!r:.200}", status=404, kind="not_found")
 
+    async def _serve_list(self, connection: ClientConnection) -> None:
+        """Send the summaries of the last requests, of those only that have all words of the parameter `text`."""
+        captures = self._ring.newest_first()[:_MAX_LISTED]
+        for capture in captures:
+            capture.catch_up()
+        words = SearchWords.from_query(connection.query)
+        if words is not None:  # one at a time: requests of clients wait for the same thread
+            captures = [each for each in captures if await run_off_loop(MIN_SIZE, functools.partial(words.match, each))]
+        found = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))
+        await _respond(connection, {"requests": found})
+
     async def _serve_parse(self, connection: ClientConnection) -> None:
         if connection.method != "POST":
             raise RequestError("expected POST", status=405)
         body = await connection.body(MAX_PLAYGROUND_BODY)
-        await _respond(connection, await run_off_loop(len(body) * 8, functools.partial(parse_for_playground, body)))
+        await _respond(
+            connection, await run_off_loop(len(body) * 8, functools.partial(parse_for_playground, body, self._dialects))
+        )
 
-    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
+    async def _resend(self, connection: ClientConnection, capture_id: str, serve: Serve) -> None:
+        if connection.method != "POST":
+            raise RequestError("expected POST", status=405)
+        capture = self._find(capture_id)
+        body = await connection.body(MAX_RESEND_BODY)
+        await _respond(connection, {"id": await self._resender.send(connection, capture, body, serve)})
+
+    def _find(self, capture_id: str) -> CapturedRequest:
         capture = self._ring.find(capture_id)
         if capture is None:
             raise RequestError(
@@ -143,6 +170,10 @@ class InspectorEndpoints:
                 status=404,
                 kind="not_found",
             )
+        return capture
+
+    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
+        capture = self._find(capture_id)
         capture.catch_up()
         await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
 
@@ -155,18 +186,24 @@ class InspectorEndpoints:
         try:
             async with connection.watch_disconnect(pings):
                 await connection.write(b": connected\n\n")
+                reading: list[str] = []
                 while True:
-                    await subscriber.wake.wait()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_READING_PAUSE if reading else None):
+                            await subscriber.wake.wait()
                     await asyncio.sleep(_PAUSE)
                     subscriber.wake.clear()
-                    changed, subscriber.changed = subscriber.changed, {}
+                    changed, subscriber.changed = {**dict.fromkeys(reading), **subscriber.changed}, {}
                     captures = [found for each in changed if (found := self._ring.find(each))]
+                    for capture in captures:
+                        capture.catch_up()
                     summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
+                    reading = [summary.id for summary in summaries if _is_waiting(summary)]
                     await connection.write(_event(summaries))
         finally:
             self._ring.unsubscribe(subscriber)
 
-    def _summary(self, capture: Capture) -> RequestSummary:
+    def _summary(self, capture: CapturedRequest) -> RequestSummary:
         found = self._summaries.get(capture)
         if found is None:
             found = summary_of(capture)
@@ -175,12 +212,23 @@ class InspectorEndpoints:
         return found
 
     async def _models(self) -> dict[str, object]:
+        models, problem = [], ""
+        try:
+            models = await self._reports() if self._config.upstream != NOT_NAMED or self._config.upstreams else []
+        except UpstreamError as error:  # the dialects and the settings are known all the same
+            problem = error.message
         return {
             "upstream": ", ".join(self._config.upstreams) or self._config.upstream,
             "upstream_api": self._config.upstream_api,
-            "dialects": [AUTO, *DIALECTS],
-            "models": await self._reports(),
+            "dialects": list(self._dialects),
+            "settings": settings_of(self._settings),
+            "models": models,
+            "problem": problem,
         }
+
+
+def _is_waiting(summary: RequestSummary) -> bool:
+    return summary.duration is None and (summary.first_chunk is None or summary.reading != "")
 
 
 def _event(summaries: list[RequestSummary]) -> bytes:

@@ -10,7 +10,11 @@ from typing import Literal
 
 import msgspec
 
+from fcshim.config import ModelConfig
+from fcshim.dispatch import make_shim
+from fcshim.errors import FcshimError
 from fcshim.events import Event, Reasoning, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import Request, Tool
 from fcshim.parse.stream import StreamParser
 
 SpanKind = Literal["text", "reasoning", "marker", "name", "arguments", "repaired", "dropped"]
@@ -124,3 +128,19 @@ def segments(text: str, spans: Sequence[Span], chunk_ends: Sequence[int]) -> lis
             result.append((chunk, span.kind, text[start:end]))
             start = end
     return result
+
+
+def new_parser(model: ModelConfig, name: str, tools: tuple[Tool, ...]) -> StreamParser | None:
+    """Make the parser with which a model's replies are read; None if its settings cannot be used."""
+    try:
+        shim = make_shim(Request(model=model.upstream_model or name, messages=(), tools=tools), model)
+        return StreamParser(
+            shim.dialect,
+            shim.tools,
+            rescue=model.rescue,
+            reasoning=model.reasoning,
+            open_reasoning_tag=model.open_reasoning_tag,
+            arguments=model.arguments,
+        )
+    except FcshimError:
+        return None

@@ -44,7 +44,9 @@ class MemoryStore:
         if not self._limits.admits(document):
             return False
         self._add(owner, document)
-        self._delete_expired()
+        now = self._clock()
+        while now >= self._entries[oldest := next(iter(self._entries))].expires_at:
+            self._delete(*oldest)
         owned = self._owners[owner]
         while owned.size > self._limits.owner_size:
             self._delete(owner, next(iter(owned.names)))
@@ -84,11 +86,6 @@ class MemoryStore:
         owned.aliases.update(dict.fromkeys(document.aliases, document.name))
         owned.size += document.size()
         self._size += document.size()
-
-    def _delete_expired(self) -> None:
-        now = self._clock()
-        while now >= self._entries[oldest := next(iter(self._entries))].expires_at:
-            self._delete(*oldest)
 
     def _delete(self, owner: str, name: str) -> bool:
         entry = self._entries.pop((owner, name), None)

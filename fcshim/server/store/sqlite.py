@@ -224,7 +224,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         _use_write_ahead_log(connection, path)
         with _transaction(connection):
             if _is_new(connection, path):  # else another process was faster
-                _make_tables(connection)
+                for statement in _statements(_SCHEMA):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
@@ -239,13 +242,6 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
     if application_id or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise ConfigError(f"store: {path} is a database of another program; expected a file of fcshim, or none")
     return True
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in _statements(_SCHEMA):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _statements(script: str) -> Iterator[str]:

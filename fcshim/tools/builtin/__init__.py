@@ -1,6 +1,6 @@
 """Built-in tools: files, commands, the web, skills, notifications, custom functions.
 
-Rule: a group of tools is a class; its constructor takes the operator's settings, its `tools()` returns the tools.
+A group of tools is a class; its constructor takes the operator's settings, its `tools()` returns the tools.
 """
 
 from fcshim.tools.builtin.control import Control

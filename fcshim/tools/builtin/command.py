@@ -62,7 +62,10 @@ async def run_command(
             code = child.process.returncode
             return output.result(code)
         finally:
-            await _kill(child, mark)
+            # What the command left in the background ends with it, also processes that left its group.
+            await kill_group(child.group_id, mark)
+            await child.wait_exit(_KILL_SECONDS)
+            child.close()
             guard.remove_group(child.group_id)
 
 
@@ -97,10 +100,3 @@ async def _write_stdin(child: ChildProcess, data: bytes) -> None:
         pipe.write(data)
         await pipe.drain()
     pipe.close()
-
-
-async def _kill(child: ChildProcess, mark: str) -> None:
-    """Kill what the command left in the background, including processes that left its group."""
-    await kill_group(child.group_id, mark)
-    await child.wait_exit(_KILL_SECONDS)
-    child.close()

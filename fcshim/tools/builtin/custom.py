@@ -1,6 +1,6 @@
 """Custom tools: functions from the Python files of a folder.
 
-Rule: a file's tools are its `TOOLS` list, else its public functions with a docstring; its `CATEGORY` is theirs. A
+A file's tools are its `TOOLS` list, else its public functions with a docstring; its `CATEGORY` is theirs. A
 changed file is reloaded at the next refresh; one that fails to load keeps its old tools and is reported. The folder is
 the operator's: its code is executed.
 """

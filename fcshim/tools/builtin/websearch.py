@@ -1,6 +1,6 @@
 """Web search services: Tavily, Brave, Jina, SearXNG, and any address that answers with JSON.
 
-Rule: a service is a row of a table: how to build its request, and which fields of its response have the results. An
+A service is a row of a table: how to build its request, and which fields of its response have the results. An
 address is asked like a SearXNG; the results may have the usual names of other services too.
 """
 

@@ -23,14 +23,14 @@ WRAPPERS = {
                 "builtin",
                 "time",
             ),
-            *("stdbuf", "setsid", "unshare", "nsenter", "strace", "ltrace", "watch", "parallel", "busybox", "toybox"),
-            *("script", "systemd-run", "numactl", "caffeinate", "fakeroot", "firejail", "bwrap", "proot", "coproc"),
-            *("unbuffer", "valgrind", "rlwrap", "torsocks", "proxychains", "xvfb-run", "setpriv", "entr", "npx"),
-            *("bunx", "pipx", "uvx", "trap", "mapfile", "readarray", "compgen", "complete", "bind", "tmux", "screen"),
-            *("setarch", "linux32", "linux64", "prlimit", "choom", "dbus-run-session", "dbus-launch", "eatmydata"),
-            *("catchsegv", "hyperfine", "watchexec", "nodemon", "chronic", "ifne", "ts", "tini", "dumb-init"),
-            *("start-stop-daemon", "jobs", "byobu", "daemonize", "daemon", "cross-env", "concurrently", "x86_64"),
-            *("heaptrack", "aa-exec", "capsh", "softlimit", "chpst", "nix-shell", "catatonit", "i386"),
+            "stdbuf", "setsid", "unshare", "nsenter", "strace", "ltrace", "watch", "parallel", "busybox", "toybox",
+            "script", "systemd-run", "numactl", "caffeinate", "fakeroot", "firejail", "bwrap", "proot", "coproc",
+            "unbuffer", "valgrind", "rlwrap", "torsocks", "proxychains", "xvfb-run", "setpriv", "entr", "npx",
+            "bunx", "pipx", "uvx", "trap", "mapfile", "readarray", "compgen", "complete", "bind", "tmux", "screen",
+            "setarch", "linux32", "linux64", "prlimit", "choom", "dbus-run-session", "dbus-launch", "eatmydata",
+            "catchsegv", "hyperfine", "watchexec", "nodemon", "chronic", "ifne", "ts", "tini", "dumb-init",
+            "start-stop-daemon", "jobs", "byobu", "daemonize", "daemon", "cross-env", "concurrently", "x86_64",
+            "heaptrack", "aa-exec", "capsh", "softlimit", "chpst", "nix-shell", "catatonit", "i386",
         ),
         0,
     ),
@@ -42,7 +42,7 @@ WRAPPERS = {
     **dict.fromkeys(
         ("gosu", "su-exec", "cpulimit", "faketime", "sg", "cgexec", "runcon", "setlock", "s6-setuidgid"), 1
     ),
-}
+}  # fmt: skip
 """Programs that run the command in their arguments, and how many arguments stand before it."""
 SCRIPT_LANGUAGES = frozenset(
     {
@@ -70,14 +70,14 @@ SCRIPT_LANGUAGES = frozenset(
 """Programs that run a file, or code in an option."""
 INTERPRETERS = SCRIPT_LANGUAGES | frozenset(
     {
-        *("awk", "gawk", "mawk", "nawk", "expect", "R", "osascript", "powershell", "pwsh", "ghc", "jshell", "irb"),
-        *("vi", "vim", "nvim", "ex", "view", "emacs", "ed", "gdb", "lldb", "sqlite3", "psql", "mysql", "at", "batch"),
-        *("crontab", "ftp", "groovy", "scala", "guile", "racket", "sbcl", "source", ".", "eval", "alias", "hash"),
-        *("enable", "red", "rvim", "rview", "gvim", "vimdiff", "nano", "emacsclient", "m4", "dc", "nu", "elvish"),
-        *("fc", "socat", "nc", "ncat", "netcat", "erl", "iex", "wine", "run-parts", "logrotate"),
-        *("ansible", "sqlite"),
+        "awk", "gawk", "mawk", "nawk", "expect", "R", "osascript", "powershell", "pwsh", "ghc", "jshell", "irb",
+        "vi", "vim", "nvim", "ex", "view", "emacs", "ed", "gdb", "lldb", "sqlite3", "psql", "mysql", "at", "batch",
+        "crontab", "ftp", "groovy", "scala", "guile", "racket", "sbcl", "source", ".", "eval", "alias", "hash",
+        "enable", "red", "rvim", "rview", "gvim", "vimdiff", "nano", "emacsclient", "m4", "dc", "nu", "elvish",
+        "fc", "socat", "nc", "ncat", "netcat", "erl", "iex", "wine", "run-parts", "logrotate",
+        "ansible", "sqlite",
     }
-)
+)  # fmt: skip
 """Programs whose arguments or input are programs."""
 _RISKY_VARIABLE = re.compile(
     r"(?:LD|DYLD|GIT|BASH|PERL5?|RUBY|PYTHON|NODE|JAVA|JDK|NPM_CONFIG|npm_config)_?\w*"

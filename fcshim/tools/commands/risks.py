@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from fcshim.tools.commands.line_commands import read_commands
 from fcshim.tools.commands.programs import INTERPRETERS, SHELLS, without_version
-from fcshim.tools.commands.reading import read_commands
 
 _Call: TypeAlias = tuple[str, Sequence[str]]
 """A program's name and its arguments."""

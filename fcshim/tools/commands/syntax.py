@@ -101,15 +101,12 @@ def _count(root: "Node", types: frozenset[str]) -> int:
 
 def _words_of(command: "Node") -> tuple[ShellWord, ...]:
     words = [_word(node) for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
-    for redirect in (*command.children, *_redirects_after(command)):
+    parent = command.parent
+    around = parent.children if parent is not None and parent.type == "redirected_statement" else []
+    for redirect in (*command.children, *around):
         if redirect.type in ("file_redirect", "heredoc_redirect"):
             words += _arguments_after(redirect)
     return tuple(words)
-
-
-def _redirects_after(command: "Node") -> list["Node"]:
-    parent = command.parent
-    return parent.children if parent is not None and parent.type == "redirected_statement" else []
 
 
 def _arguments_after(redirect: "Node") -> Iterator[ShellWord]:

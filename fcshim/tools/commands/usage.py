@@ -207,7 +207,9 @@ class _UsageScan:
         if not word.known and not (word.text.startswith("--") and "=" in _GLOB.split(word.text)[0]):
             return None
         if usage.single_dash:
-            return _word_values(options, word.text)
+            if _INTEGER.fullmatch(word.text) and "-#" in options:
+                return 0
+            return _long_values(options, f"-{word.text.removeprefix('-').removeprefix('-')}")
         return _long_values(options, word.text) if word.text.startswith("--") else _short_values(options, word.text)
 
 
@@ -236,12 +238,6 @@ def _long_values(options: Mapping[str, str], text: str) -> int | None:
         return options[text].count("=")
     name, attached, _ = text.partition("=")
     return 0 if attached and options.get(name) in ("=", "?") else None
-
-
-def _word_values(options: Mapping[str, str], text: str) -> int | None:
-    if _INTEGER.fullmatch(text) and "-#" in options:
-        return 0
-    return _long_values(options, f"-{text.removeprefix('-').removeprefix('-')}")
 
 
 def _short_values(options: Mapping[str, str], text: str) -> int | None:

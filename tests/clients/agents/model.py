@@ -64,7 +64,7 @@ class ScriptedModel:
         own = "\n".join(text for role, text in messages if role == "assistant")
         steps = [step for part in self.parts[: said.count(TASK)] for step in part]
         done = max(map(int, _STEP.findall(own)), default=0)
-        tools = _offered(self.vocabulary, "\n".join(text for _, text in messages))
+        tools = offered_tools(self.vocabulary, "\n".join(text for _, text in messages))
         if not steps or not tools:
             return "A plan"
         if done < len(steps):
@@ -104,10 +104,10 @@ def refusal(body: Mapping[str, JSON]) -> str:
     return "" if body.get("stream") else "only streams are served"
 
 
-def _offered(vocabulary: Vocabulary, prompt: str) -> dict[str, tuple[str, JSON]]:
-    """Choose a tool for each action; empty if an action has none."""
+def offered_tools(vocabulary: Vocabulary, prompt: str) -> dict[str, tuple[str, JSON]]:
+    """Choose a tool for each action that the prompt describes, in either style; empty if an action has none."""
     offered = {
-        action: [(name, arguments) for name, arguments in tools if f'"name": "{name}"' in prompt]
+        action: [pair for pair in tools if f'"name": "{pair[0]}"' in prompt or f"\nfunction {pair[0]}(" in prompt]
         for action, tools in vocabulary.items()
     }
     return {action: tools[0] for action, tools in offered.items()} if all(offered.values()) else {}

@@ -259,7 +259,10 @@ def test_the_stop_reason_error_is_an_error():
 
 
 def test_a_ping_is_a_separate_event():
-    assert b'event: ping\ndata: {"type":"ping"}\n\n' == ANTHROPIC.encoder(request(), IDENTITY).ping()
+    ping = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+    assert ping == ANTHROPIC.encoder(request(), IDENTITY).ping()
+    assert b": 3 of 9\n\n" + ping == ANTHROPIC.encoder(request(), IDENTITY).ping("3 of 9")
 
 
 def test_other_choices_are_dropped():

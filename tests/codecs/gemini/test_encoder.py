@@ -161,6 +161,7 @@ def test_the_stop_reason_error_is_an_error():
 
 def test_a_ping_is_white_space():
     assert GEMINI.encoder(request(), IDENTITY).ping().isspace()
+    assert GEMINI.encoder(request(), IDENTITY).ping("3 of 9").isspace()
 
 
 def as_api_events(events):

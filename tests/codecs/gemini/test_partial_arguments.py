@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.codecs.gemini.partial_arguments import PartialArguments
+from fcshim.codecs.gemini.decoder import PartialArguments
 from fcshim.codecs.gemini.wire import PartialArg
 
 

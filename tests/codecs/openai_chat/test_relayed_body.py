@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.openai_chat.relayed_body import relayed_body
+from fcshim.codecs.openai_chat.relayed_body import relayed_body, relayed_reply
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -92,3 +92,30 @@ def test_it_is_done_once_and_never_fails(listed, fields):
     once = relayed_body(json.dumps({"messages": listed, **fields}).encode())
 
     assert once == relayed_body(once)
+
+
+def test_a_reply_gets_the_required_fields_that_it_lacks_and_the_rest_keeps_its_bytes():
+    body = b'{"id":"x", "choices":[{"message":{"role":"assistant","content":"\\u00e9"}}],"timings":{"a":1.0e0}}'
+    written = relayed_reply(body)
+    (choice,) = json.loads(written)["choices"]
+
+    assert {"role": "assistant", "content": "é", "refusal": None} == choice["message"]
+    assert choice["logprobs"] is None
+    assert b'"timings":{"a":1.0e0}' in written
+    assert b'"content":"\\u00e9"' in written
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{ "choices": [{"message": {"refusal": null}, "logprobs": {"content": []}}] }',
+        b'{"choices":[{"text":"of the older API"}]}',
+        b'{"choices": null}',
+        b'{"object": "list"}',
+        b"[1]",
+        b"not JSON",
+        b"[" * 5000,
+    ],
+)
+def test_other_replies_keep_every_byte(body):
+    assert body == relayed_reply(body)

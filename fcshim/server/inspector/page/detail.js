@@ -1,12 +1,14 @@
 // One request: what was sent, what came back, and what was made of it.
 
 import { get } from "./api.js";
-import { colouredText, copy, download, el, eventList, jsonTree, legend, line, longText, seconds, tags, vectorEvents, withEscapes } from "./dom.js";
+import { colouredText, copy, diffText, download, el, eventList, jsonTree, legend, line, longText, PARSED, seconds, tags, vectorEvents, withEscapes } from "./dom.js";
+import { resendForm } from "./resend.js";
 
 export async function detailView(id, openPlayground) {
   const found = await get(`requests/${encodeURIComponent(id)}`);
   const { summary } = found;
-  return el("section", { class: "detail", "aria-label": `Request ${id}` },
+  const running = summary.duration === null;
+  return el("section", { class: "detail", "aria-label": `Request ${id}`, "data-id": id, "data-running": running },
     el("div", { class: "bar" },
       el("h2", {}, line(`${summary.api} · ${summary.model || summary.path}`, 120)), el("span", {}, tags(summary.outcome)),
       el("button", { type: "button", click: () => copy(asCurl(found)) }, "copy as curl"),
@@ -14,18 +16,30 @@ export async function detailView(id, openPlayground) {
       el("button", { type: "button", click: () => download(`request-${id}.jsonl`, asLines(found)) }, "download JSONL"),
       el("button", { type: "button", click: () => openPlayground(forPlayground(found)) }, "open in playground")),
     el("p", { class: "dim" }, facts(summary)),
+    summary.resent_from && el("p", {}, "Sent again from ", el("a", { href: `#/requests/${summary.resent_from}` }, `request ${summary.resent_from}`), "."),
+    summary.duration !== null && found.request.body.text && resendForm(id, summary),
     summary.error && el("p", { class: "bad" }, line(summary.error, 2000)),
     found.withheld && el("p", { class: "bad" }, `Nothing of its content was kept: ${found.withheld}.`),
-    found.why_no_call && el("p", { class: "why" }, el("strong", {}, "Why there is no call: "), line(found.why_no_call, 1000)),
+    found.why_no_call && whyPane(found.why_no_call),
     timing(found.timing),
-    el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, headings(found.attempts)[index]))),
-    el("div", { class: "panes" }, requestPane(found), toolsPane(found), ...found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane), responsePane(found)));
+    el("div", { class: "attempts" }, found.attempts.map((attempt, index) => attemptPane(attempt, headings(found.attempts)[index], summary.duration === null))),
+    el("div", { class: "panes" },
+      el("div", {}, responsePane(found), requestPane(found), toolsPane(found)),
+      el("div", {}, found.attempts.filter((attempt) => attempt.prompt.text).map(promptPane))));
+}
+
+function whyPane({ kind, reason, cure, dialect }) {
+  const isCall = kind === "invalid";
+  return el("div", { class: "why" },
+    el("p", {}, el("strong", {}, isCall ? "What is wrong with the call: " : "Why there is no call: "), line(reason, 1000)),
+    dialect && el("p", { class: "dim" }, line(dialect, 500)),
+    cure && el("p", {}, el("strong", {}, "What helps: "), line(cure, 500)));
 }
 
 function facts(summary) {
   const cached = summary.cached_tokens ? ` (${summary.cached_tokens} cached)` : "";
   const tokens = summary.output_tokens === null ? "" : `${summary.input_tokens}${cached} → ${summary.output_tokens} tokens`;
-  const parts = [new Date(summary.time * 1000).toLocaleString(), summary.upstream, summary.tool_calling, summary.dialect && `${summary.dialect} (${summary.dialect_reason || "set"})`, summary.streamed ? "streamed" : "in one piece", tokens, `status ${summary.status || "-"}`];
+  const parts = [new Date(summary.time * 1000).toLocaleString(), summary.upstream, summary.tool_calling, summary.dialect && `${summary.dialect} (${summary.dialect_reason || "set"})`, summary.streamed ? "streamed" : "in one piece", tokens, summary.duration === null ? `running for ${Math.floor(summary.elapsed)} s` : `status ${summary.status || "-"}, ${seconds(summary.duration)}`];
   return line(parts.filter(Boolean).join(" · "), 400);
 }
 
@@ -35,21 +49,22 @@ function timing({ sent, first, duration }) {
   const labels = [];
   const part = (kind, from, to, label) => {
     if (to <= from) return;
-    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, `${label} ${seconds(to - from)}`);
+    const span = el("span", { class: kind, title: `${label}: ${seconds(to - from)}` }, (to - from) / duration > 0.1 && `${label} ${seconds(to - from)}`);
     span.style.left = `${(100 * from) / duration}%`;
     span.style.width = `${(100 * (to - from)) / duration}%`;
     bar.append(span);
     labels.push(span.title);
   };
-  part("t0", 0, sent[0], "prompt");
+  part("prompt", 0, sent[0], "prompt");
   sent.forEach((at, index) => {
     const end = sent[index + 1] ?? duration;
     const start = Math.min(first[index] ?? end, end);
-    part("t1", at, start, index ? "second attempt, waiting" : "waiting");
-    part("t2", start, end, "stream");
+    part("waiting", at, start, index ? "second attempt, waiting" : "waiting");
+    part("stream", start, end, "stream");
   });
   bar.setAttribute("aria-label", labels.join(", "));
-  return el("div", { class: "panel" }, el("h2", {}, "Time"), bar);
+  const kinds = [...new Set([...bar.children].map((part) => part.className))];
+  return el("div", { class: "panel" }, el("h2", {}, "Time"), legend(kinds), bar);
 }
 
 // A second attempt and a second choice stand beside the first.
@@ -64,13 +79,13 @@ function headings(attempts) {
   });
 }
 
-function attemptPane(attempt, heading) {
+function attemptPane(attempt, heading, running) {
   const text = colouredText(attempt.segments, attempt.left_out);
   const total = attempt.times.length;
   const label = el("span", { class: "dim" });
   const show = (value) => {
     text.showUntil(value);
-    label.textContent = `${value} of ${total} chunks, ${seconds(attempt.times[Math.max(value - 1, 0)])}`;
+    label.textContent = [`${value} of ${total} chunks`, seconds(attempt.times[Math.max(value - 1, 0)])].filter(Boolean).join(", ");
   };
   const range = el("input", { type: "range", min: 0, max: total, value: total, "aria-label": "Chunks over time", input: () => show(Number(range.value)) });
   const borders = el("input", { type: "checkbox", checked: true, change: () => text.classList.toggle("borders", borders.checked) });
@@ -79,11 +94,19 @@ function attemptPane(attempt, heading) {
     el("h2", {}, heading),
     attempt.reason && el("p", {}, "Why: ", line(attempt.reason, 1000)),
     attempt.error && el("p", { class: "bad" }, line(attempt.error, 1000)),
-    legend(),
-    el("div", { class: "slider" }, range, label, el("label", {}, borders, "borders")),
-    text,
+    attempt.front && el("p", { class: "why" }, line(attempt.front, 1000)),
+    attempt.diff && changesView(attempt.diff),
+    legend(PARSED.filter((kind) => attempt.segments.some((segment) => segment[1] === kind))),
+    total > 0 && el("div", { class: "slider" }, range, label, el("label", {}, borders, "borders of chunks")),
+    total > 0 ? text : el("p", { class: "dim" }, running ? "Nothing has come yet: the model still reads the prompt, or is loaded." : "The model wrote nothing."),
     el("h3", {}, "Events"),
-    attempt.events.length ? eventList(attempt.events, attempt.events_left_out) : el("p", { class: "dim" }, "The client got nothing of this attempt."));
+    attempt.events.length ? eventList(attempt.events, attempt.events_left_out) : el("p", { class: "dim" }, running ? "No event yet." : "The client got nothing of this attempt."));
+}
+
+function changesView(changes) {
+  const heading = el("h3", {}, "Changes from the attempt before");
+  const shown = changes.some(([kind]) => kind !== "same") ? [legend(["removed", "added"]), diffText(changes)] : el("p", { class: "dim" }, "None: the model wrote the same text again.");
+  return [heading, shown, el("h3", {}, "How it was read")].flat();
 }
 
 function parsed(text) {
@@ -121,8 +144,10 @@ function promptPane(attempt, index) {
   const value = parsed(attempt.prompt.text);
   const messages = Array.isArray(value?.messages) ? value.messages : null;
   const texts = messages ? messages.map(message) : typeof value?.prompt === "string" ? [longText(value.prompt, 0, withEscapes)] : [];
-  return el("div", { class: "panel" }, el("h2", {}, `The prompt${index ? ` of attempt ${index + 1}` : ""}`), texts,
+  const pane = el("div", { class: "panel" }, el("h2", {}, `The prompt${index ? ` of attempt ${index + 1}` : ""}`), texts,
     el("details", {}, el("summary", {}, "the whole request"), bodyView(attempt.prompt)));
+  if (pane.querySelector(".escaped")) pane.firstChild.after(legend(["escaped"]));
+  return pane;
 }
 
 function message({ role, content }) {
@@ -130,9 +155,28 @@ function message({ role, content }) {
   return el("div", {}, el("div", { class: "role" }, line(String(role), 40)), longText(parts.join("\n"), 0, withEscapes));
 }
 
-function responsePane({ response }) {
-  return el("div", { class: "panel" }, el("h2", {}, "What the client got"),
-    el("p", { class: "dim" }, `status ${response.status}`), bodyView(response.body));
+function responsePane({ summary, response }) {
+  const running = summary.duration === null;
+  const state = [response.status ? `status ${response.status}` : "no status yet", running && "still running"].filter(Boolean).join(", ");
+  const empty = running ? "Nothing yet." : "Nothing.";
+  return el("div", { class: "panel", id: "got" }, el("h2", {}, "What the client got"),
+    el("p", { class: "dim" }, state), response.messages.length ? response.messages.map((message) => messageView(message, response.messages.length > 1)) : el("p", { class: "dim" }, response.body.text ? "No message:" : empty),
+    response.body.text && el("details", { open: !response.messages.length }, el("summary", {}, "as it was sent"), bodyView(response.body)));
+}
+
+function messageView(message, several) {
+  const { text, reasoning, calls } = message;
+  return el("div", { class: "message" },
+    several && el("div", { class: "role" }, `choice ${message.choice}`),
+    reasoning.text && el("details", {}, el("summary", {}, "reasoning"), longText(reasoning.text, reasoning.left_out)),
+    text.text && longText(text.text, text.left_out),
+    calls.map((call) => el("div", { class: "call" },
+      el("div", {}, el("span", { class: "key name" }, line(call.name, 200)), call.error && el("span", { class: "bad" }, ` ${line(call.error, 500)}`)),
+      longText(call.arguments.text, call.arguments.left_out))),
+    message.calls_left_out > 0 && el("p", { class: "dim" }, `${message.calls_left_out} more calls are not shown`),
+    !text.text && !calls.length && el("p", { class: "dim" }, "An empty message."),
+    message.error && el("p", { class: "bad" }, line(message.error, 1000)),
+    message.stop && el("p", { class: "dim" }, `ended: ${message.stop}`));
 }
 
 const modelText = (attempt) => attempt.segments.map(([, , text]) => text).join("");
@@ -170,5 +214,6 @@ function asLines(found) {
 
 function forPlayground(found) {
   const attempt = lastReply(found);
-  return { text: attempt ? modelText(attempt) : "", dialect: found.summary.dialect || "auto", tools: found.tools.length ? JSON.stringify(found.tools, null, 2) : "" };
+  const settings = { ...found.settings, dialect: found.summary.dialect || found.settings?.dialect || "auto" };
+  return { text: attempt ? modelText(attempt) : "", settings, tools: found.tools.length ? JSON.stringify(found.tools, null, 2) : "" };
 }

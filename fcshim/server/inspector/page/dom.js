@@ -102,7 +102,7 @@ function leaf(value) {
 }
 
 export function tags(words) {
-  return words.map((word) => el("span", { class: `tag ${word}` }, word));
+  return words.flatMap((word) => [el("span", { class: `tag ${word}` }, word), " "]);
 }
 
 export function seconds(value) {
@@ -156,10 +156,35 @@ export function vectorEvents(events) {
   return result;
 }
 
-const KINDS = ["text", "reasoning", "marker", "name", "arguments", "repaired", "dropped"];
+const MEANINGS = {
+  text: "the answer, as the client gets it",
+  reasoning: "reasoning, apart from the answer",
+  marker: "markup around a call: not sent on",
+  name: "the name of the called tool",
+  arguments: "arguments, as the model wrote them",
+  repaired: "arguments that were mended",
+  dropped: "read as nothing, or a call with an error",
+  removed: "only in the attempt before",
+  added: "only in this attempt",
+  prompt: "until the request went upstream",
+  waiting: "until the first chunk came",
+  stream: "while the reply came",
+  escaped: "a marker in other people's text, escaped",
+};
+export const PARSED = ["text", "reasoning", "marker", "name", "arguments", "repaired", "dropped"];
 
-export function legend() {
-  return el("div", { class: "legend" }, KINDS.map((kind) => el("span", { class: `key ${kind}` }, kind)));
+// What each colour means; `kinds` are those that occur.
+export function legend(kinds = PARSED) {
+  return el("div", { class: "legend" }, kinds.map((kind) => el("span", { class: "entry" }, el("span", { class: `key ${kind}` }, kind), ` ${MEANINGS[kind]}`)));
+}
+
+// What two texts have in common, and where they differ.
+export function diffText(changes) {
+  return el("div", { class: "raw diff", tabindex: 0 }, changes.map(([kind, text]) => {
+    const shown = kind === "same" && text.length > 2 * STEP ? `${text.slice(0, STEP)}\n[${(text.length - 2 * STEP).toLocaleString()} equal characters]\n${text.slice(-STEP)}` : text;
+    const part = shown.length > NEXT ? shown.slice(0, NEXT) : shown;
+    return el(kind === "same" ? "span" : kind === "added" ? "ins" : "del", { class: kind }, visible(part), part.length < shown.length && moreOf(shown, NEXT));
+  }));
 }
 
 // Segments are [chunk, kind, text]; the first of each chunk gets a border. They are added in parts.
@@ -196,8 +221,8 @@ export function colouredText(segments, leftOut = 0) {
   return box;
 }
 
-function moreOf(text) {
-  let at = STEP;
+function moreOf(text, from = STEP) {
+  let at = from;
   const button = el("button", {
     type: "button",
     click: () => {

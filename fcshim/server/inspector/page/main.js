@@ -13,6 +13,7 @@ const list = new RequestList((id) => { location.hash = `#/requests/${id}`; });
 const playground = new Playground();
 let given = null;
 let current = 0;
+let polling = 0;
 
 function openPlayground(content) {
   given = content;
@@ -44,7 +45,47 @@ async function show() {
   } catch (error) {
     found = el("p", { class: "bad", role: "alert" }, line(error.message, 1000));
   }
-  if (number === current) view.replaceChildren(found);
+  if (number !== current) return;
+  clearTimeout(polling);
+  replaceView(found);
+  if (isRunning(found)) poll(id, number);
+}
+
+function isRunning(found) {
+  return found.querySelector(".detail[data-running]") !== null;
+}
+
+// What the user has unfolded and scrolled stays, while a running request is shown again.
+function replaceView(found) {
+  const places = "details, .raw, .events";
+  const before = [...view.querySelectorAll(`.detail[data-id] :is(${places})`)];
+  const isSame = view.querySelector(".detail")?.dataset.id === found.querySelector(".detail")?.dataset.id;
+  const kept = isSame ? before.map((each) => [each.open, each.scrollTop]) : [];
+  view.replaceChildren(found);
+  const after = [...found.querySelectorAll(`.detail[data-id] :is(${places})`)];
+  if (after.length !== kept.length) return;
+  after.forEach((each, index) => {
+    if (each.tagName === "DETAILS") each.open = kept[index][0];
+    each.scrollTop = kept[index][1];
+  });
+}
+
+// A running request is asked for again while it is open; a long one, which takes time to make, more seldom.
+function poll(id, number) {
+  const again = async () => {
+    if (number !== current) return;
+    const asked = performance.now();
+    try {
+      const found = await content("requests", id);
+      if (number !== current) return;
+      replaceView(found);
+      if (!isRunning(found)) return;
+    } catch {
+      // It is no longer captured, or the proxy has stopped: what is shown stays.
+    }
+    polling = setTimeout(again, Math.max(1000, 10 * (performance.now() - asked)));
+  };
+  polling = setTimeout(again, 1000);
 }
 
 async function load() {

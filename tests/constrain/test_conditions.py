@@ -1,0 +1,114 @@
+"""Conditions of schemas: `not`, `if`, what depends on a member, and what an array contains."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from fcshim.constrain.calls import grammar_of_document
+from fcshim.constrain.conditions import with_unions
+from fcshim.parse.dialects import FUNCTION_CALL
+from tests.constrain.matcher import Matcher
+
+KIND = {"kind": {"enum": ["file", "text"]}, "path": {"type": "string"}, "size": {"type": "integer"}}
+CARD = {"type": "object", "properties": {"name": {"type": "string"}, "card": {"type": "integer"}}}
+
+CASES = [
+    ({"type": "object", "properties": {"a": {"not": {"type": "string"}}}, "required": ["a"]}, [{"a": "x"}], [{"a": 1}]),
+    ({"type": ["string", "null"], "not": {"type": ["null"]}}, [None], ["x"]),
+    ({**CARD, "not": {"required": ["card"]}}, [{"name": "a", "card": 1}], [{"name": "a"}]),
+    ({**CARD, "dependentRequired": {"card": ["name"]}}, [{"card": 1}], [{}, {"name": "a"}, {"name": "a", "card": 1}]),
+    ({**CARD, "dependencies": {"card": ["name"]}}, [{"card": 1}], [{"name": "a", "card": 1}]),
+    (
+        {**CARD, "dependentSchemas": {"card": {"required": ["name"]}}},
+        [{"card": 1}],
+        [{"name": "a"}, {"name": "a", "card": 1}],
+    ),
+    ({"dependentRequired": {"b": ["a"]}}, [{"b": 1}, {"b": 1, "c": 2}], [{}, {"c": 1}, {"a": 1, "b": 1}, "text", 5]),
+    ({"type": "string", "if": True, "then": {"const": "a"}, "else": {"const": "b"}}, ["b"], ["a"]),
+    ({"type": "string", "if": False, "then": {"const": "a"}, "else": {"const": "b"}}, ["a"], ["b"]),
+    (
+        {
+            "type": "object",
+            "properties": KIND,
+            "required": ["kind"],
+            "additionalProperties": False,
+            "if": {"properties": {"kind": {"const": "file"}}},
+            "then": {"required": ["path"]},
+            "else": {"required": ["size"]},
+        },
+        [{"kind": "file"}, {"kind": "text", "path": "a"}],
+        [{"kind": "file", "path": "a"}, {"kind": "text", "size": 3}, {"kind": "text", "path": "a", "size": 3}],
+    ),
+    ({"type": "array", "contains": {"const": 5}}, [[], [1, 2]], [[5], [1, 5], [5, 1, 5]]),
+    (
+        {"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 9}, "minContains": 2},
+        [[9, 1], ["x", 9, 9]],
+        [[9, 10], [1, 9, 2, 9, 3]],
+    ),
+    ({"type": "array", "contains": {"const": 5}, "minContains": 0}, [], [[], [1]]),
+]
+
+
+@pytest.mark.parametrize(("schema", "refused", "admitted"), CASES)
+def test_what_a_condition_excludes_is_not_written(schema, refused, admitted):
+    grammar = grammar_of_document(schema, FUNCTION_CALL)
+    matcher, validator = Matcher(grammar), Draft202012Validator(schema)
+
+    assert [] == [value for value in refused if matcher.admits(json.dumps(value))]
+    assert [] == [value for value in admitted if not matcher.admits(json.dumps(value))]
+    assert [] == [note for note in grammar.notes if "not enforced" in note]
+    if "dependencies" not in schema:  # of draft 7
+        assert not any(map(validator.is_valid, refused))
+        assert all(map(validator.is_valid, admitted))
+
+
+@pytest.mark.parametrize(
+    ("schema", "note"),
+    [
+        ({"not": {"type": "integer"}}, "not is not enforced"),
+        ({"not": {"minimum": 5}}, "not is not enforced"),
+        ({"if": {"minimum": 5}, "then": {"maximum": 9}}, "if is not enforced"),
+        ({"type": "array", "contains": {"const": 5}, "maxItems": 3}, "contains is not enforced"),
+        ({"type": "array", "contains": {"const": 5}, "maxContains": 3}, "maxContains is not enforced"),
+        ({"type": "array", "prefixItems": [True], "contains": {"const": 5}}, "contains is not enforced"),
+    ],
+)
+def test_a_note_says_what_is_not_enforced(schema, note):
+    assert note in grammar_of_document(schema, FUNCTION_CALL).notes
+
+
+def test_a_schema_without_conditions_stays_itself():
+    schema = {"properties": {"a": {"anyOf": [{"type": "string"}]}}, "enum": [{"not": True}], "default": {"if": 1}}
+
+    assert schema is with_unions(schema)
+
+
+SMALL = st.recursive(
+    st.sampled_from([True, False, {}, {"type": "string"}, {"type": ["integer", "null"]}, {"const": "a"}]),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "not": inner,
+            "if": inner,
+            "then": inner,
+            "else": inner,
+            "properties": st.dictionaries(st.sampled_from("ab"), inner),
+            "required": st.just(["a"]),
+            "dependentRequired": st.just({"b": ["a"]}),
+            "dependentSchemas": st.dictionaries(st.sampled_from("ab"), inner),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+        },
+    ),
+    max_leaves=6,
+)
+VALUES = [None, 1, "a", "b", [], {}, {"a": "a"}, {"b": 1}, {"a": 1, "b": "a"}, {"a": None, "c": 2}]
+
+
+@given(SMALL)
+def test_the_unions_admit_the_same_values(schema):
+    before, after = Draft202012Validator(schema), Draft202012Validator(with_unions(schema))
+
+    assert [before.is_valid(value) for value in VALUES] == [after.is_valid(value) for value in VALUES]
