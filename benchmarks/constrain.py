@@ -27,7 +27,7 @@ from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.writer import write_gbnf
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.parse.tagged.tags import compile_tags
+from fcshim.parse.tagged.tag_reading import compile_tags
 from fcshim.reply import Reply, fold
 from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import SLOTS, running

@@ -14,7 +14,7 @@ was read, and why a call is missing. With --upstream, a request can be sent agai
 
 _EPILOG = """\
 examples:
-  fcshim serve --upstream http://127.0.0.1:8080 --record records      record
+  fcshim serve http://127.0.0.1:8080 --record records                 record
   fcshim inspect records                                              show all of them
   fcshim inspect records/20261128T*.jsonl                             some of them
   fcshim inspect records --upstream http://127.0.0.1:8080             and send them again

@@ -19,7 +19,7 @@ text, reasoning, calls and how the reply ended. Ids and the borders of chunks do
 
 _EPILOG = """\
 examples:
-  fcshim serve --upstream http://127.0.0.1:8080 --record records      record
+  fcshim serve http://127.0.0.1:8080 --record records                 record
   fcshim replay records/*.jsonl                                       with this version
   fcshim replay --dialect hermes records/*.jsonl                      in another dialect
   fcshim replay --against http://127.0.0.1:8181 records/*.jsonl       send the requests again

@@ -18,7 +18,8 @@ from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
-from fcshim.parse.tagged.tags import Tags, compile_tags
+from fcshim.parse.tagged.tag_reading import compile_tags
+from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import gemma_literal, python_arguments
 from fcshim.prompt.render import render_calls
 

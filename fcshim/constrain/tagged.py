@@ -13,7 +13,8 @@ from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import MULTILINE, StringSyntax
 from fcshim.constrain.value_syntax import JSON_STRINGS, TypedExpression, ValueSyntax, identifier_key, json_text
 from fcshim.events import JSON
-from fcshim.parse.tagged.tags import CompiledTags
+from fcshim.parse.scanner import none_if_more_needed
+from fcshim.parse.tagged.tag_reading import CompiledTags
 
 _SAMPLE_VALUES: dict[str, JSON] = {
     "string": "",
@@ -59,8 +60,9 @@ class TaggedSyntax(ValueSyntax):
         """Return whether a key can be written: as an argument in the opening tag, inside arguments in JSON."""
         if not argument:
             return super().can_write_key(key, argument=argument)
-        found = self._compiled_tags.read_parameter(self._opening(key, "string") + "x", 0)
-        return found is not None and found is not False and found.name == key
+        read = none_if_more_needed(self._compiled_tags.read_parameter)
+        found = read(self._opening(key, "string") + "x", 0)
+        return found is not None and found.name == key
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
         """Write a parameter."""

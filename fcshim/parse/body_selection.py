@@ -7,6 +7,7 @@ syntaxes of one dialect the first that can begin here is selected; from then on 
 import functools
 import re
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.custom_text import CustomText
@@ -16,7 +17,7 @@ from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
-from fcshim.parse.scanner import Scanner, none_if_more_needed
+from fcshim.parse.scanner import Scanner, decided
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
@@ -70,10 +71,12 @@ class UnionBodyReader(DelegatingReader):
         return body.reader(dialect, self._start_marker, self._sink, self._limits), pos
 
 
+_Selected: TypeAlias = Body | Literal[False]
+"""A syntax, or False for none; the functions raise `MoreNeeded` where the text does not decide."""
+
 _NAME_PATTERN = r"(?P<name>[^\W\d][\w.:-]{0,127}+)"
 _SPACE_PATTERN = r"[ \t\r\n]{0,64}+"
 _NAME = re.compile(_NAME_PATTERN)
-_SPACE = re.compile(_SPACE_PATTERN)
 _BLANKS = re.compile(r"[ \t]{0,8}+")
 _LANGUAGE = re.compile(rf"[a-z_]{{0,16}}+{_SPACE_PATTERN}")
 _WORD = re.compile(r"[^\W\d][\w.-]{0,127}+")
@@ -103,11 +106,10 @@ _NAME_IN_ELEMENT = HeaderShape(
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE_PATTERN}(?=[{{｛])", lines=64, name_in="marker")
 
 
-@none_if_more_needed
-def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool:
-    """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
+def select_named_body(sink: CallSink, text: str, pos: int) -> _Selected:
+    """Return the syntax of the body at `pos` that begins with an offered tool's name."""
     scan = Scanner(text, pos)
-    scan.take(_SPACE)
+    scan.take()
     if scan.peek() == "<":
         return _select_name_element(sink, scan)
     start = scan.pos
@@ -115,10 +117,10 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool:
         scan.take(_LANGUAGE)
     if scan.skip(*_PRINT) or scan.peek() == "[":
         scan.skip("[[", "[")
-        scan.take(_SPACE)
+        scan.take()
     is_header = scan.pos == start
     name = scan.take(_NAME)
-    space = name and scan.take(_SPACE)
+    space = name and scan.take()
     if not name or not (is_header or scan.peek() == "("):
         return False
     if scan.peek() == "(":
@@ -128,18 +130,18 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool:
     return "\n" in space and sink.takes_text_by(name) and _CUSTOM_TEXT
 
 
-def _select_name_element(sink: CallSink, scan: Scanner) -> Body | bool:
+def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
     """Return the syntax of a call whose name stands in an element of its own, and the arguments in the next one."""
     tag = scan.skip(*_NAME_TAGS)
-    scan.take(_SPACE)
+    scan.take()
     name = tag and scan.take(_NAME)
-    scan.take(_SPACE)
+    scan.take()
     if not name or not scan.skip(f"</{tag[1:]}"):
         return False
-    scan.take(_SPACE)
+    scan.take()
     if not scan.skip(*_ARGUMENT_TAGS):
         return False
-    scan.take(_SPACE)
+    scan.take()
     if scan.skip(*_BRACES):
         return sink.offers(name) and _NAME_IN_ELEMENT
     parameter = scan.skip("<") and scan.take(_WORD)
@@ -162,17 +164,14 @@ def _calls_in_elements(tag: str) -> Body:
     )
 
 
-def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
-    """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to decide."""
+def select_body(sink: CallSink, text: str, pos: int) -> _Selected:
+    """Return the syntax of the body at `pos`, or False if no call begins there."""
     named = select_named_body(sink, text, pos)
-    if named:
-        return named
-    begins = _JSON.begins(text, pos)
-    return _JSON if begins else None if named is None else begins
+    begins = not named and decided(_JSON.begins(text, pos))
+    return _JSON if begins else named
 
 
-@none_if_more_needed
-def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> Body | bool:
+def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> _Selected:
     """Return the syntax of the arguments at `pos`, if a tool's name is an attribute of the tag before them."""
     tool = sink.find_tool(named_tool(tag))
     # Another attribute than the tool's name and the call's id may be an argument.
@@ -180,22 +179,21 @@ def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> Body | bo
     if tool is None or not attributes.isdisjoint(sink.parameter_names(tool)):
         return False
     scan = Scanner(text, pos)
-    scan.take(_SPACE)
+    scan.take()
     if scan.peek() in _BRACES:
         return _NAME_IN_TAG
     return sink.takes_text(tool) and scan.peek() != "<" and _TEXT_AFTER_TAG
 
 
-@none_if_more_needed
-def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | bool | None:
+def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> _Selected:
     """Return the syntax of the call that begins at `pos`, the start of a line or of a code span (`quoted`)."""
     scan = Scanner(text, pos)
     is_header = not scan.skip(*_PRINT) and not scan.skip("[")
     name = _take_exact_name(sink, scan)
     if not name:
-        return text[pos] in "{[｛［" and _JSON.begins(text, pos) and _JSON
+        return text[pos] in "{[｛［" and bool(decided(_JSON.begins(text, pos))) and _JSON
     if is_header and scan.skip("[ARGS]"):
-        scan.take(_SPACE)
+        scan.take()
         return scan.peek() in _BRACES and _NAME_AND_JSON
     scan.take(_BLANKS)
     if scan.peek() == "(":
@@ -224,7 +222,7 @@ def _first_member(scan: Scanner) -> str | None:
     """Read the beginning of an object; return its first key, an empty string if it has none, None for no object."""
     if not scan.skip(*_BRACES):
         return None
-    scan.take(_SPACE)
+    scan.take()
     if scan.skip("}", "｝"):
         return ""
     is_quoted = scan.skip(*_QUOTES)
@@ -232,23 +230,21 @@ def _first_member(scan: Scanner) -> str | None:
     return key if key and scan.skip(*(_QUOTES if is_quoted else (":", " :", "\t:"))) else None
 
 
-@none_if_more_needed
-def select_name_as_key(sink: CallSink, text: str, pos: int) -> Body | bool:
+def select_name_as_key(sink: CallSink, text: str, pos: int) -> _Selected:
     """Return the syntax of an object whose first key is an offered tool, with the arguments as its value."""
     scan = Scanner(text, pos + 1)
-    scan.take(_SPACE)
+    scan.take()
     name = scan.skip('"') and _take_exact_name(sink, scan)
     if not name or not scan.skip('"'):
         return False
-    scan.take(_SPACE)
+    scan.take()
     if not scan.skip(":"):
         return False
-    scan.take(_SPACE)
+    scan.take()
     return _takes_object(sink, name, scan) and _NAMES_AS_KEYS
 
 
-@none_if_more_needed
-def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool:
+def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | Literal[False]:
     """Return the syntax and the tags of the element at `pos` that is named like an offered tool.
 
     In angle or square brackets, its first attribute may be an argument of the tool.
@@ -270,11 +266,11 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     return scan.peek() == "=" and sink.has_parameter(name, key) and (_ATTRIBUTE_CALLS, tag, f"</{name}>")
 
 
-def _select_content(sink: CallSink, name: str, scan: Scanner) -> Body | bool:
+def _select_content(sink: CallSink, name: str, scan: Scanner) -> _Selected:
     """Return the syntax of what follows in a tool's element: its end, a parameter in it, or JSON."""
-    scan.take(_SPACE)
+    scan.take()
     if scan.skip(*_BRACES):
-        scan.take(_SPACE)
+        scan.take()
         return scan.peek() in _QUOTES and _NAME_IN_TAG
     bracket = scan.skip("</", "<")
     child = bracket and scan.take(_WORD)
@@ -282,11 +278,10 @@ def _select_content(sink: CallSink, name: str, scan: Scanner) -> Body | bool:
     return bool(child) and scan.peek() in " />" and is_content and _ELEMENT_CALLS
 
 
-@none_if_more_needed
 def begins_with_argument(sink: CallSink, name: str, text: str, pos: int) -> bool:
     """Return whether JSON at `pos` begins with an argument of this tool, whatever the keys of a call are."""
     scan = Scanner(text, pos)
-    scan.take(_SPACE)
+    scan.take()
     key = _first_member(scan)
     return bool(key) and sink.has_parameter(name, key or "")
 

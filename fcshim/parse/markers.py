@@ -8,6 +8,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
+from fcshim.parse.scanner import MoreNeeded
+
 END_TOKENS = (
     *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
     *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
@@ -41,6 +43,13 @@ class MarkerSet:
     def is_partial(self, text: str, pos: int) -> bool:
         """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to decide."""
         return len(text) - pos < self.max_length and text[pos:] in self._prefixes
+
+    def read(self, text: str, pos: int) -> str:
+        """Return the marker at `pos`, or an empty string; raises `MoreNeeded` if the text ends within one."""
+        if self.is_partial(text, pos):
+            raise MoreNeeded
+        found = self.match(text, pos)
+        return found[0] if found else ""
 
     def partial_start(self, text: str, pos: int, end: int | None = None) -> int:
         """Return the start of the longest tail of `text[pos:]` that is a proper marker prefix, else `len(text)`.

@@ -10,10 +10,19 @@ from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+SPACE = re.compile(r"\s{0,64}+")
+"""White space between tokens."""
 
 
 class MoreNeeded(Exception):  # noqa: N818 # no error: control flow
     """More text is needed to decide."""
+
+
+def decided(answer: _T | None) -> _T:
+    """Return the answer of a function that returns None for `MoreNeeded`."""
+    if answer is None:
+        raise MoreNeeded
+    return answer
 
 
 class Scanner:
@@ -31,7 +40,7 @@ class Scanner:
             raise MoreNeeded
         return self.text[self.pos]
 
-    def take(self, pattern: re.Pattern[str]) -> str:
+    def take(self, pattern: re.Pattern[str] = SPACE) -> str:
         """Read what the pattern matches, at most; return an empty string, and read nothing, if it matches nothing."""
         found = pattern.match(self.text, self.pos)
         end = self.pos if found is None else found.end()

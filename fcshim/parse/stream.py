@@ -11,8 +11,7 @@ next one; `Cursor.wait` asks for more text after the remaining few characters. T
     IN_CALL              calls           a call's body, read by the body reader       the end of the body
     AFTER_CALL           calls           after a call                                 anything but another end marker
     IN_SECTION           calls           between the calls of a section               a call; its end; anything else
-    IN_FENCE             pending_calls   a code fence whose content is text           its closing line
-    IN_OVERLONG_RUN      pending_calls   a run longer than a fence line may be        any other character
+    IN_FENCE             code            a code fence whose content is text           its closing line
     IN_FENCE_OF_CALLS    pending_calls   a fence with only calls so far               anything else; its closing line
     AFTER_PENDING_CALLS  pending_calls   after pending calls that must come last      anything else
     AFTER_CALL_IN_SPAN   pending_calls   after a call in an open span or quote        its closing mark; a blank line
@@ -29,17 +28,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fcshim.events import JSON, Event, Stop, StopReason, Text, id_source
 from fcshim.messages import Tool, as_tools
-from fcshim.parse.body import READING, BodyReader
+from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader
 from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL, Dialect, get_dialect
 from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
-from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
+from fcshim.parse.machine.calls import CallStates
+from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.known_markers import compile_start_markers, reasoning_end_tag
 from fcshim.parse.machine.openings import OpeningFinder
-from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
+from fcshim.parse.machine.pending_calls import PendingCallStates
+from fcshim.parse.machine.reports import DefectReports
 from fcshim.parse.machine.state import Cursor, Output, State, SurrogateJoiner
 from fcshim.parse.machine.text import ReasoningPolicy, ReasoningStates, TextStates
+from fcshim.parse.scanner import MoreNeeded
 from fcshim.parse.sink import ArgumentsMode, CallSink
 
 _IN_TEXT = State.IN_TEXT
@@ -91,30 +93,41 @@ class StreamParser:
         """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
         self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments, on_defect)
         self._cursor = cursor = Cursor()
-        self._output = output = Output(sink, documents, on_copy)
+        self._output = output = Output(cursor, sink, documents, on_copy)
         self._line = output.line
         self._surrogates = SurrogateJoiner()
         self._direct_reader: BodyReader | None = None
         """The reader of a started call, if the next ASCII piece may go to it directly."""
         self._code = CodeStates(cursor, output, limits)
         openings = OpeningFinder(start_markers, sink, any_body=others and offered is not None)
+        reports = DefectReports(cursor, output, openings, primary, on_defect)
         self._calls = CallStates(
             cursor,
             output,
             limits,
             openings,
+            reports,
             primary=primary,
             schema_enforced=schema_enforced,
             calls_last=calls_last,
-            on_defect=on_defect,
         )
         self._pending_calls = PendingCallStates(
-            cursor, output, limits, start_markers, openings, self._code, self._calls, fenced_calls=offered is not None
+            cursor,
+            output,
+            limits,
+            start_markers,
+            openings,
+            self._code,
+            self._calls,
+            reports,
+            fenced_calls=offered is not None,
         )
         self._reasoning = ReasoningStates(
             cursor, output, start_markers, openings, self._calls, reasoning, primary.turn.reasoning if primary else ()
         )
-        self._text = TextStates(cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls)
+        self._text = TextStates(
+            cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls, reports
+        )
         self._states = self._state_table()
         if open_reasoning_tag:
             self._reasoning.enter(reasoning_end_tag(open_reasoning_tag, primary.turn.reasoning if primary else ()))
@@ -129,7 +142,6 @@ class StreamParser:
             State.AFTER_CALL: self._calls.after_call,
             State.IN_SECTION: self._calls.in_section,
             State.IN_FENCE: self._code.in_fence,
-            State.IN_OVERLONG_RUN: self._code.in_overlong_run,
             State.IN_FENCE_OF_CALLS: self._pending_calls.in_fence_of_calls,
             State.AFTER_PENDING_CALLS: self._pending_calls.after_pending_calls,
             State.AFTER_CALL_IN_SPAN: self._pending_calls.after_call_in_span,
@@ -195,11 +207,13 @@ class StreamParser:
         """Run the states from a position in the buffer on, until they need more text."""
         cursor, states = self._cursor, self._states
         cursor.wait = False
-        while pos < len(cursor.buffer) and cursor.state is not State.FINISHED:
-            pos = states[cursor.state](pos)
-            if cursor.wait:
-                cursor.carry = cursor.buffer[pos:]
-                break
+        try:
+            while pos < len(cursor.buffer) and cursor.state is not State.FINISHED and not cursor.wait:
+                pos = states[cursor.state](pos)
+        except MoreNeeded:
+            cursor.wait = True
+        if cursor.wait:
+            cursor.carry = cursor.buffer[pos:]
         cursor.buffer = ""
 
     def _end_piece(self) -> list[Event]:
@@ -224,7 +238,7 @@ class StreamParser:
         self._end_text("complete")
         self._output.flush()
         self._output.in_reasoning = False
-        self._calls.open_body(FUNCTION_CALL, start_marker, _IN_TEXT)
+        self._calls.open_without_context(FUNCTION_CALL, start_marker)
         return self._end_piece()
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:

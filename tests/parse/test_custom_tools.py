@@ -182,3 +182,15 @@ def test_a_text_in_the_place_of_parameters_with_another_closing_tag_is_read_to_i
     right = {"call": "apply_patch", "error": None, "value": {"input": text}}
 
     check(Case("invoke", reply, at_most=[right], tools=[PATCH], options={"rescue": True}, last=True))
+
+
+@pytest.mark.parametrize("text", ["<p>hi</p>", "</b> ends", "<", "\n<parm", " \n <invoked>", "</parameters>"])
+@pytest.mark.parametrize("dialect", ["qwen3_xml", "seed_oss"])
+def test_a_text_may_begin_like_a_tag(dialect, text):
+    call = f"<function=apply_patch>\n{text}\n</function>"
+    reply = (
+        f"<tool_call>\n{call}\n</tool_call>" if dialect == "qwen3_xml" else f"<seed:tool_call>{call}</seed:tool_call>"
+    )
+    right = {"call": "apply_patch", "error": None, "value": {"input": text}}
+
+    check(Case("like a tag", reply, at_most=[right], tools=[PATCH, OTHER], options={"dialect": dialect}))

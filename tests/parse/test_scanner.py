@@ -7,7 +7,7 @@ import pytest
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.body_selection import select_body, select_element, select_line, select_name_as_key
-from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
+from fcshim.parse.scanner import MoreNeeded, Scanner, decided, none_if_more_needed
 from fcshim.parse.sink import CallSink
 
 WORD = re.compile(r"[a-z]{1,8}+")
@@ -50,6 +50,12 @@ def test_the_beginning_of_a_literal_is_not_decided() -> None:
         Scanner("<", 0).skip("</")
 
 
+def test_no_answer_is_that_more_text_is_needed() -> None:
+    assert decided(0) == 0
+    with pytest.raises(MoreNeeded):
+        decided(None)
+
+
 def test_a_function_that_needs_more_text_returns_none() -> None:
     @none_if_more_needed
     def begins(text: str) -> bool:
@@ -67,9 +73,12 @@ def test_more_text_changes_no_answer(text: str) -> None:
         select_name_as_key,
         lambda sink, text, pos: select_line(sink, text, pos, quoted=False),
     ):
-        answers = [select(sink, text[:end], 0) for end in range(1, len(text) + 1)]
-        decided = [answer for answer in answers if answer is not None]
+        answers: list[object] = []
+        for end in range(1, len(text) + 1):
+            try:
+                answers.append(select(sink, text[:end], 0))
+            except MoreNeeded:
+                assert not answers
 
-        assert decided
-        assert [decided[-1]] * len(decided) == decided
-        assert decided == answers[-len(decided) :]
+        assert answers
+        assert [answers[0]] * len(answers) == answers

@@ -3,6 +3,7 @@
 Rule: rows only; `parse.tagged` defines and reads the syntax.
 """
 
+import functools
 from dataclasses import replace
 
 from fcshim.parse.body_selection import UnionBody
@@ -14,6 +15,10 @@ from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 
 _WAITS = "values that the schema does not type as strings are sent whole: their type is known only at their end"
 
+_row = functools.partial(
+    Dialect, result=Markers("<tool_response", "</tool_response>"), waits=_WAITS, templates="tagged"
+)
+
 _FUNCTION = Tags(
     call=Tag("<function="),
     call_close="</function>",
@@ -21,45 +26,42 @@ _FUNCTION = Tags(
     parameter_close="</parameter>",
 )
 
-QWEN3_XML = Dialect(
+QWEN3_XML = _row(
     name="qwen3_xml",
     summary="Qwen3-Coder, Qwen3.5, Nemotron 3 and others: <function=f> and <parameter=k> tags between <tool_call> tags",
     call=CallMarkers("<tool_call>", "</tool_call>", opens=("<function=",)),
     body=TaggedCalls(replace(_FUNCTION, lines=True)),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-SEED_OSS = Dialect(
+SEED_OSS = _row(
     name="seed_oss",
     summary="Seed-OSS: the tags of qwen3_xml, with nothing around a value, between <seed:tool_call> tags",
     call=CallMarkers("<seed:tool_call>", "</seed:tool_call>", opens=("<function=",)),
     body=TaggedCalls(_FUNCTION),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 SEED_OSS_AMONG_OTHERS = replace(SEED_OSS, body=TaggedCalls(replace(_FUNCTION, may_have_lines=True)))
 """The same where another dialect was selected: models put the body of qwen3_xml between these markers."""
 
-_KEYS_AND_VALUES = Tags(
-    call=Tag("", end=""),
-    call_close="</tool_call>",
-    parameter=Tag("<arg_key>", end="</arg_key>"),
-    value_open="<arg_value>",
-    parameter_close="</arg_value>",
-)
 
-GLM = Dialect(
+def _keys_and_values(prefix: str, call_close: str) -> Tags:
+    """Return the tags of a name that elements follow, by turns a key and a value."""
+    return Tags(
+        call=Tag("", end=""),
+        call_close=call_close,
+        parameter=Tag(f"<{prefix}_key>", end=f"</{prefix}_key>"),
+        value_open=f"<{prefix}_value>",
+        parameter_close=f"</{prefix}_value>",
+    )
+
+
+_KEYS_AND_VALUES = _keys_and_values("arg", "</tool_call>")
+
+GLM = _row(
     name="glm",
     summary="GLM 4.5 and later, Ling 3, Laguna: a name, <arg_key> and <arg_value> tags, between <tool_call> tags",
     call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
     body=TaggedCalls(_KEYS_AND_VALUES),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 GLM_IN_USER_TAG = replace(
@@ -70,18 +72,15 @@ GLM_IN_USER_TAG = replace(
 )
 """The same in the tag of the user's turn, which Laguna takes for that of a call: no user writes keys and values so."""
 
-HY_V3 = Dialect(
+HY_V3 = _row(
     name="hy_v3",
     summary="Hunyuan 3: the tags of glm after <tool_sep>, in a section of calls",
     call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
     section=Markers("<tool_calls>", "</tool_calls>"),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call=Tag("", end="<tool_sep>"))),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-HY_V4 = Dialect(
+HY_V4 = _row(
     name="hy_v4",
     summary="Hunyuan 4: the tags of hy_v3 without separator, each with the checkpoint's suffix (<tool_call:6124c78e>)",
     call=CallMarkers("<tool_call>", "</tool_call>", opens=("<tool_calls:", "<tool_call:")),
@@ -95,43 +94,27 @@ HY_V4 = Dialect(
             ),
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-TELECHAT4 = Dialect(
+TELECHAT4 = _row(
     name="telechat4",
     summary="TeleChat 4, Xing 4: a name, <param_key> and <param_value> tags, or JSON, between <tool_call> tags",
     call=CallMarkers("<tool_call>", "</tool_call>", may_be_in_prompt=True),
     body=UnionBody(
         (
-            TaggedCalls(
-                replace(
-                    _KEYS_AND_VALUES,
-                    parameter=Tag("<param_key>", end="</param_key>"),
-                    value_open="<param_value>",
-                    parameter_close="</param_value>",
-                )
-            ),
+            TaggedCalls(_keys_and_values("param", "</tool_call>")),
             JsonShape(),
             HeaderShape(r"\s{0,8}(?P<name>[^\n{}<>]{1,160}?)\s{0,4}(?=\{)", lines=2, never=r"[^{}<>]{0,172}[}<>]"),
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-IQUEST_Q1 = Dialect(
+IQUEST_Q1 = _row(
     name="iquest_q1",
     summary="IQuest-Q1: the tags of glm between <iquest_tool_call> tags",
     call=CallMarkers("<iquest_tool_call>", "</iquest_tool_call>", may_be_in_prompt=True),
     body=TaggedCalls(replace(_KEYS_AND_VALUES, call_close="</iquest_tool_call>")),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("<|iquest_end|>",)),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 IQUEST_CODER = replace(
@@ -142,7 +125,7 @@ IQUEST_CODER = replace(
 )
 """The same in the tags of IQuest-Coder V2."""
 
-SOLAR_OPEN2 = Dialect(
+SOLAR_OPEN2 = _row(
     name="solar_open2",
     summary="Solar Open 2: a name, and <|tool_arg:start|> and <|tool_arg:value|> tokens before each key and value",
     call=CallMarkers("<|tool_call:start|>", "<|tool_call:end|>", may_be_in_prompt=True),
@@ -154,42 +137,24 @@ SOLAR_OPEN2 = Dialect(
             parameter_close="<|tool_arg:end|>",
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(reasoning=(("<|think:start|>", "<|think:end|>"),)),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-LONGCAT = Dialect(
+LONGCAT = _row(
     name="longcat",
     summary="LongCat: JSON, or a name, <longcat_arg_key> and <longcat_arg_value>, between <longcat_tool_call> tags",
     call=CallMarkers("<longcat_tool_call>", "</longcat_tool_call>"),
-    body=UnionBody(
-        (
-            JsonShape(),
-            TaggedCalls(
-                Tags(
-                    call=Tag("", end=""),
-                    call_close="</longcat_tool_call>",
-                    parameter=Tag("<longcat_arg_key>", end="</longcat_arg_key>"),
-                    value_open="<longcat_arg_value>",
-                    parameter_close="</longcat_arg_value>",
-                )
-            ),
-        )
-    ),
+    body=UnionBody((JsonShape(), TaggedCalls(_keys_and_values("longcat_arg", "</longcat_tool_call>")))),
     result=Markers("<longcat_tool_response", "</longcat_tool_response>"),
-    waits=_WAITS,
     templates="hermes",
 )
 
-CLINE = Dialect(
+CLINE = _row(
     name="cline",
     summary="Cline, Roo: an element with the tool's name (<read_file>), and in it one for each parameter",
     call=CallMarkers(names=("<{}>", "<{}/>", "<{} />"), at_line_start=True),
     body=ElementCalls(),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
+    templates="",
 )
 
 _INVOKE = Tags(
@@ -200,7 +165,7 @@ _INVOKE = Tags(
     several=True,
 )
 
-MINIMAX_M2 = Dialect(
+MINIMAX_M2 = _row(
     name="minimax_m2",
     summary='MiniMax M2: <invoke name="f"> and <parameter name="k"> tags between <minimax:tool_call> tags',
     call=CallMarkers(
@@ -210,10 +175,7 @@ MINIMAX_M2 = Dialect(
         closes=("</function_calls>",),
     ),
     body=TaggedCalls(_INVOKE),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("[e~[",)),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 
@@ -230,7 +192,7 @@ def _typed_markup(prefix: str) -> Tags:
     )
 
 
-DSML = Dialect(
+DSML = _row(
     name="dsml",
     summary="DeepSeek V3.2: <｜DSML｜invoke> and <｜DSML｜parameter> tags between <｜DSML｜function_calls> tags",
     call=CallMarkers(
@@ -240,10 +202,7 @@ DSML = Dialect(
         closes=("</｜DSML｜tool_calls>",),
     ),
     body=TaggedCalls(_typed_markup("｜DSML｜")),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("<｜end▁of▁sentence｜>",)),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 DSML_V4 = replace(
@@ -285,17 +244,14 @@ def _with_two_bars(dialect: Dialect, prefix: str) -> Dialect:
 DSML_V4_TWO_BARS = _with_two_bars(DSML_V4, "｜｜DSML｜｜")
 DSML_V41_TWO_BARS = _with_two_bars(DSML_V41, "｜｜DSML｜｜ ")
 
-GIGACHAT35 = Dialect(
+GIGACHAT35 = _row(
     name="gigachat35",
     summary="GigaChat 3.5: <｜GCML｜invoke> and <｜GCML｜parameter> tags between <｜GCML｜tool_calls> tags",
     call=CallMarkers("<｜GCML｜tool_calls>", "</｜GCML｜tool_calls>", opens=("<｜GCML｜invoke name=",)),
     body=TaggedCalls(_typed_markup("｜GCML｜")),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-KIMI_K3 = Dialect(
+KIMI_K3 = _row(
     name="kimi_k3",
     summary="Kimi K3: call and argument elements of <|open|>, <|sep|> and <|close|> tokens in a tools channel",
     call=CallMarkers("<|open|>tools<|sep|>", "<|close|>tools<|sep|>", opens=("<|open|>call tool=",)),
@@ -313,16 +269,13 @@ KIMI_K3 = Dialect(
             several=True,
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(
         tokens=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
         answer_headers=("<|open|>response<|sep|>",),
     ),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-STEP3 = Dialect(
+STEP3 = _row(
     name="step3",
     summary="Step3: <steptml:invoke> and <steptml:parameter> tags in a section of calls",
     call=CallMarkers(
@@ -337,12 +290,9 @@ STEP3 = Dialect(
             parameter_close="</steptml:parameter>",
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-MINICPM5 = Dialect(
+MINICPM5 = _row(
     name="minicpm5",
     summary='MiniCPM 5: <function name="f"> and <param name="k"> tags, with nothing around a call',
     call=CallMarkers("<function name=", opens=("<functionname=", "<functionĠname=")),
@@ -356,12 +306,9 @@ MINICPM5 = Dialect(
             quote_close="]]>",
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-K2_HORIZON = Dialect(
+K2_HORIZON = _row(
     name="k2_horizon",
     summary="K2 Horizon: a name, <ifm|arg_key> and <ifm|arg_value> tags, or JSON, in a section of calls",
     call=CallMarkers("<ifm|tool_call>", "</ifm|tool_call>"),
@@ -369,38 +316,28 @@ K2_HORIZON = Dialect(
     body=UnionBody(
         (
             TaggedCalls(
-                Tags(
-                    call=Tag("", end=""),
-                    call_close="</ifm|tool_call>",
-                    parameter=Tag("<ifm|arg_key>", end="</ifm|arg_key>"),
+                replace(
+                    _keys_and_values("ifm|arg", "</ifm|tool_call>"),
                     type_open="<ifm|arg_type>",
                     type_close="</ifm|arg_type>",
-                    value_open="<ifm|arg_value>",
-                    parameter_close="</ifm|arg_value>",
                 )
             ),
             JsonShape(),
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
-DOTS = Dialect(
+DOTS = _row(
     name="dots",
     summary='dots: <invoke name="f"> and <parameter name="k"> tags, or JSON, between <dots_function_call> tags',
     call=CallMarkers("<dots_function_call>", "</dots_function_call>"),
     body=UnionBody((TaggedCalls(_INVOKE), JsonShape())),
-    result=Markers("<tool_response", "</tool_response>"),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 _MUSE_READERS = ("user", "commentary", "developer")
 """To whom a message of Muse may go beside a tool: what it says is text."""
 
-MUSE = Dialect(
+MUSE = _row(
     name="muse",
     summary="Muse: <atem:invoke> and <atem:parameter> tags in a message to the tool",
     call=CallMarkers(
@@ -419,20 +356,17 @@ MUSE = Dialect(
         ),
         BodyHeader("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
     ),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(
         tokens=(
             *("<|eom|>", "<|eot|>", "<|start|>assistant<|message|>"),
             *(f"<|start|>assistant to={reader}<|message|>" for reader in _MUSE_READERS),
         )
     ),
-    waits=_WAITS,
-    templates="tagged",
 )
 
 _M3_PREFIX = "]<]minimax[>["
 
-MINIMAX_M3 = Dialect(
+MINIMAX_M3 = _row(
     name="minimax_m3",
     summary="MiniMax M3: an element for each parameter and for what is in it, each tag after ]<]minimax[>[",
     call=CallMarkers(f"{_M3_PREFIX}<tool_call>", f"{_M3_PREFIX}</tool_call>", opens=(f"{_M3_PREFIX}<invoke name=",)),
@@ -446,31 +380,13 @@ MINIMAX_M3 = Dialect(
             several=True,
         )
     ),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("[e~[",)),
-    waits=_WAITS,
     templates="minimax_m3",
 )
 
 TAGGED = (
-    *(
-        QWEN3_XML,
-        SEED_OSS,
-        GLM,
-        HY_V3,
-        HY_V4,
-        TELECHAT4,
-        IQUEST_Q1,
-        SOLAR_OPEN2,
-        LONGCAT,
-        K2_HORIZON,
-        MINIMAX_M2,
-        DOTS,
-        DSML,
-        DSML_V4,
-        DSML_V41,
-        GIGACHAT35,
-    ),
+    *(QWEN3_XML, SEED_OSS, GLM, HY_V3, HY_V4, TELECHAT4, IQUEST_Q1, SOLAR_OPEN2),
+    *(LONGCAT, K2_HORIZON, MINIMAX_M2, DOTS, DSML, DSML_V4, DSML_V41, GIGACHAT35),
     *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )
 TAGGED_AMONG_OTHERS = (SEED_OSS_AMONG_OTHERS, GLM_IN_USER_TAG, IQUEST_CODER, DSML_V4_TWO_BARS, DSML_V41_TWO_BARS)

@@ -6,6 +6,8 @@ with the real result.
 
 import re
 
+from fcshim.parse.scanner import MoreNeeded
+
 _NAME = (
     r"(?:(?:tool|function|api|call|server)[ _]?)?(?:(?:call|tool|execution)[ _]?)?"
     r"(?:results?|responses?|outputs?|observations?|returns?|returned)"
@@ -22,18 +24,19 @@ _LABEL = re.compile(rf"^[ \t\r]*(?:{'|'.join(_LINES)})", re.IGNORECASE | re.MULT
 _MAX_LABEL = 96
 _WORDS = re.compile(r"[\w\s`.()*_>\[<#]*")
 """The characters of a label, before its colon."""
-_OBJECT = re.compile(r"\s*\{")
 
 
-def begins_result_line(text: str, pos: int) -> bool | None:
-    """Return whether an invented result begins at `pos`, after pending calls; None if more text is needed to decide."""
+def begins_result_line(text: str, pos: int) -> bool:
+    """Return whether an invented result begins at `pos`, after pending calls. Raises `MoreNeeded`."""
     line, newline, _ = text[pos : pos + _MAX_LABEL].partition("\n")
     found = _LABEL.match(line)
     if found is not None and (newline or found[0][-1] in ":：>"):
         return True
-    return None if not newline and len(line) < _MAX_LABEL and _WORDS.fullmatch(line) else False
+    if not newline and len(line) < _MAX_LABEL and _WORDS.fullmatch(line):
+        raise MoreNeeded
+    return False
 
 
 def begins_result(lines: str, *, follow_call: bool) -> bool:
     """Return whether a line begins an invented result; an object does so only directly after a call."""
-    return _LABEL.search(lines) is not None or (follow_call and _OBJECT.match(lines) is not None)
+    return _LABEL.search(lines) is not None or (follow_call and lines.lstrip().startswith("{"))

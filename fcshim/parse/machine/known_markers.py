@@ -17,6 +17,7 @@ from fcshim.parse.dialects import DIALECTS, OTHER_DIALECTS
 from fcshim.parse.machine.quotations import QUOTATION_STARTS
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import END_TOKENS, MarkerSet
+from fcshim.parse.scanner import SPACE, MoreNeeded, Scanner, decided
 
 ROLE_MARKERS = (
     # Turn markers of chat templates: a model that writes one continues by inventing further turns.
@@ -116,38 +117,30 @@ END_MARKERS = (
 )
 _MARKERS = MarkerSet((*END_TOKENS, *END_MARKERS))
 _BRACKETS_IN_LINE = re.compile(r"[}\])]{1,8}[ \t\r]{0,8}(?=\n)")
-_END_OF_REPLY = re.compile(r"\s{0,4}(?:[}\])]{1,8}|`{1,8}|\.{3}|…)\s{0,8}")
-_PARTIAL_END_OF_REPLY = re.compile(r"(?:[}\])]{1,8}|`{1,8}|\.{1,3}|…)\s{0,8}")
+_END_OF_REPLY = re.compile(r"\s{0,4}(?:[}\])]{1,8}|`{1,8}|\.{1,3}|…)\s{0,8}")
 _MAX_END_OF_REPLY = 24
 """More characters than these patterns match."""
 
 
-def leftover_end(text: str, pos: int) -> int | None:
-    """Return the end of the leftover markup at `pos`: `pos` if there is none, None if more text is needed to decide."""
-    found = _MARKERS.match(text, pos)
-    if _MARKERS.is_partial(text, pos):
-        return None
-    if found is not None:
-        return found.end()
-    if text[pos] in "}])`.…":
-        return _end_of_brackets(text, pos)
-    return pos
-
-
-def _end_of_brackets(text: str, pos: int) -> int | None:
+def leftover_end(text: str, pos: int) -> int:
+    """Return the end of the leftover markup at `pos`, or `pos` if there is none. Raises `MoreNeeded`."""
+    marker = _MARKERS.read(text, pos)
+    if marker or text[pos] not in "}])`.…":
+        return pos + len(marker)
     found = _BRACKETS_IN_LINE.match(text, pos)
-    if found is not None:
-        return found.end()
-    return None if _PARTIAL_END_OF_REPLY.fullmatch(text[pos : pos + _MAX_END_OF_REPLY]) else pos
+    if found is None and _END_OF_REPLY.fullmatch(text[pos : pos + _MAX_END_OF_REPLY]):
+        raise MoreNeeded
+    return found.end() if found else pos
 
 
 def is_last_leftover(tail: str) -> bool:
     """Return whether the end of a reply, after a call, is leftover markup, with white space around it."""
     found = _MARKERS.match(tail, len(tail) - len(tail.lstrip()))
-    return (found is not None and not tail[found.end() :].strip()) or _END_OF_REPLY.fullmatch(tail) is not None
+    if found is not None and not tail[found.end() :].strip():
+        return True
+    return tail.strip() not in {".", ".."} and _END_OF_REPLY.fullmatch(tail) is not None
 
 
-_MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
 _IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
@@ -166,7 +159,6 @@ PARTIAL_LIST_ITEM = re.compile(
     r"(?>(?:[ \t]{1,4}+(?>(?:\*{1,3}+|\[?+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0,4}+|\[[ \t]?)?))?)\Z"
 )
 """A list item at the end of a piece of text, as far as it may be the beginning of a call."""
-_SPACE = re.compile(r"[ \t\r\n]*")
 _FULL_WIDTH_BRACKETS = str.maketrans("[{", "［｛")
 
 
@@ -190,19 +182,15 @@ class Opening:
         """True if the call counts only if nothing but calls follow it."""
         return (self.starts_body or self.is_word or self.dialect.call.at_line_start) and not self.primary
 
-    def begins(self, marker: str, text: str, start: int) -> bool | None:
-        """Return whether this opens at the marker at `start`; None if more text is needed to decide."""
+    def begins(self, marker: str, text: str, start: int) -> bool:
+        """Return whether this opens at the marker at `start`. Raises `MoreNeeded`."""
         end = start + len(marker)
         if not self.section:
             body_start = start if self.starts_body else end_of_doubled(marker.lstrip("\n"), text, end)
-            return None if body_start is None else self.dialect.body.begins(text, body_start)
-        found = _SPACE.match(text, end, end + _MAX_SPACE)
-        assert found is not None
-        at = found.end()
-        if any(text.startswith(marker, at) for marker in self.dialect.openers()):
-            return True
-        ahead = text[at : at + _MAX_SPACE]
-        return None if any(marker.startswith(ahead) for marker in self.dialect.openers()) else False
+            return decided(self.dialect.body.begins(text, body_start))
+        scan = Scanner(text, end)
+        scan.take()
+        return bool(scan.skip(*self.dialect.openers()))
 
 
 class StartMarkers:
@@ -298,56 +286,47 @@ class StartMarkers:
             if all(opening.dialect.body != dialect.body for opening in same):  # else an earlier dialect reads it
                 same.append(Opening(dialect, primary, starts_body=True))
 
-    def marker_at(self, text: str, pos: int) -> str | None:
-        """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to decide."""
-        line_start_marker = self.line_start_marker_at(text, pos)
-        found = self.inline_marker_set.match(text, pos)
+    def read(self, text: str, pos: int) -> str:
+        """Return the start marker or line-start character at `pos`, or an empty string. Raises `MoreNeeded`."""
         ahead = text[pos : pos + self._longest_line_start_marker]
-        if self.inline_marker_set.is_partial(text, pos) or any(
-            other != ahead and other.startswith(ahead) for other in self.line_start_markers
-        ):
-            return None
-        return line_start_marker or (found[0] if found else text[pos] if text[pos] in self.line_start_chars else "")
+        if any(other != ahead and other.startswith(ahead) for other in self.line_start_markers):
+            raise MoreNeeded
+        marker = self.line_start_marker_at(text, pos) or self.inline_marker_set.read(text, pos)
+        return marker or (text[pos] if text[pos] in self.line_start_chars else "")
 
-    def result_line_at(self, start_marker: str, text: str, pos: int) -> bool | None:
-        """Return whether a line begins at `pos` with which the result of a call begins; None if more text is needed."""
+    def begins_result_line(self, start_marker: str, text: str, pos: int) -> bool:
+        """Return whether a line begins at `pos` with which the result of a call begins. Raises `MoreNeeded`."""
         word = self._result_lines.get(f"\n{start_marker}", "")
         ahead = text[pos : pos + len(word) + 5].replace("*", "").lower()
-        if not word or ahead.startswith(f"{word}:"):
-            return bool(word)
-        return None if len(text) - pos < len(word) + 5 and f"{word}:".startswith(ahead) else False
+        if word and len(text) - pos < len(word) + 5 and f"{word}:" != ahead and f"{word}:".startswith(ahead):
+            raise MoreNeeded
+        return bool(word) and ahead.startswith(f"{word}:")
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
         """Return the line-start marker at `pos`, or an empty string."""
         return next((marker for marker in self.line_start_markers if text.startswith(marker, pos)), "")
 
-    def find_opening(self, marker: str, text: str, start: int) -> Opening | bool | None:
-        """Return what the marker at `start` opens: False for nothing, None if more text is needed to decide."""
+    def find_opening(self, marker: str, text: str, start: int) -> Opening | None:
+        """Return what the marker at `start` opens, None for nothing. Raises `MoreNeeded`."""
         openings = self.openings[marker]
         any_body = self._any_body and is_whole_tag(marker)
         needs_body = openings[0].section or openings[0].is_word or openings[0].dialect.bare
         if len(openings) == 1 and not (any_body or needs_body):
             return openings[0]
-        for opening in openings:
-            begins = opening.begins(marker, text, start)
-            if begins is None:
-                return None
-            if begins:
-                return opening
-        return False
+        return next((opening for opening in openings if opening.begins(marker, text, start)), None)
 
 
-def end_of_doubled(marker: str, text: str, pos: int) -> int | None:
+def end_of_doubled(marker: str, text: str, pos: int) -> int:
     """Return the end of the start marker that follows itself at `pos`, because a doubled one counts once; else `pos`.
 
-    None if more text is needed to decide.
+    Raises `MoreNeeded`.
     """
-    found = _SPACE.match(text, pos, pos + _MAX_SPACE)
-    assert found is not None
-    ahead = text[found.end() : found.end() + len(marker)]
-    if marker and ahead == marker:
-        return found.end() + len(marker)
-    return None if len(text) > pos and len(ahead) < len(marker) and marker.startswith(ahead) else pos
+    scan = Scanner(text, pos)
+    found = SPACE.match(text, pos)
+    if not marker or found is None or pos == len(text):
+        return pos
+    scan.pos = found.end()
+    return scan.pos if scan.skip(marker) else pos
 
 
 def is_whole_tag(marker: str) -> bool:

@@ -29,20 +29,17 @@ from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.known_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, WrapperTag, read_wrapper_tag
 from fcshim.parse.markers import named_tool
+from fcshim.parse.scanner import MoreNeeded, Scanner, decided
 from fcshim.parse.sink import CallSink
 
-FoundOpening: TypeAlias = tuple[Opening, str] | bool | None
-"""An opening with its marker, False for none, None if more text is needed to decide."""
+FoundOpening: TypeAlias = tuple[Opening, str] | None
+"""An opening with its marker; None for none. The methods raise `MoreNeeded` where the text does not decide."""
 
-_MaybeOpening: TypeAlias = Opening | bool | None
-_SPACE = re.compile(r"[ \t\r\n]{0,64}+")
-"""White space between two tags."""
-_MAX_AHEAD = 64
+_MAX_AHEAD = 128
 _MAX_BACKTICKS = 3
-_BACKTICKS = re.compile(r"`++")
-_LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}[.)])[ \t]{1,4}+")
-"""A list item that may hold a call; `+` rather begins the added line of a diff."""
-_PARTIAL_LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}+[.)]?)\Z")
+_BACKTICKS = re.compile(r"`*+")
+_LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}+(?:[.)]|\Z))(?:[ \t]{1,4}+|\Z)")
+"""A list item that may hold a call, or what may become one; `+` rather begins the added line of a diff."""
 _LABELS = tuple(
     f"**{word}{gap}call{end}" for word in ("tool", "function") for gap in ("", " ", "_", "-") for end in (":**", "**:")
 )
@@ -61,9 +58,6 @@ class OpeningFinder:
         self.in_answer = False
         """True in a message that the dialect's header declares to be the answer: a call without tags in it is text."""
         self._unknown_tags: list[str] = []
-        self._element_at: tuple[str, int] = ("", 0)
-        """Where `find_element` looked last, which several states ask for, and what it found there."""
-        self._element: FoundOpening = False
 
     def knows(self, marker: str) -> bool:
         """Return whether a dialect has this marker: the prompt escapes those, not an element named like a tool."""
@@ -78,37 +72,35 @@ class OpeningFinder:
 
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
-        opening = self._start_markers.find_opening(marker, text, start)
         if self._any_body and marker[0] == "<" and marker.endswith("name="):
             named = self._find_unknown_tag(text, start)
-            if named is not False:
+            if named:
                 return named
         if self._any_body and is_whole_tag(marker):
-            opening = self._find_any_body(marker, opening, text, start + len(marker))
-            if opening is False:
-                opening = self._find_call_after(text, start + len(marker))
-                if isinstance(opening, Opening):
-                    opening = _open_section(marker, self._closers(marker), opening)
-        return (opening, marker) if isinstance(opening, Opening) else opening
+            opening = self._find_any_body(marker, text, start)
+            call = None if opening else self._find_call_after(text, start + len(marker))
+            if call:
+                opening = _open_section(marker, self._closers(marker), call)
+        else:
+            opening = self._start_markers.find_opening(marker, text, start)
+        return (opening, marker) if opening else None
 
     def find_at_line_start(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
         if self.in_answer:
-            return False
-        found = self.find(marker, text, start) if marker in self._start_markers.openings else False
-        if found is not False or not self._any_body:
+            return None
+        found = self.find(marker, text, start) if marker in self._start_markers.openings else None
+        if found or not self._any_body:
             return found
         if marker in "{｛":
             body = select_name_as_key(self._sink, text, start)
-            return body if body is None or isinstance(body, bool) else (_line_opening(body, ""), marker)
-        tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
-        return tag or (self._find_in_list(text, start) if tag is False else None)
+            return (_line_opening(body, ""), marker) if body else None
+        tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else None
+        return tag or self._find_in_list(text, start)
 
     def find_next(self, text: str, pos: int) -> FoundOpening:
         """Return what opens at `pos`, where only calls are read."""
-        marker = self._start_markers.marker_at(text, pos)
-        if marker is None:
-            return None
+        marker = self._start_markers.read(text, pos)
         if marker in self._start_markers.line_start_chars:
             return self.find_at_line_start(text[pos], text, pos)
         if not marker:
@@ -116,89 +108,77 @@ class OpeningFinder:
         if marker not in self._start_markers.line_start_markers:
             return self.find(marker, text, pos)
         opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
-        return (opening, marker) if isinstance(opening, Opening) else opening
+        return (opening, marker) if opening else None
 
     def find_line(self, text: str, pos: int) -> FoundOpening:
         """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
-        backticks = _BACKTICKS.match(text, pos)
-        quote = backticks[0] if backticks is not None else ""
-        if not self._any_body or self.in_answer or len(quote) > _MAX_BACKTICKS:
-            return False
-        if pos + len(quote) == len(text):
+        if not self._any_body or self.in_answer:
+            return None
+        quote = Scanner(text, pos).take(_BACKTICKS)
+        if len(quote) > _MAX_BACKTICKS:
             return None
         body = select_line(self._sink, text, pos + len(quote), quoted=bool(quote))
-        if body is None or isinstance(body, bool):
-            return body
-        return _line_opening(body, quote), quote
+        return (_line_opening(body, quote), quote) if body else None
 
     def _find_in_list(self, text: str, pos: int) -> FoundOpening:
         """Return the call in an item of a Markdown list."""
         if text.startswith("**", pos):
             return self._find_after_label(text, pos)
-        item = _LIST_ITEM.match(text, pos)
-        if item is None or item.end() == len(text):
-            return None if item or _PARTIAL_LIST_ITEM.match(text, pos) else False
-        if text[item.end()].isalpha() and not self._sink.may_begin_call(text[item.end()]):
-            return False
-        is_tag = text[item.end()] in FIRST_CHARS and text[item.end()] != "["
-        found = (self._find_unknown_tag if is_tag else self.find_line)(text, item.end())
-        return _after_prefix(item[0], found)
+        item = Scanner(text, pos).take(_LIST_ITEM)
+        at = pos + len(item)
+        if not item or (text[at].isalpha() and not self._sink.may_begin_call(text[at])):
+            return None
+        is_tag = text[at] in FIRST_CHARS and text[at] != "["
+        return _after_prefix(item, (self._find_unknown_tag if is_tag else self.find_line)(text, at))
 
     def _find_after_label(self, text: str, pos: int) -> FoundOpening:
         """Return the call in a code span after a label."""
-        ahead = text[pos : pos + _MAX_AHEAD].lower()
-        label = next((label for label in _LABELS if ahead.startswith(label)), "")
-        found = _SPACE.match(text, pos + len(label))
-        if not label or found is None or found.end() == len(text):
-            return None if label or any(each.startswith(ahead) for each in _LABELS) else False
-        end = found.end()
-        return _after_prefix(text[pos:end], self.find_line(text, end)) if text[end] == "`" else False
+        scan = Scanner(text[pos : pos + _MAX_AHEAD].lower(), 0)
+        if not scan.skip(*_LABELS):
+            return None
+        scan.take()
+        end = pos + scan.pos
+        return _after_prefix(text[pos:end], self.find_line(text, end)) if scan.peek() == "`" else None
 
     def find_in_section(self, section: Dialect, text: str, pos: int) -> FoundOpening:
         """Return the call of a section that opens at `pos`."""
-        for marker in section.openers():
-            if text.startswith(marker, pos):
-                return self._find_call_of_section(section, marker, text, pos)
-        if any(marker.startswith(text[pos : pos + _MAX_AHEAD]) for marker in section.openers()):
-            return None
-        element = self.find_element(text, pos) if holds_elements(section.body) else False
-        return (_in_section(element[0], section), element[1]) if isinstance(element, tuple) else element
+        marker = Scanner(text, pos).skip(*section.openers())
+        if marker:
+            return self._find_call_of_section(section, marker, text, pos)
+        element = self.find_element(text, pos) if holds_elements(section.body) else None
+        return (_in_section(element[0], section), element[1]) if element else None
 
     def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> FoundOpening:
         """Return the call that a start marker of the section opens: in the section's syntax, else in another one."""
-        begins = section.body.begins(text, pos + len(marker)) if self._any_body else True
-        found = self.find(marker, text, pos) if begins is False else None
-        if isinstance(found, tuple) and not found[0].section:
+        begins = not self._any_body or decided(section.body.begins(text, pos + len(marker)))
+        found = None if begins else self.find(marker, text, pos)
+        if found and not found[0].section:
             return _in_section(found[0], section), marker
-        return (
-            None if begins is None or (begins is False and found is None) else (Opening(section, primary=False), marker)
-        )
+        return Opening(section, primary=False), marker
 
     def find_element(self, text: str, pos: int) -> FoundOpening:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
-        if not self._any_body or self.in_answer:
-            return False
-        last_text, last_pos = self._element_at
-        if text is not last_text or pos != last_pos:
-            self._element_at, self._element = (text, pos), self._select_element(text, pos)
-        return self._element
-
-    def _select_element(self, text: str, pos: int) -> FoundOpening:
-        found = select_element(self._sink, text, pos)
-        if found is None or isinstance(found, bool):
-            return found
+        found = self._any_body and not self.in_answer and select_element(self._sink, text, pos)
+        if not found:
+            return None
         body, marker, close = found
         return _open_wrapper(marker, (close,), body), marker
 
-    def _find_any_body(self, marker: str, own: _MaybeOpening, text: str, pos: int) -> _MaybeOpening:
-        """Return what a known marker that ends at `pos` opens before any body; `own` is what its dialects say."""
-        if isinstance(own, Opening) and own.section:
+    def _find_any_body(self, marker: str, text: str, start: int) -> Opening | None:
+        """Return what the known marker at `start` opens before any body."""
+        pos = start + len(marker)
+        try:
+            own = self._start_markers.find_opening(marker, text, start)
+        except MoreNeeded:
+            body = select_named_body(self._sink, text, pos)
+            if not body:
+                raise
+            return _open_wrapper(marker, self._closers(marker), body)
+        if own and own.section:
             return own
         # A dialect's own syntax may begin with words too; an offered tool's name and a bracket are more certain.
-        body = (select_body if own is False else select_named_body)(self._sink, text, pos)
-        if body is None:
-            return None
-        if isinstance(body, bool) or (isinstance(own, Opening) and has_syntax(own.dialect.body, body)):
+        body = (select_named_body if own else select_body)(self._sink, text, pos)
+        if not body or (own and has_syntax(own.dialect.body, body)):
             return own
         return _open_wrapper(marker, self._closers(marker), body)
 
@@ -206,44 +186,39 @@ class OpeningFinder:
         opening = self._start_markers.openings[marker][0]
         return opening.dialect.section.closers() if opening.section else opening.dialect.closers()
 
-    def _find_call_after(self, text: str, pos: int) -> _MaybeOpening:
+    def _find_call_after(self, text: str, pos: int) -> Opening | None:
         """Return the call whose start marker follows at `pos`, after a tag, which then opens a section."""
-        found, markers = _SPACE.match(text, pos), self._start_markers.inline_marker_set
-        assert found is not None
-        pos = found.end()
-        if pos == len(text) or markers.is_partial(text, pos):
-            return None
-        found = markers.match(text, pos)
-        if found is None:
-            element = self.find_element(text, pos)
-            opening: _MaybeOpening = element[0] if isinstance(element, tuple) else element
+        scan = Scanner(text, pos)
+        scan.take()
+        marker = self._start_markers.inline_marker_set.read(text, scan.pos)
+        if marker:
+            opening = self._find_any_body(marker, text, scan.pos)
         else:
-            opening = self._start_markers.find_opening(found[0], text, pos)
-            opening = self._find_any_body(found[0], opening, text, found.end())
-        return False if isinstance(opening, Opening) and opening.section else opening
+            element = self.find_element(text, scan.pos)
+            opening = element[0] if element else None
+        return None if opening and opening.section else opening
 
     def _find_unknown_tag(self, text: str, pos: int) -> FoundOpening:
-        element, tag = _as_word(self.find_element(text, pos)), read_wrapper_tag(text, pos)
-        if isinstance(element, tuple) and element[1][-1] in " \t":
-            tag = None  # its arguments are attributes
-        if tag is None or isinstance(tag, bool):
-            return tag if element is False else element
+        element = self.find_element(text, pos)
+        if element:  # like any XML, it may be shown in text, so that only calls may follow it
+            element = replace(element[0], is_word=True), element[1]
+        has_attributes = element and element[1][-1] in " \t"
+        tag = None if has_attributes else read_wrapper_tag(text, pos)
+        if not tag:
+            return element
         is_result = self._sink.accepted_count and begins_result(tag.text, follow_call=False)
         if is_result or tag.text.startswith(self._start_markers.result_markers):
-            return False
+            return None
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
-        if body is False or self._sink.takes_text_by(named_tool(tag.text)):  # its argument may have a key of calls
+        if not body or self._sink.takes_text_by(named_tool(tag.text)):  # its argument may have a key of calls
             body = select_arguments(self._sink, tag.text, text, end)
-        if body is None:
-            return None
-        is_element = isinstance(element, tuple) and begins_with_argument(self._sink, tag.found["name"], text, end)
-        if element is not False and (not body or is_element):
+        if element and (not body or begins_with_argument(self._sink, tag.found["name"], text, end)):
             return element
         if body and not self._admit_tag(tag.text):
-            return False
-        content = self._find_call_after(text, end) if isinstance(body, bool) else body
-        return content if content is None or isinstance(content, bool) else self._open_unknown_tag(tag, content)
+            return None
+        content = body or self._find_call_after(text, end)
+        return self._open_unknown_tag(tag, content) if content else None
 
     def _open_unknown_tag(self, tag: WrapperTag, content: Body | Opening) -> FoundOpening:
         """Return what a tag opens: one body, or a section that begins with a call."""
@@ -276,15 +251,10 @@ def _line_opening(body: Body, quote: str) -> Opening:
     return Opening(dialect, primary=False, starts_body=not quote)
 
 
-def _as_word(found: FoundOpening) -> FoundOpening:
-    """Return an element as a common word: like any XML, it may be shown in text, so that only calls may follow it."""
-    return (replace(found[0], is_word=True), found[1]) if isinstance(found, tuple) else found
-
-
 def _after_prefix(prefix: str, found: FoundOpening) -> FoundOpening:
     """Return an opening with the text before it, which is a part of its marker."""
-    if not isinstance(found, tuple):
-        return found
+    if not found:
+        return None
     opening, marker = found
     return replace(opening, starts_body=False), prefix + marker
 

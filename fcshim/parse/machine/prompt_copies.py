@@ -16,9 +16,12 @@ _NAME = re.compile(
     "(?P<name>[^"\\\n]{1,128})"\s{0,8},\s{0,32}""",
     re.VERBOSE,
 )
-_ARGUMENTS_KEY = re.compile(r'"(?:arguments|parameters|args|input|action_input)"')
-_RESULT_KEY = re.compile(r'"(?:content|error|result|output|response)"')
-_DEFINITION_KEY = re.compile(r'"(?:description"|input_schema"|parameters"\s{0,8}:\s{0,8}\{\s{0,32}"type"\s{0,8}:)')
+_KEY = re.compile(
+    r'"(?:(?P<definition>description"|input_schema"|parameters"\s{0,8}:\s{0,8}\{\s{0,32}"type"\s{0,8}:)'
+    r'|(?P<arguments>(?:arguments|parameters|args|input|action_input)")'
+    r'|(?P<result>(?:content|error|result|output|response)"))'
+)
+"""The key after the name: of a definition of the tool, of a call, or of a result."""
 _PLACEHOLDER = re.compile(
     r"<[^<>]{1,40}>|\{{1,2}[\w .-]{1,40}\}{1,2}|\[[\w .-]{1,40}\]"
     r"|(?:(?:the|your|some|an?)[ _-])?(?:tool|function)[ _-]?name|name[ _-]of[ _-](?:the[ _-])?(?:tool|function)",
@@ -35,10 +38,11 @@ def is_placeholder(name: str) -> bool:
 def kind_of_copy(text: str, offers: Callable[[str], bool], *, fenced: bool) -> CopyKind | None:
     """Return what an object is that turned out not to be a call; None if nothing shows that it is a copy."""
     found = _NAME.match(text)
-    if found is None:
+    key = _KEY.match(text, found.end()) if found else None
+    if found is None or key is None:
         return None
     if not offers(found["name"]):
-        return "copied" if is_placeholder(found["name"]) and _ARGUMENTS_KEY.match(text, found.end()) else None
-    if _RESULT_KEY.match(text, found.end()):
+        return "copied" if is_placeholder(found["name"]) and key["result"] is None else None
+    if key["result"]:
         return "result"
-    return "copied" if not fenced and _DEFINITION_KEY.match(text, found.end()) else None
+    return "copied" if key["definition"] and not fenced else None

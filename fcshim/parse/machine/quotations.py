@@ -7,6 +7,8 @@ mentions tags too ("add a <code> block").
 
 import re
 
+from fcshim.parse.scanner import MoreNeeded
+
 _COMMENTS = {"<!--": "-->", "<![CDATA[": "]]>"}
 EXAMPLES = (
     *("example", "examples", "sample", "samples", "format", "template", "usage", "syntax", "schema", "details"),
@@ -45,21 +47,29 @@ QUOTING_LANGUAGES = frozenset(("diff", "patch", "udiff", "log", "logs", "output"
 _WORD = r"(?:[a-z0-9]{1,24}[-_.]){0,3}(?:examples?|samples?)(?:[-_.\d][\w.-]{0,32})?"
 """A name of several words: `good_example`, `example-1`."""
 _NAME = rf"(?:{'|'.join(_NAMES)}|{_WORD})"
-_TAG = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,96}})?>", re.IGNORECASE)
-_OTHER_TAGS = (
-    (re.compile(rf"\[({'|'.join(_BB_NAMES)})(?:[= ][^\[\]\n]{{0,96}})?\]", re.IGNORECASE), "[/{}]"),
-    (re.compile(r"\\begin\{((?:verbatim|lstlisting|minted|alltt|quote|quotation|Verbatim)\*?)\}"), "\\end{{{}}}"),
-    (re.compile(r"\\(?:verb|lstinline)\*?([^\w\s*{}])"), "{}"),
-    (re.compile(r"#\+BEGIN_(EXAMPLE|SRC|QUOTE)\b"), "#+END_{}"),
-    (re.compile(r"#\+begin_(example|src|quote)\b"), "#+end_{}"),
+_MORE = r"[^\[\]\n]{0,96}"
+_TAG = re.compile(
+    rf"""(?i:<(?P<element>{_NAME})(?:\s[^<>]{{0,96}})?>)
+    | (?i:\[(?P<bb>{"|".join(_BB_NAMES)})(?:[=\ ]{_MORE})?\])
+    | \\begin\{{(?P<latex>(?:verbatim|lstlisting|minted|alltt|quote|quotation|Verbatim)\*?)\}}
+    | \\(?:verb|lstinline)\*?(?P<delimiter>[^\w\s*{{}}])
+    | \#\+(?:BEGIN_(?P<ORG>EXAMPLE|SRC|QUOTE)|begin_(?P<org>example|src|quote))\b""",
+    re.VERBOSE,
 )
-"""Tags of BBCode, LaTeX and Org, and what ends the quotation that each begins."""
-_PARTIAL_OTHER_TAG = re.compile(
-    rf"(?:\[(?:{'|'.join(_BB_NAMES)})(?:[= ][^\[\]\n]{{0,96}})?"
+"""A tag of XML, BBCode, LaTeX or Org."""
+_END_TAGS = {
+    "element": "</{}>",
+    "bb": "[/{}]",
+    "latex": "\\end{{{}}}",
+    "delimiter": "{}",
+    "ORG": "#+END_{}",
+    "org": "#+end_{}",
+}
+_PARTIAL_TAG = re.compile(
+    rf"(?:<(?:[\w.-]{{0,64}}|{_NAME}\s[^<>]{{0,96}})|\[(?:{'|'.join(_BB_NAMES)})(?:[= ]{_MORE})?"
     r"|\\(?:begin\{\w{0,12}\*?|verb|lstinline)|#\+begin_\w{0,8})\Z",
     re.IGNORECASE,
 )
-_PARTIAL_TAG = re.compile(rf"<(?:[\w.-]{{0,64}}|{_NAME}\s[^<>]{{0,96}})\Z", re.IGNORECASE)
 QUOTE_PAIRS = dict(zip("(\"'“‘«»‹›„「『~`", ")\"'”’»«›‹“」』~'", strict=True))
 """What closes the quotation, or the text that is struck out, which a character directly before a call opens."""
 _LINE_PAIRS = {
@@ -78,43 +88,35 @@ _QUOTING_LINE = re.compile(
     rf"\n[ \t]{{0,3}}({'|'.join(map(re.escape, sorted(_LINE_PAIRS, key=len, reverse=True)))})[ \t\r]{{0,2}}(?=\n)"
 )
 _QUOTED_LINE = re.compile(
-    r"\s*(?:[>|]|(?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])|\+(?:\Z|[<\[✿])"
-    r"|\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d|\d\d:\d\d:\d\d))"
+    r"""\s*(?:
+        [>|]                                                          # a block quote, a row of a table
+      | (?://|--|[;%]|\d{1,6}(?:\s?\||\t|\s?→))\s*(?:\Z|[<\[✿])      # a comment, the number of a line
+      | \+(?:\Z|[<\[✿])                                              # an added line of a diff
+      | \[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d|\d\d:\d\d:\d\d)             # a line of a log
+    ) | [^\s:<>]{1,80}:\d{1,6}:\s*(?:\Z|[<\[✿])  # the output of `grep -n`, then a marker""",
+    re.VERBOSE,
 )
-"""The beginning of a line that is a block quote, a row of a table or a line of a log.
-
-Before a marker also that of a comment, and the number of a line.
-"""
-_LOCATION = re.compile(r"[^\s:<>]{1,80}:\d{1,6}:\s*(?:\Z|[<\[✿])")
-"""What `grep -n` writes before a line of a file."""
-_MAY_BE_LOCATION = re.compile(r"[^\s<>]{15}")
+"""The beginning of a line that shows the call that follows."""
+_LOCATION_SIZE = 15
+_NO_LOCATION = frozenset(" \t\r\n\f\v<>")
 _HUNK = re.compile(r"^@@(?:[ \t].*)?\n(?:[ +\\-].*\n)*\Z", re.MULTILINE)
 """A hunk of a diff that has not ended: its lines begin with a blank or a sign."""
-_HUNK_LINES = re.compile(r"(?:[ +\\-].*\n)*\Z")
 
 
-def read_quotation(text: str, start: int) -> tuple[int, str] | None:
+def read_quotation(text: str, start: int) -> tuple[int, str]:
     """Return the end of the tag at `start` and what ends the quotation, an empty string if the tag is of another name.
 
-    None if more text is needed to decide.
+    Raises `MoreNeeded`.
     """
-    if text[start] != "<":
-        return _read_other_tag(text, start)
     for tag, end_tag in _COMMENTS.items():
         if text.startswith(tag, start):
             return start + len(tag), end_tag
     found = _TAG.match(text, start)
-    if found is not None:
-        return found.end(), f"</{found[1]}>"
-    return None if _PARTIAL_TAG.match(text, start) else (start + 1, "")
-
-
-def _read_other_tag(text: str, start: int) -> tuple[int, str] | None:
-    for tag_pattern, end_tag in _OTHER_TAGS:
-        found = tag_pattern.match(text, start)
-        if found is not None:
-            return found.end(), end_tag.format(found[1])
-    return None if _PARTIAL_OTHER_TAG.match(text, start) else (start + 1, "")
+    if found is None and _PARTIAL_TAG.match(text, start):
+        raise MoreNeeded
+    if found is None or found.lastgroup is None:
+        return start + 1, ""
+    return found.end(), _END_TAGS[found.lastgroup].format(found[found.lastgroup])
 
 
 def is_quoted_line(head: str) -> bool:
@@ -124,19 +126,14 @@ def is_quoted_line(head: str) -> bool:
 
 def may_be_location(head: str) -> bool:
     """Return whether a line whose first characters are `head` may begin like the output of `grep -n`."""
-    return _MAY_BE_LOCATION.match(head) is not None
-
-
-def is_found_line(head: str) -> bool:
-    """Return whether a line that begins with `head`, before a call, is the output of `grep -n`."""
-    return _LOCATION.match(head) is not None
+    return len(head) >= _LOCATION_SIZE and _NO_LOCATION.isdisjoint(head[:_LOCATION_SIZE])
 
 
 def ends_in_hunk(lines: str, *, in_hunk: bool) -> bool:
     """Return whether the line after `lines` may belong to a hunk of a diff; `in_hunk`: whether the first one may."""
-    if "@@" in lines and _HUNK.search(lines) is not None:
-        return True
-    return in_hunk and _HUNK_LINES.match(lines) is not None
+    if in_hunk:
+        lines = f"@@\n{lines}"
+    return "@@" in lines and _HUNK.search(lines) is not None
 
 
 def closing_line(line: str) -> str:

@@ -11,25 +11,26 @@ that is a proper prefix of a marker waits.
 import re
 from typing import Literal
 
-from fcshim.parse.machine.calls import CallStates
+from fcshim.parse.machine.calls import SHORT_SPACE, CallStates
+from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.known_markers import (
     CHAT_TURN_MARKERS,
     PARTIAL_LIST_ITEM,
     REASONING_TAGS,
-    Opening,
     StartMarkers,
 )
+from fcshim.parse.machine.line_context import BYTE_ORDER_MARK
 from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
-from fcshim.parse.machine.pending_calls import CodeStates, PendingCallStates
+from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.quotations import QUOTATION_STARTS, read_quotation
-from fcshim.parse.machine.state import BYTE_ORDER_MARK, Cursor, Output, State
+from fcshim.parse.machine.reports import DefectReports
+from fcshim.parse.machine.state import Cursor, Output, State
 from fcshim.parse.markers import marker_set
+from fcshim.parse.scanner import MoreNeeded, Scanner
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
 _SPACE = re.compile(rf"[\s{BYTE_ORDER_MARK}]*+")
-_GAP = re.compile(r"\s{0,4}")
-"""White space between a tag and what it quotes."""
 _LOOK_AHEAD = 64
 """Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
@@ -63,14 +64,14 @@ class ReasoningStates:
         """Read the start of the reply, or what follows reasoning."""
         buffer = self._cursor.buffer
         found = _SPACE.match(buffer, pos)
-        assert found is not None
-        self._output.emit_text(found[0])
-        pos = found.end()
+        if found is not None and found.end() > pos:
+            self._output.emit_text(found[0])
+            return found.end()
         ahead = buffer[pos : pos + _LOOK_AHEAD]
         known = self._start_markers
         markers = (*(start_tag for start_tag, _ in self._tags), *known.line_start_markers, *known.first_headers)
-        if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
-            return self._cursor.wait_from(pos)
+        if any(marker != ahead and marker.startswith(ahead) for marker in markers):
+            raise MoreNeeded
         skipped = self._skip_tag(ahead, pos)
         if skipped > pos:
             return skipped
@@ -78,11 +79,9 @@ class ReasoningStates:
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
         call = self._find_line(ahead, pos)
-        if call is None:
-            return self._cursor.wait_from(pos)
-        if not isinstance(call, bool):
+        if call is not None:
             return self._calls.begin(*call, pos)
-        if ahead and not self._calls.open_at_reply_start(pos):
+        if not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos
 
@@ -96,19 +95,14 @@ class ReasoningStates:
 
     def _find_line(self, ahead: str, pos: int) -> FoundOpening:
         """Return the call without a marker at the start of the reply; a dialect's own body is found like in text."""
-        own = not ahead or ahead[0] in self._start_markers.body_start_chars
-        return (
-            False
-            if own or not self._output.line.at_line_start()
-            else self._openings.find_line(self._cursor.buffer, pos)
-        )
+        if ahead[0] in self._start_markers.body_start_chars or not self._output.line.at_line_start():
+            return None
+        return self._openings.find_line(self._cursor.buffer, pos)
 
     def _read_line_start_marker(self, marker: str, pos: int) -> int:
         """Read a line-start marker at the start of the reply, which no newline precedes."""
         opening = self._start_markers.find_opening("\n" + marker, self._cursor.buffer, pos - 1)
-        if opening is None:
-            return self._cursor.wait_from(pos)
-        if isinstance(opening, Opening):
+        if opening is not None:
             return self._calls.begin(opening, marker, pos)
         self._cursor.state = State.IN_TEXT
         return pos
@@ -127,11 +121,13 @@ class ReasoningStates:
         cursor, buffer = self._cursor, self._cursor.buffer
         found = self._markers.search(buffer, pos)
         if found is None:
-            return self._output.emit_up_to(cursor, pos, self._markers.partial_start(buffer, pos))
+            return self._output.emit_up_to(pos, self._markers.partial_start(buffer, pos))
         start, end = found.span()
-        self._output.emit_text(buffer[pos:start])
+        if start > pos:
+            self._output.emit_text(buffer[pos:start])
+            return start
         if self._markers.is_partial(buffer, start):
-            return cursor.wait_from(start)
+            raise MoreNeeded
         if found[0] in self._start_markers.answer_headers:
             end = start  # it ends the reasoning, too
         elif found[0] != self._end_tag:
@@ -145,8 +141,6 @@ class ReasoningStates:
     def _begin_call(self, marker: str, start: int, end: int) -> int:
         opening = self._start_markers.find_opening(marker, self._cursor.buffer, start)
         if opening is None:
-            return self._cursor.wait_from(start)
-        if not isinstance(opening, Opening):
             self._output.emit_text(marker)
             return end
         if self._policy == "recover":
@@ -166,6 +160,7 @@ class TextStates:
         code: CodeStates,
         calls: CallStates,
         pending_calls: PendingCallStates,
+        reports: DefectReports,
     ) -> None:
         self._cursor = cursor
         self._output = output
@@ -174,6 +169,7 @@ class TextStates:
         self._code = code
         self._calls = calls
         self._pending_calls = pending_calls
+        self._reports = reports
         self._result_end_tag = ""
         self._reported_result = False
 
@@ -210,23 +206,25 @@ class TextStates:
 
     def in_text(self, pos: int) -> int:
         """Emit text up to a marker or a run of backticks or tildes."""
-        cursor, buffer, markers = self._cursor, self._cursor.buffer, self._start_markers.all_markers
+        buffer, markers = self._cursor.buffer, self._start_markers.all_markers
         found = markers.search(buffer, pos)
         if found is None:
-            return self._output.emit_up_to(cursor, pos, markers.partial_start(buffer, pos))
+            return self._output.emit_up_to(pos, markers.partial_start(buffer, pos))
         start, end, marker = found.start(), found.end(), found[0]
         if len(buffer) - start < markers.max_length:
             tail = markers.partial_start(buffer, pos, start)
             if tail < start:  # the match may be part of a longer marker that is not complete yet
-                return self._output.emit_up_to(cursor, pos, tail)
-        self._output.emit_text(buffer[pos:start])
+                return self._output.emit_up_to(pos, tail)
+        if start > pos:
+            self._output.emit_text(buffer[pos:start])
+            return start
         if self._output.sink.accepted_count and self._output.line.shows_result():
             self._cursor.state = State.AFTER_ROLE_MARKER
             return start
         if marker[0] in "`~":
             return self._read_run(start, end)
         if markers.is_partial(buffer, start):
-            return cursor.wait_from(start)
+            raise MoreNeeded
         return self._read_marker(marker, start, end)
 
     def _read_marker(self, marker: str, start: int, end: int) -> int:
@@ -251,16 +249,14 @@ class TextStates:
         """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
         found = self._find_opening(marker, start)
         if found is None:
-            return self._cursor.wait_from(start)
-        section_end = self._calls.end_of_empty_section(marker, end) if found is False else end
-        if section_end is None or section_end > end:
-            return section_end or self._cursor.wait_from(start)
-        if found is False:
-            self._calls.report_unknown_syntax(marker, end)
-        if found is False and marker[0] == "\n":
-            end = start + 1  # a quotation may begin with the same characters
-            marker = "\n"
-        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.is_quoted()):
+            section_end = self._calls.end_of_empty_section(marker, end)
+            if section_end > end:
+                return section_end
+            self._reports.report_unknown_syntax(marker, end)
+            if marker[0] == "\n":
+                end = start + 1  # a quotation may begin with the same characters
+                marker = "\n"
+        if found is None or (marker[0] != "\n" and self._output.line.is_quoted()):
             self._output.emit_text(marker)
             return end
         opening, marker = found
@@ -273,9 +269,7 @@ class TextStates:
         """Read backticks or tildes: they may open a call in a code span at the start of a line, a span or a fence."""
         if self._cursor.buffer[start] == "`" and self._output.line.at_line_start():
             found = self._openings.find_line(self._cursor.buffer, start)
-            if found is None:
-                return self._cursor.wait_from(start)
-            if isinstance(found, tuple):
+            if found is not None:
                 return self._calls.begin(*found, start)
         return self._code.read_run(start, end, self._pending_calls.open_fence)
 
@@ -283,14 +277,14 @@ class TextStates:
         if marker not in self._start_markers.line_start_chars:
             return self._openings.find(marker, self._cursor.buffer, start)
         at_line_start = self._output.line.at_line_start()
-        return self._openings.find_at_line_start(marker, self._cursor.buffer, start) if at_line_start else False
+        return self._openings.find_at_line_start(marker, self._cursor.buffer, start) if at_line_start else None
 
     def _read_result_tag(self, marker: str, end: int) -> int:
         """Read the start tag of a tool result: after a call the model invents a result, else it repeats one."""
         if self._output.sink.accepted_count:
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
-        self._reported_result = marker in self._start_markers.result_markers and self._calls.report_result()
+        self._reported_result = marker in self._start_markers.result_markers and self._reports.report_result()
         self._output.emit_text(marker)
         self._result_end_tag = self._start_markers.result_tags[marker]
         self._cursor.state = State.IN_ECHOED_RESULT
@@ -299,16 +293,11 @@ class TextStates:
     def _read_quotation(self, marker: str, start: int, end: int) -> int:
         """Begin a comment or an element in which calls are quoted, unless an offered tool has the element's name."""
         buffer, at_line_start = self._cursor.buffer, self._output.line.at_line_start()
-        element = self._openings.find_element(buffer, start) if at_line_start else False
-        found = read_quotation(buffer, start)
-        if element is None or found is None:
-            return self._cursor.wait_from(start)
-        if isinstance(element, tuple):
+        element = self._openings.find_element(buffer, start) if at_line_start else None
+        tag_end, end_tag = read_quotation(buffer, start)
+        if element is not None:
             return self._read_start_marker("<", start, end)
-        tag_end, end_tag = found
         quotes = bool(end_tag) and (at_line_start or self._call_follows(tag_end))
-        if quotes is None:
-            return self._cursor.wait_from(start)
         if not quotes and (marker == "<" or marker[0] in "[\\"):
             return self._read_start_marker(marker[0], start, start + 1)
         if not quotes:
@@ -319,21 +308,18 @@ class TextStates:
         self._cursor.state = State.IN_ECHOED_RESULT
         return tag_end
 
-    def _call_follows(self, pos: int) -> bool | None:
-        """Return whether a start marker follows; None if more text is needed to decide."""
-        buffer, markers = self._cursor.buffer, self._start_markers.inline_marker_set
-        found = _GAP.match(buffer, pos)
-        assert found is not None
-        if found.end() == len(buffer) or markers.is_partial(buffer, found.end()):
-            return None
-        return markers.match(buffer, found.end()) is not None
+    def _call_follows(self, pos: int) -> bool:
+        """Return whether a start marker follows."""
+        scan = Scanner(self._cursor.buffer, pos)
+        scan.take(SHORT_SPACE)
+        return bool(self._start_markers.inline_marker_set.read(scan.text, scan.pos))
 
     def in_echoed_result(self, pos: int) -> int:
         """Emit a tool result that the model repeats, up to its end tag."""
         cursor, buffer, end_tag = self._cursor, self._cursor.buffer, self._result_end_tag
         at = buffer.find(end_tag, pos)
         if at < 0:
-            return self._output.emit_up_to(cursor, pos, marker_set((end_tag,)).partial_start(buffer, pos))
+            return self._output.emit_up_to(pos, marker_set((end_tag,)).partial_start(buffer, pos))
         self._output.emit_text(buffer[pos : at + len(end_tag)])
         if self._reported_result and end_tag:
             self._output.report_copy("end")
@@ -342,4 +328,4 @@ class TextStates:
 
     def after_role_marker(self, pos: int) -> int:
         """Emit all that follows a role marker or an invented result."""
-        return self._output.emit_up_to(self._cursor, pos, len(self._cursor.buffer))
+        return self._output.emit_up_to(pos, len(self._cursor.buffer))

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from fcshim.parse.machine.quotations import EXAMPLES, THOUGHTS
+from fcshim.parse.scanner import MoreNeeded
 
 _NAME = r"[^\W\d_][\w.:-]{0,47}+"
 _PIPE = r"[|｜]"
@@ -65,20 +66,19 @@ class WrapperTag:
         return tuple(dict.fromkeys((*spelled, *plain)))
 
 
-def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
-    """Return the tag at `pos`, False if there is none, None if more text is needed to decide."""
+def read_wrapper_tag(text: str, pos: int) -> WrapperTag | None:
+    """Return the tag at `pos`, None if there is none. Raises `MoreNeeded`."""
     found = _TAG.match(text, pos)
     if found is None:
         partial = _PARTIAL_TAG.match(text, pos)
-        is_quoting = partial is not None and partial["more"] and partial["name"].lower() in _QUOTING_NAMES
-        return None if partial is not None and not is_quoting else False
+        if partial is not None and not (partial["more"] and partial["name"].lower() in _QUOTING_NAMES):
+            raise MoreNeeded
+        return None
     if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
-        return None  # further asterisks may belong to the tag
-    if (found["square"] or found["name"]).lower() in _QUOTING_NAMES or (
-        found["pipe"] and found["name"] in _TEMPLATE_TOKENS
-    ):
-        return False
-    return WrapperTag(found)
+        raise MoreNeeded  # further asterisks may belong to the tag
+    is_quoting = (found["square"] or found["name"]).lower() in _QUOTING_NAMES
+    is_token = found["pipe"] and found["name"] in _TEMPLATE_TOKENS
+    return None if is_quoting or is_token else WrapperTag(found)
 
 
 def _closing_names(name: str, pipe: str) -> tuple[str, ...]:

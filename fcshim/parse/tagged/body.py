@@ -16,23 +16,25 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 from fcshim.events import StopReason
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.restart import BEGUN_AGAIN, RestartMarkers, RestartWatch, restart_markers
+from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
+from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
-from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, TagMatch
+from fcshim.parse.tagged.tag_reading import SPACE, CompiledTags, NamedTag
+from fcshim.parse.tagged.tags import BodyHeader
 
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _NO_REMARK = re.compile(r"[<>{}\[\]=]")
 """Characters that a few words after a call do not have, but markup and arguments have."""
-_ELEMENT = re.compile(r"\s{0,16}<([^\W\d][\w.-]{0,127}+) ?/?>")
-_PARTIAL_ELEMENT = re.compile(r"\s{0,16}(?:<(?:[^\W\d][\w.-]{0,127}+ ?/?)?)?\Z")
+_ELEMENT_NAME = re.compile(r"[^\W\d][\w.-]{0,127}+")
 
 
 class TaggedBody(CallContentReader):
@@ -50,11 +52,14 @@ class TaggedBody(CallContentReader):
         super().__init__(compiled, start_marker, sink, limits)
         self._at_line_start = dialect.call.at_line_start
         self._section_openers = dialect.section.openers()
-        self._restarts = RestartWatch(self._restart_markers(dialect), sink, limits)
+        head = self._tags.call.head
+        outer_only = self._has_outer_marker and bool(head)
+        markers = restart_markers(dialect, head, self._tags.call_close, outer_only=outer_only)
+        self._restarts = RestartWatch(markers, sink, limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
-        self._stray_text: list[str] = []
+        self._stray_text = ""
         self._follows_parameter = False
         """True where what may be an argument stands before the next call."""
         self._searched = 0
@@ -65,33 +70,31 @@ class TaggedBody(CallContentReader):
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
         progress, size = self._progress, len(text)
-        progress.status, progress.wait = READING, False
-        while pos < size and not progress.wait and progress.status is READING:
-            pos = self._state(text, pos)
+        progress.status = READING
+        try:
+            while pos < size and progress.status is READING:
+                pos = self._state(text, pos)
+        except MoreNeeded:  # `suppress` would take a quarter of the time of a small piece
+            pass
         self.status = progress.status
         return pos
 
-    def _restart_markers(self, dialect: Dialect) -> RestartMarkers:
-        """Return the markers with which this body may be begun again: its own kind, not the tags inside it."""
-        head = self._tags.call.head
-        outer_only = self._has_outer_marker and bool(head)
-        return restart_markers(dialect, head, self._tags.call_close, outer_only=outer_only)
-
-    def begins_after(self, marker: str, text: str, pos: int) -> bool | None:
-        """Return whether a call begins with this start marker, which ends at `pos`."""
+    @none_if_more_needed
+    def begins_after(self, marker: str, text: str, pos: int) -> bool:
+        """Return whether a call begins with this start marker, which ends at `pos`; None where more text is needed."""
         if self._header is not None and marker.endswith(self._header.marker_end):
-            end = self._header.find_end(text, pos)
-            return None if end is None else end > 0
+            return self._header.find_end(text, pos) > 0
         head = self._tags.call.head
         if self._section_openers and marker in self._section_openers:
             return True
-        found = self._compiled.read_confirmed_call(text, pos - (len(marker) if head and marker.startswith(head) else 0))
-        return None if found is None else bool(found)
+        start = pos - (len(marker) if head and marker.startswith(head) else 0)
+        return self._compiled.read_confirmed_call(text, start) is not None
 
     def is_unfinished(self, unread: str) -> bool:
         """Return whether a call is unfinished before a restart: in a value, or in what may be half a tag."""
         if self._state == self._in_value:
-            found = self._value_markers.match(unread)
+            assert self._value is not None
+            found = self._value.compiled.value_markers.match(unread)
             return found is None or self._tags.nested or bool(unread[found.end() :].strip())
         in_call = self._state in {self._between_parameters, self._in_stray_text}
         return self._state == self._in_object or (in_call and bool(unread.strip()))
@@ -122,9 +125,6 @@ class TaggedBody(CallContentReader):
     def _before_header(self, text: str, pos: int) -> int:
         assert self._header is not None
         end = self._header.find_end(text, pos)
-        self._progress.wait = end is None
-        if end is None:
-            return pos
         if end < 0:
             self._progress.reject_body()
             return pos
@@ -133,86 +133,76 @@ class TaggedBody(CallContentReader):
 
     def _before_first_call(self, text: str, pos: int) -> int:
         """After the start marker, which a call's opening tag follows, or which is that tag."""
-        prefix = "" if self._has_outer_marker else self._start_marker
-        read = (
-            self._compiled.read_call
-            if self._has_outer_marker and self._tags.call.head
-            else self._compiled.read_confirmed_call
-        )
+        prefix, has_tag = "" if self._has_outer_marker else self._start_marker, bool(self._tags.call.head)
         ahead = prefix + text[pos : pos + _MAX_OPENING_LENGTH]
-        found = read(ahead, 0)
-        if found is False and self._tags.call.head:
-            found = self._read_call_with_children(ahead)
-            found = self._read_call_with_text(ahead) if found is False else found
-        if found is False:
+        certain = self._has_outer_marker and has_tag
+        found = self._compiled.read_call(ahead, 0) if certain else self._compiled.read_confirmed_call(ahead, 0)
+        if found is None and has_tag:
+            found = self._read_call_with_children(ahead) or self._read_call_with_text(ahead)
+        if found is None:
             self._progress.reject_body()
-        return self._begin_call(found, pos - len(prefix), pos)
+            return pos
+        return pos - len(prefix) + self._begin_call(found)
 
-    def _read_call_with_text(self, text: str) -> TagMatch:
+    def _read_call_with_text(self, text: str) -> NamedTag | None:
         """Read the opening tag of a custom tool, whose text begins in the next line."""
         found = self._compiled.read_call(text, 0)
-        if not found or not self._sink.takes_text_by(found.name):
-            return False
-        rest = text[found.end :]
-        return found if rest.startswith(("\n", "\r\n")) else False if rest and rest != "\r" else None
+        if found is None or not self._sink.takes_text_by(found.name):
+            return None
+        return found if Scanner(text, found.end).skip("\n", "\r\n") else None
 
-    def _read_call_with_children(self, text: str) -> TagMatch:
+    def _read_call_with_children(self, text: str) -> NamedTag | None:
         """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""
         found = self._compiled.read_call(text, 0)
-        child = _ELEMENT.match(text, found.end) if found else None
-        if not found or not self._sink.offers_exactly(found.name):
-            return False
-        if child is None:
-            return None if _PARTIAL_ELEMENT.match(text, found.end) else False
-        return self._sink.has_parameter(found.name, child[1]) and found
+        if found is None or not self._sink.offers_exactly(found.name):
+            return None
+        child = _read_element(Scanner(text, found.end))
+        return found if child and self._sink.has_parameter(found.name, child) else None
 
     def _between_calls(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
         if at > pos:
             return at
-        kind = self._marker_kind(text, pos)
-        if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
-            return self._begin_next_call(found, pos)
+        kind = self._compiled.kind_at(text, pos)
+        if kind == "call" and (found := self._compiled.read_call(text, pos)) is not None:
+            end = self._begin_call(found)
+            if self._follows_parameter:
+                self._call.fail("malformed", "unexpected text before the call")
+                self._follows_parameter = False
+            return end
         if kind == "open":
             self._progress.end_body()
-        elif kind == "close":
+            return pos
+        if kind == "close":
             self._end_at_marker()
         if kind in {"close", "call_close"}:  # models write the call's closing tag twice
             return self._compiled.end_of_marker(text, pos)
-        if kind is None or kind == "open":
-            return pos
-        self._stray_text.append(text[pos])
+        self._stray_text += text[pos]
         self._state = self._in_trailing_text
         return pos + 1
 
-    def _begin_next_call(self, found: TagMatch, pos: int) -> int:
-        end = self._begin_call(found, 0, pos)
-        if found and self._follows_parameter:
-            self._call.fail("malformed", "unexpected text before the call")
-            self._follows_parameter = False
-        return end
-
     def _drop_stray_text(self) -> None:
         """Drop a remark after a call; a call is not certain if its remark may be an argument."""
-        if _NO_REMARK.search("".join(self._stray_text)):
+        if _NO_REMARK.search(self._stray_text):
             self._follows_parameter = True
             if self._sink.is_complete:
                 self._sink.fail("malformed", "unexpected text after the call")
-        self._stray_text.clear()
+        self._stray_text = ""
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the next call or the end of the body after unexpected text."""
-        found = self._compiled.markers.search(text, pos, pos + _MAX_OPENING_LENGTH)
-        end = found.start() if found else self._compiled.markers.partial_start(text, pos)
-        self._stray_text.append(text[pos:end])
-        if sum(map(len, self._stray_text)) > MAX_STRAY_TEXT:
-            self.unread = "".join(self._stray_text)
+        markers = self._compiled.markers
+        found = markers.search(text, pos, pos + _MAX_OPENING_LENGTH)
+        end = found.start() if found else markers.partial_start(text, pos)
+        self._stray_text += text[pos:end]
+        if len(self._stray_text) > MAX_STRAY_TEXT:
+            self.unread = self._stray_text
             self._progress.end_body()
-        elif found is None or self._compiled.markers.is_partial(text, end):
-            self._progress.wait = end < len(text)
-        else:
+        elif found is not None and not markers.is_partial(text, end):
             self._drop_stray_text()
             self._state = self._between_calls
+        elif end == pos:
+            raise MoreNeeded
         return end
 
     def _after_call(self, text: str, pos: int) -> int:
@@ -220,30 +210,26 @@ class TaggedBody(CallContentReader):
         if self._tags.call.name and self._sink.is_complete:
             return self._after_element(text, pos)
         at = self._compiled.skip_space(text, pos)
-        kind = self._marker_kind(text, at)
-        if kind is None:
-            return pos
+        is_end = self._compiled.kind_at(text, at) == "close"
         self._progress.end_body()
-        return self._compiled.end_of_marker(text, at) if kind == "close" else pos
+        return self._compiled.end_of_marker(text, at) if is_end else pos
 
     def _after_element(self, text: str, pos: int) -> int:
         """After a tool's element: its end tag again shows that a value quoted the first one."""
         head, close = self._tags.call.head, self._tags.call_close
-        following = _ELEMENT.match(text, pos)
-        if following is not None and self._sink.offers(following[1]):
-            self._progress.end_body()
-            return pos
+        with suppress(MoreNeeded):
+            if self._sink.offers(_read_element(Scanner(text, pos))):
+                self._progress.end_body()
+                return pos
         again = text.find(close, pos + self._searched, pos + self._limits.look_ahead)
-        if again >= 0 and text.find(head, pos, again) < 0:
+        if again < 0 and len(text) - pos <= self._limits.look_ahead:
+            self._searched = max(0, len(text) - pos - len(close))
+            raise MoreNeeded
+        is_doubled = again >= 0 and text.find(head, pos, again) < 0
+        if is_doubled:
             self._sink.fail("malformed", "the end of the call comes twice")
-            self._progress.end_body()
-            return again + len(close)
-        if again >= 0 or len(text) - pos > self._limits.look_ahead:
-            self._progress.end_body()
-            return pos
-        self._searched = max(0, len(text) - pos - len(close))
-        self._progress.wait = True
-        return pos
+        self._progress.end_body()
+        return again + len(close) if is_doubled else pos
 
     # The end of the reply.
 
@@ -252,10 +238,13 @@ class TaggedBody(CallContentReader):
         natural = stop_reason in NATURAL_STOPS
         unread = self._restarts.unread(tail, keep_newline=self._at_line_start)
         if unread and natural:
-            self._end_at_restart(unread)
+            self._call.fail("malformed", BEGUN_AGAIN)
+            self.unread, self.status = unread, BodyStatus.ENDED
+            self._progress.end_body()
             return
         if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
-            self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
+            with suppress(MoreNeeded):
+                self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
         elif self._state == self._in_object:
@@ -263,38 +252,27 @@ class TaggedBody(CallContentReader):
         elif self._state in {self._between_parameters, self._in_stray_text}:
             self._close_between_parameters(tail, natural=natural)
         elif self._state not in {self._before_header, self._before_first_call}:
-            self.unread = "".join(self._stray_text) + tail if self._stray_text else self._without_partial_marker(tail)
+            self.unread = self._stray_text + tail if self._stray_text else self._without_partial_marker(tail)
         if natural or (self._state in {self._after_call, self._after_end_marker} and not tail.strip()):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
         self.status = BodyStatus.ENDED
 
-    def _end_at_restart(self, unread: str) -> None:
-        self._call.fail("malformed", BEGUN_AGAIN)
-        self.unread = unread
-        self._progress.end_body()
-        self.status = BodyStatus.ENDED
-
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
         rest = self._value.close(tail) if natural and not self._progress.discarding else None
         self.unread = rest or ""
-        after = tail.partition(self._value.closing_tag or tail)[2] if tail else ""
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
-        elif rest is not None and self._breaks_off(after):
+        elif rest is None or self._breaks_off(tail.partition(self._value.closing_tag)[2]):
             self._fail_truncated()
-        elif rest is not None:
+        else:
             self._call.end_value(self._value)
             self._close_call()
-        else:
-            self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._breaks_off(tail):
-            self._fail_truncated()
-        elif natural and self._call.has_arguments and not self._progress.discarding:
+        if natural and self._call.has_arguments and not (self._progress.discarding or self._breaks_off(tail)):
             self._check_stray_text()
             self.unread = self._without_partial_marker(tail)
             self._close_call()
@@ -315,3 +293,11 @@ class TaggedBody(CallContentReader):
         """Return the tail, or an empty string where it is a partial marker."""
         start = self._compiled.skip_space(tail, 0)
         return "" if self._compiled.markers.is_partial(tail, start) and start < len(tail) - 1 else tail
+
+
+def _read_element(scan: Scanner) -> str:
+    """Read the opening tag of an element without attributes; return its name, or an empty string."""
+    scan.take(SPACE)
+    name = scan.take(_ELEMENT_NAME) if scan.skip("<") else ""
+    scan.skip(" ")
+    return name and scan.skip("/>", ">") and name

@@ -8,7 +8,8 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
+from typing import NamedTuple
 
 from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -22,18 +23,45 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.damage import holds_damaged_tag
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import Assignment, CompiledTags, NamedTag
-from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue, WrappedArguments
+from fcshim.parse.tagged.tag_reading import CompiledTags, NamedTag
+from fcshim.parse.tagged.untyped import AmbiguousValueError, UnreadableValueError, UntypedValue, WrappedArguments
 from fcshim.parse.tagged.value import TaggedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 from fcshim.schema.expect import ANY
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 _WRAPPERS = frozenset({"arguments", "parameters", "properties", "input", "args", "kwargs", "params"})
 """Parameters that models invent to hold all arguments as one object."""
 
+_DAMAGED = "a damaged tag, or a value that contains it"
 _LAST_QUOTE = re.compile(r"""(\\"|['`])"\s*[\]}]{1,4}\Z""")
 """The end of the last string of complete arguments, if that is a quotation mark."""
 _LAST_QUOTE_SIZE = 10
+_ASSIGNMENT = re.compile(
+    r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
+    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+)
+
+
+class Assignment(NamedTuple):
+    """An argument in the line of the tool's name: `days=3`, `city="San Jose"`."""
+
+    key: str
+    text: str
+    is_quoted: bool
+
+
+def read_assignments(line: str) -> tuple[str, list[Assignment]]:
+    """Return the name and the arguments in a line such as `get_weather city="San Jose" days=3`.
+
+    There are none unless the whole line is that: quotes around all of a value or none in it, and no other separator.
+    """
+    name, blank, _ = line.partition(" ")
+    pos, found = len(name), []
+    while (match := _ASSIGNMENT.match(line, pos)) is not None:
+        found.append(Assignment(match[1], match[4] or match[2] or match[3] or "", match[4] is None))
+        pos = match.end()
+    return (name, found) if blank and pos == len(line) else (line, [])
 
 
 class TaggedCall:
@@ -46,10 +74,8 @@ class TaggedCall:
         self.name = name
         self.seen_keys: dict[str, None] = {}
         """The keys of the parameters so far, in order (a dict serves as an ordered set)."""
-        self.has_object = False
-        """True where all arguments are written as one JSON object instead of parameters."""
-        self.object_invalid = False
-        """True where that object is not strict JSON."""
+        self.object_ended = False
+        """True where the JSON object that holds all arguments is complete or invalid."""
         self._compiled = compiled
         self.markup = CallMarkup(compiled, frozenset(sink.parameter_names(name)) if name is not None else frozenset())
         """What may stand between the parameters."""
@@ -66,56 +92,59 @@ class TaggedCall:
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
+    def has_object(self) -> bool:
+        """True where all arguments are written as one JSON object instead of parameters."""
+        return self._object is not None or (self._wrapped is not None and self._wrapped.is_whole)
+
+    @property
     def has_arguments(self) -> bool:
         """True where at least one parameter or the object was read."""
         return bool(self.seen_keys) or self.has_object
 
-    def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
+    def begin_parameter(self, tag: NamedTag, limits: Limits) -> ValueReader:
         """Begin a parameter and return the reader of its value."""
-        if self._repeats_last(tag):
-            return self._begin_next_element(tag, limits)
-        self._flush_last()
-        self.has_object = self.has_object or (self._wrapped is not None and self._wrapped.is_whole)
-        if self._may_wrap(tag):
-            return self._begin_wrapped(tag, limits)
-        if not self._progress.discarding and (tag.name in self.seen_keys or self.has_object):
-            self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
-        self._write_key(tag.name)
-        self.seen_keys[tag.name] = None
-        tags = self._compiled.tags
-        arguments = ANY if self._progress.discarding else self._writer.expectation
-        expected = arguments.member(tag.name)
-        writer = None if self._progress.discarding else self._writer
+        tags, element = self._compiled.tags, self._begin_next_element(tag)
+        if element is None:
+            self._flush_last()
+            if self._may_wrap(tag):
+                self._start_call()
+                self.seen_keys[tag.name] = None
+                parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in tags.text_types
+                self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
+                return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
+            if tag.name in self.seen_keys or self.has_object:
+                self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
+            self._write_key(tag.name)
+        discarding = self._progress.discarding
+        expected = ANY if discarding else self._writer.expectation.member(tag.name)
         if tags.nested and not tag.close:
+            self._last = None
+            writer = None if discarding else self._writer
             siblings = self.markup.keys - self.seen_keys.keys()
-            return NestedValue(self._compiled, writer, tag.name, expected, limits, siblings)
-        is_text = tag.type in tags.text_types
-        value: UntypedValue | None = None
-        if writer is not None:
-            is_json = tag.type in tags.json_types()
-            value = UntypedValue(
-                writer, expected, limits, (tag.name,), is_text=is_text, is_json=is_json, repeatable=True
+            return NestedValue(self._compiled, writer, tag.name, expected, limits, siblings, element)
+        if element is None and not discarding:
+            is_text, is_json = tag.type in tags.text_types, tag.type in tags.json_types()
+            path = (tag.name,)
+            element = UntypedValue(
+                self._writer, expected, limits, path, is_text=is_text, is_json=is_json, repeatable=True
             )
-        self._last = value
-        reader = TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys())
-        reader.lacks_opening = tag.lacks_value_open
-        return reader
+        self._last = element
+        return TaggedValue(self.markup, element, tag, self.seen_keys.keys())
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
         """Write an argument whose text is known. An entity in it has two readings."""
         if not argument.is_quoted:
             self._words |= {argument.text}
         self._write_key(argument.key)
-        self.seen_keys[argument.key] = None
+        self._attempt(self._write_argument, argument, limits)
+
+    def _write_argument(self, argument: Assignment, limits: Limits) -> None:
+        if holds_entity(argument.text):
+            raise AmbiguousValueError
         expected = self._writer.expectation.member(argument.key)
-        try:
-            if holds_entity(argument.text):
-                raise AmbiguousValueError
-            value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
-            value.add(argument.text)
-            value.end()
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
+        value.add(argument.text)
+        value.end()
 
     def _may_wrap(self, tag: NamedTag) -> bool:
         """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
@@ -124,93 +153,73 @@ class TaggedCall:
         parameters = self._sink.parameter_names(self.name or "")
         return bool(parameters) and tag.name not in parameters
 
-    def _begin_wrapped(self, tag: NamedTag, limits: Limits) -> TaggedValue:
-        self._start_call()
-        self.seen_keys[tag.name] = None
-        parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in self._compiled.tags.text_types
-        self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
-        return TaggedValue(self.markup.for_value(tag), self._wrapped, tag.name, self.seen_keys.keys())
-
-    def _repeats_last(self, tag: NamedTag) -> bool:
-        """Return whether the parameter is the next element of the array that the last one began."""
-        repeats = self._last is not None and self._last.may_repeat and not self._progress.discarding
-        return repeats and tag.name == next(reversed(self.seen_keys))
-
-    def _begin_next_element(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
-        assert self._last is not None
-        self._last.begin_next_element()
-        if self._compiled.tags.nested and not tag.close:
-            expected = self._writer.expectation.member(tag.name)
-            siblings = self.markup.keys - self.seen_keys.keys()
-            last, self._last = self._last, None
-            return NestedValue(self._compiled, self._writer, tag.name, expected, limits, siblings, last)
-        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys())
+    def _begin_next_element(self, tag: NamedTag) -> UntypedValue | None:
+        """Return the last value if this parameter is the next element of the array that it began."""
+        last = None if self._progress.discarding else self._last
+        if last is None or not last.may_repeat or tag.name != next(reversed(self.seen_keys)):
+            return None
+        last.begin_next_element()
+        return last
 
     def _flush_last(self) -> None:
         """Write the last value, if it waits for further elements."""
         last, self._last = self._last, None
-        if last is None or not last.may_repeat or self._progress.discarding:
-            return
-        try:
-            last.flush()
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        if last is not None and last.may_repeat:
+            self._attempt(last.flush)
 
     def _write_key(self, key: str) -> None:
-        if self._progress.discarding:
-            return
-        self._start_call()
-        try:
-            self._writer.write(("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+        if not self._progress.discarding:
+            self._start_call()
+        self._attempt(self._writer.write, ("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
+        self.seen_keys[key] = None
+
+    def _attempt(self, write: Callable[..., None], *arguments: object) -> None:
+        """Write, unless the call is discarded; an error ends the call."""
+        if not self._progress.discarding:
+            try:
+                write(*arguments)
+            except (LimitError, NotStrictError) as error:
+                self.fail_with(error)
 
     def read_object(self, text: str, pos: int, limits: Limits) -> int:
         """Read all arguments as one strict JSON object; return the position after its end, or where more is needed."""
         if self._object is None:
-            self.has_object = True
-            if not self._progress.discarding:
-                self._start_call()
             discarding = self._progress.discarding
+            if not discarding:
+                self._start_call()
             self._object = StrictJsonReader(compile_end_markers(()), limits) if discarding else self._writer
         try:
-            return self._object.read(text, pos)
+            end = self._object.read(text, pos)
+            self.object_ended = self._object.is_complete
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
-            self.object_invalid = True
+            self.object_ended = True
             return max(pos, self._object.position) + 1
+        return end
 
-    @property
-    def object_ended(self) -> bool:
-        """True where the object is complete or invalid."""
-        return self._object is not None and (self._object.is_complete or self.object_invalid)
-
-    def end_value(self, value: TaggedValue | NestedValue) -> None:
+    def end_value(self, value: ValueReader) -> None:
         """Remember a value in which a damaged tag may be: it is looked for when the arguments are complete."""
         if isinstance(value, NestedValue):
             self._last = value.last
-        elif value.may_be_damaged and not self._progress.discarding:
+        elif isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
             self._doubtful[next(reversed(self.seen_keys))] = value
 
-    def _check_doubtful(self) -> None:
-        """Fail where a value contains a damaged tag."""
+    def _find_defect(self) -> str:
+        """Return why the complete arguments are not certain; empty if nothing shows that."""
         tags = self._compiled.tags
         if tags.nested and holds_damaged_tag(self._sink.unfinished_arguments, tags.parameter.head):
-            self.fail("malformed", "a damaged tag, or a value that contains it")
-        if not self._doubtful:
-            return
-        arguments = json.loads(self._sink.unfinished_arguments)
+            return _DAMAGED
+        arguments = json.loads(self._sink.unfinished_arguments) if self._doubtful else {}
         for key, value in self._doubtful.items():
             content = arguments.get(key)
             if isinstance(content, list) and len(content) == 1:  # one value as an array
                 content = content[0]
             if isinstance(content, str) and value.is_damaged(content):
-                self.fail("malformed", "a damaged tag, or a value that contains it")
-                return
+                return _DAMAGED
             is_shared = value.closing_tag == tags.parameter_close
             if is_shared and value.roles.stray_closers and self._may_be_quoted(key, arguments):
-                self.fail("malformed", "a parameter that a value before it may quote")
-                return
+                return "a parameter that a value before it may quote"
+        return "words without quotes where the schema admits no string" if self._sink.misplaces(self._words) else ""
 
     def _may_be_quoted(self, key: str, arguments: Mapping[str, JSON]) -> bool:
         """Return whether a text before a parameter may go on over it: none of what it goes over is required."""
@@ -228,19 +237,17 @@ class TaggedCall:
         if self._progress.discarding:
             return
         self._start_call()
-        self.has_object = self.has_object or (self._wrapped is not None and self._wrapped.is_whole)
-        if self.markup.has_open_wrapper and not self.has_arguments:
-            self.fail("malformed", "a tag in place of the arguments")
-            return
-        try:
+        self._attempt(self._complete)
+
+    def _complete(self) -> None:
+        defect = "a tag in place of the arguments"
+        if self.has_arguments or not self.markup.wrapper:
             if not self.has_object:
                 self._writer.write("}" if self.seen_keys else "{}")
             self._writer.complete()
-            self._check_doubtful()
-            if not self._progress.discarding and self._sink.misplaces(self._words):
-                self.fail("malformed", "words without quotes where the schema admits no string")
-        except (LimitError, NotStrictError) as error:
-            self.fail_with(error)
+            defect = self._find_defect()
+        if defect:
+            self.fail("malformed", defect)
 
     def last_quote(self) -> str:
         """Return the quotation mark with which the last value of the complete arguments ends, or an empty string."""
@@ -251,12 +258,9 @@ class TaggedCall:
         """End the call with the error that corresponds to an exception."""
         if isinstance(error, LimitError):
             self.fail("limit", str(error))
-        elif isinstance(error, MissingValueError):
-            self.fail("malformed", "a parameter has no value")
-        elif isinstance(error, AmbiguousValueError):
-            self.fail("malformed", "a parameter's value has two readings")
         else:
-            self.fail("malformed", "the arguments are not JSON")
+            reason = error.reason if isinstance(error, UnreadableValueError) else "the arguments are not JSON"
+            self.fail("malformed", reason)
 
     def fail(self, kind: CallErrorKind, message: str) -> None:
         """End the call with an error: it must not run."""

@@ -6,31 +6,28 @@
     _in_object            in all arguments, written as a JSON object   the object's end
     _in_stray_text        in unexpected text between parameters        any marker
 
-Rule: only white space and the table of `markup` may stand between parameters; any other text may be an argument, so
+Rule: a state returns the position that it reached, and raises `MoreNeeded` where it reached none and changed nothing.
+Only white space and the table of `markup` may stand between parameters; any other text may be an argument, so
 that the call fails. A call without its closing tag ends where another call starts, or with the body.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Literal
 
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import BodyProgress, BodyReader
 from fcshim.parse.limits import Limits
 from fcshim.parse.restart import BEGUN_AGAIN
+from fcshim.parse.scanner import MoreNeeded
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.call import TaggedCall
-from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, TagMatch, read_assignments
+from fcshim.parse.tagged.call import TaggedCall, read_assignments
+from fcshim.parse.tagged.tag_reading import CompiledTags, MarkerKind, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 
 MAX_STRAY_TEXT = 200
 """Characters of unexpected text after which a call that has not started is text, and a finished call's body ends."""
-
-
-_MAX_CLOSING_TAG = 256
-"""Characters after white space that show whether a closing tag begins with it."""
 
 
 class CallContentReader(BodyReader):
@@ -50,20 +47,16 @@ class CallContentReader(BodyReader):
         self._progress = BodyProgress(sink)
         self._takes_text = False
         """True while the text of a custom tool may stand in the place of the parameters."""
-        self._text_value: TaggedValue | None = None
+        self._text_value: ValueReader | None = None
         """That text."""
-        self._space = ""
-        """The white space before the first parameter, with which that text begins."""
         self._quote = ""
         """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
-        self._value: TaggedValue | NestedValue | None = None
+        self._value: ValueReader | None = None
         self._content: UntypedValue | None = None
         """What a piece without a marker may be added to directly, while `in_content`."""
         self._plain_text = compiled.plain_text
         """Matches text of the current value without any character that may start a marker."""
-        self._value_markers = compiled.value_markers
-        """The markers of the current value."""
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -77,28 +70,25 @@ class CallContentReader(BodyReader):
 
     def _between_parameters(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
-        if at > pos:
-            self._space += text[pos:at] if self._takes_text else ""
+        if at > pos and not self._takes_text:
             return at
-        kind = self._call.markup.kind_at(text, pos)
-        self._progress.wait = kind is None
-        if kind is None or kind == "markup":
-            self._takes_text = self._takes_text and kind is None  # markup may belong to the text
-            return pos if kind is None else self._call.markup.pass_markup(text, pos)
+        kind = self._call.markup.kind_at(text, at)
+        takes_text, self._takes_text = self._takes_text, False  # markup may belong to the text
         match kind:
-            case "parameter" | "call" | "open" as kind:
-                return self._read_opening(kind, text, pos)
-            case "call_close" | "close" as kind:
+            case "markup":
+                return self._call.markup.pass_markup(text, at)
+            case "parameter" | "call" | "open":
+                return self._read_opening(kind, text, at)
+            case "call_close" | "close":
                 self._check_stray_text()
                 self._close_call()
                 if kind == "close":
                     self._end_at_marker()
-                return self._compiled.end_of_marker(text, pos)
-            case _ if text[pos] == "{" and not (self._call.has_arguments or self._stray_size):
-                self._state = self._in_object
-                return pos
-            case _:
-                return self._begin_unexpected_text(text, pos)
+                return self._compiled.end_of_marker(text, at)
+        if text[at] == "{" and not (self._call.has_arguments or self._stray_size):
+            self._state = self._in_object
+            return at
+        return self._begin_text(text, pos) if takes_text else self._begin_stray_text(at)
 
     def _end_at_marker(self) -> None:
         """End the body at an end marker, or after the next character if the last value may quote the marker."""
@@ -115,48 +105,36 @@ class CallContentReader(BodyReader):
         self._progress.end_body()
         return pos
 
-    def _begin_unexpected_text(self, text: str, pos: int) -> int:
-        """Read text between parameters: that of a custom tool, up to the end of the call, if it has no parameters."""
-        if self._call.name is None or not self._takes_text or self._call.has_arguments or self._stray_size:
-            return self._begin_stray_text(pos)
+    def _begin_text(self, text: str, pos: int) -> int:
+        """Begin the text of a custom tool, which stands in the place of the parameters, up to the end of the call."""
+        assert self._call.name is not None
         parameter = self._sink.parameter_names(self._call.name)[0]
+        pos += text[pos] == "\n" and not self._tags.lines
         self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
-        value = self._value
-        assert isinstance(value, TaggedValue)
-        value.needs_close = False
-        self._text_value = value
-        # What follows the white space decides whether it begins a closing tag.
-        space = self._space if self._tags.lines else self._space.removeprefix("\n")
-        before, at, size = space + text[pos : pos + _MAX_CLOSING_TAG], 0, len(space)
-        while at < size and not value.ended and (reached := value.feed(before, at)) > at:
-            at = reached
-        if value.ended or value.error is not None:
-            self._finish_value(value)
-        return pos + max(at - size, 0)
+        self._text_value = self._value
+        return pos
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
-        tag: TagMatch = False
         if kind == "parameter":
             tag = self._call.markup.read_parameter(text, pos)
-        elif self._call.has_arguments or (self._progress.discarding and kind == "call"):
+            if tag is None:
+                return self._begin_stray_text(pos)
+            self._begin_value(tag)
+            return tag.end
+        if self._call.has_arguments or (self._progress.discarding and kind == "call"):
             return self._close_before_opening(kind, text, pos)
-        elif kind == "open":
-            return self._yield_to_next_body(pos)
-        else:
-            tag = self._compiled.read_call(text, pos)  # the opening is doubled
-        if tag is False:
-            return self._begin_stray_text(pos)
-        if tag is None or kind == "call":
-            return self._begin_call(tag, 0, pos)
-        self._begin_value(tag)
-        return tag.end
+        if kind == "open" and self._progress.discarding:
+            self._progress.end_body()  # another body starts after the name
+            return pos
+        if kind == "open":
+            self._discard_call()
+            return pos
+        tag = self._compiled.read_call(text, pos)  # the opening is doubled
+        return self._begin_stray_text(pos) if tag is None else self._begin_call(tag)
 
     def _close_before_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         """Close a call whose closing tag is missing; one of the same tool after it may be the same call again."""
         tag = self._compiled.read_call(text, self._compiled.end_of_marker(text, pos) if kind == "open" else pos)
-        self._progress.wait = tag is None
-        if tag is None:
-            return pos
         self._check_stray_text()
         if tag and self._resolve(tag.name) == self._call.name:
             self._call.fail("malformed", BEGUN_AGAIN)
@@ -166,18 +144,14 @@ class CallContentReader(BodyReader):
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
-        compiled = self._call.markup.for_value(tag).compiled
-        self._plain_text, self._value_markers = compiled.plain_text, compiled.value_markers
+        self._plain_text = self._value.compiled.plain_text
         self._state = self._in_value
         if tag.is_empty:
             self._value.end_empty()
             self._finish_value(self._value)
 
-    def _begin_call(self, found: TagMatch, offset: int, pos: int) -> int:
-        """Begin the call of an opening tag, or wait where the tag is not complete; `offset` locates the tag's end."""
-        if not found:
-            self._progress.wait = found is None
-            return pos
+    def _begin_call(self, found: NamedTag) -> int:
+        """Begin the call of an opening tag; return the tag's end."""
         name = self._resolve(found.name)
         self._call = self._new_call(name)
         self._state = self._between_parameters
@@ -187,7 +161,7 @@ class CallContentReader(BodyReader):
             self._call.fail("malformed", "an argument stands in the tag of the call")
         if found.is_empty:
             self._close_call()
-        return offset + found.end
+        return found.end
 
     def _begin_assigned(self, line: str) -> bool:
         """Begin a call whose arguments stand behind the name in its line, if all of them are parameters of the tool."""
@@ -220,48 +194,41 @@ class CallContentReader(BodyReader):
         """Skip unexpected text between parameters, up to a marker; too much of it fails or discards the call."""
         found = self._compiled.markers.search(text, pos)
         end = found.start() if found else self._compiled.markers.partial_start(text, pos)
-        self._progress.wait = found is None and end < len(text)
         if found is not None:
             self._state = self._between_parameters
+        elif end == pos:
+            raise MoreNeeded
         self._stray_size += end - pos
         if self._stray_size > MAX_STRAY_TEXT and not self._progress.discarding:
             self._discard_call()
         return end
-
-    def _yield_to_next_body(self, pos: int) -> int:
-        """Discard a call after whose name another body starts, and end this body before that one."""
-        if self._progress.discarding:
-            self._progress.end_body()
-        else:
-            self._discard_call()
-        return pos
 
     def _in_object(self, text: str, pos: int) -> int:
         """In arguments that are written as one JSON object."""
         end = self._call.read_object(text, pos, self._limits)
         if self._call.object_ended:
             self._state = self._between_parameters
-        self._progress.wait = not self._call.object_ended and end < len(text)
+        elif end == pos:
+            raise MoreNeeded
         return end
 
     def _in_value(self, text: str, pos: int) -> int:
         value = self._value
         assert value is not None
         pos = value.feed(text, pos)
-        self._progress.wait = value.wait
         self._content = value.content
         self.in_content = self._content is not None
         if value.ended or value.error is not None:
             self._finish_value(value)
         return pos
 
-    def _finish_value(self, value: TaggedValue | NestedValue) -> None:
+    def _finish_value(self, value: ValueReader) -> None:
         if value.error is not None:
             self._call.fail_with(value.error)
             value.error = None
         if value.ended:
             self._call.end_value(value)
-            if self._text_value is not None and self._text_value.has_closing_tag:
+            if isinstance(self._text_value, TaggedValue) and not self._text_value.is_unclosed:
                 self._call.fail("malformed", "it is not certain where the text ends")
             self._value, self._text_value = None, None
             self._state = self._between_parameters
@@ -271,7 +238,6 @@ class CallContentReader(BodyReader):
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
         self._text_value = None
-        self._space = ""
         self._takes_text = name is not None and not self._tags.nested and self._sink.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
@@ -282,11 +248,6 @@ class CallContentReader(BodyReader):
         half = name[: len(name) // 2]
         once = half if self._tags.twice and name == f"{half}.{half}" else ""
         return self._sink.resolve(name) or (self._sink.resolve(once) if once else None)
-
-    def _marker_kind(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
-        kind = self._compiled.kind_at(text, pos)
-        self._progress.wait = kind is None
-        return kind
 
     def _close_call(self) -> None:
         """Complete the call. It is accepted when the body ends, or at once where it has no outer marker."""
@@ -308,4 +269,4 @@ class CallContentReader(BodyReader):
         """Read the value to its end without sending."""
         self.in_content = False
         if self._value is not None:
-            self._value.discard()
+            self._value.is_written = False

@@ -10,7 +10,8 @@ import functools
 import html
 import re
 
-from fcshim.parse.tagged.tags import CompiledTags
+from fcshim.parse.scanner import MoreNeeded
+from fcshim.parse.tagged.tag_reading import CompiledTags
 
 _SHORTEST_TAG = 4
 """A half of a shorter tag (of a custom dialect) is content of many texts."""
@@ -51,13 +52,13 @@ def has_damaged_open(value: str, opening: str) -> bool:
     return bool(opening) and (opening in value or begins_like)
 
 
-def begins_like_opening(text: str, pos: int, opening: str) -> bool | None:
-    """Return whether an opening tag, whole or damaged, is at `pos`; None where more text is needed."""
+def begins_like_opening(text: str, pos: int, opening: str) -> bool:
+    """Return whether an opening tag, whole or damaged, is at `pos`."""
     found = text[pos : pos + len(opening) + 1]
     if found.startswith((opening[0] + "_", "</")):
         return False
     if len(found) <= len(opening):
-        return None
+        raise MoreNeeded
     first = found[:2] + found[2:].partition(opening[0])[0]  # without another tag behind a short text
     return holds_damaged(first, opening)
 

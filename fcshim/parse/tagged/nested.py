@@ -13,19 +13,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.tags import CompiledTags
+from fcshim.parse.scanner import MoreNeeded, Scanner
+from fcshim.parse.tagged.tag_reading import CompiledTags
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
 _MAX_LEADING_SPACE = 256
 """White space at the start of an element after which its first child may still follow."""
-_MAX_TAG_LENGTH = 300
-_TAG = re.compile(r"(/?)([^<>\s/][^<>\n]{0,255})>")
-_PARTIAL_TAG = re.compile(r"/?(?:[^<>\s/][^<>\n]{0,255})?\Z")
+_NAME = re.compile(r"[^<>\s/][^<>\n]{0,255}")
 _LOST_CHARACTER = "\ufffd"
 """What a decoder writes for bytes that are no text."""
 _ITEM = "item"
@@ -57,8 +57,13 @@ class _Element:
     last_leaf: tuple[str, UntypedValue] | None = None
     """The name and the value of its last child, which is written when it does not come again."""
 
+    def repeat(self, leaf: UntypedValue) -> None:
+        """Make it the next element of the array in `leaf`."""
+        self.leaf = leaf
+        self.is_leaf = self.is_repeated = True
 
-class NestedValue:
+
+class NestedValue(ValueReader):
     """Reads one parameter's element up to its closing tag, or to the end of the call."""
 
     def __init__(
@@ -68,7 +73,7 @@ class NestedValue:
         name: str,
         expected: Expectation,
         limits: Limits,
-        siblings: AbstractSet[str] = frozenset(),
+        siblings: AbstractSet[str],
         leaf: UntypedValue | None = None,
     ) -> None:
         """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded.
@@ -76,23 +81,14 @@ class NestedValue:
         `siblings` are the parameters that may still follow; `leaf` has the elements before, if the parameter is
         repeated.
         """
+        super().__init__(compiled, is_written=writer is not None)
         self._siblings = siblings
-        self.closing_tag = compiled.tags.parameter_close
-        self.wait = False
-        self.ended = False
-        self.error: LimitError | NotStrictError | None = None
-        """Why the value is invalid."""
-        self._compiled = compiled
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
-        is_repeated = leaf is not None
-        may_repeat = expected is not ANY
-        self._open_elements = [
-            _Element(
-                name, expected, (name,), leaf=leaf, is_leaf=is_repeated, may_repeat=may_repeat, is_repeated=is_repeated
-            )
-        ]
+        self._open_elements = [_Element(name, expected, (name,), may_repeat=expected is not ANY)]
+        if leaf is not None:
+            self._open_elements[0].repeat(leaf)
         self.last: UntypedValue | None = None
         """The value, if it may be the first element of an array: it is not written yet."""
         self._quoted_depth = 0
@@ -101,63 +97,49 @@ class NestedValue:
     @property
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
-        return None if self._writer is None or self.ended else self._open_elements[-1].leaf
+        return self._open_elements[-1].leaf if self.is_written and not self.ended else None
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
         self._end_element()
-        self.ended = True
-
-    def discard(self) -> None:
-        """Stop sending."""
-        self._writer = None
 
     def feed(self, text: str, pos: int) -> int:
-        """Read up to the end of the value or of the text; return the position."""
-        self.wait = False
-        found = self._compiled.value_markers.search(text, pos)
-        at = found.start() + (found[0][0] == "\n") if found else self._compiled.value_markers.partial_start(text, pos)
-        self._add_text(text[pos:at])
-        if found is None:
-            self.wait = at < len(text)
+        """Read up to a tag, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
+        markers = self.compiled.value_markers
+        found = markers.search(text, pos)
+        at = found.start() + (found[0][0] == "\n") if found else markers.partial_start(text, pos)
+        if at > pos:
+            self._add_text(text[pos:at])
             return at
-        end = self._read_tag(text, at)
-        self.wait = end is None
-        return at if end is None else end
-
-    def close(self, _tail: str) -> str | None:
-        """Return None at the end of the reply: an element is never complete without its closing tag."""
-        return None
+        if found is None:
+            raise MoreNeeded
+        return self._read_tag(text, at)
 
     # Tags.
 
-    def _read_tag(self, text: str, at: int) -> int | None:
-        """Read the tag at `at`; return the position after it, None where more text is needed."""
-        kind = self._compiled.kind_at(text, at)
-        if kind is None:
-            return None
-        if kind == "call_close" and self._open_elements[-1].is_leaf and not self._quoted_depth:
-            return self._read_call_close(text, at)
+    def _read_tag(self, text: str, at: int) -> int:
+        """Read the tag at `at`; return the position after it."""
+        kind = self.compiled.kind_at(text, at)
+        leaf = self._open_elements[-1]
+        if kind == "call_close" and leaf.is_leaf and not self._quoted_depth:
+            end = self.compiled.end_of_marker(text, at)
+            if self.compiled.kind_after_space(text, end) in {"close", "call", "open"}:
+                return self._read_outer_tag(False, text, at)  # noqa: FBT003
+            return self._quote_tag(text, at, end)
         if kind != "parameter":
             return self._read_outer_tag(kind in {"call", "open"}, text, at)
-        after = at + len(self._head)
-        found = _TAG.match(text, after)
-        if found is None and len(text) - after < _MAX_TAG_LENGTH and _PARTIAL_TAG.match(text, after):
-            return None
-        if found is None or not (self._close_element(found[2]) if found[1] else self._open_element(found[2])):
-            self._open_elements[-1].quotes_tags |= found is None
-            self._add_text(text[at:after])
-            return after
-        return found.end()
+        scan = Scanner(text, at + len(self._head))
+        is_closing = bool(scan.skip("/"))
+        name = scan.take(_NAME)
+        if not name or not scan.skip(">"):
+            return self._quote_tag(text, at, at + len(self._head))
+        if self._close_element(name) if is_closing else self._open_element(name):
+            return scan.pos
+        self._add_text(self._head)
+        return at + len(self._head)
 
-    def _read_call_close(self, text: str, at: int) -> int | None:
-        """Read the call's closing tag in a leaf: it is content unless another call or the end of the body follows."""
-        end = self._compiled.end_of_marker(text, at)
-        following = self._compiled.kind_after_space(text, end)
-        if following is None:
-            return None
-        if following in {"close", "call", "open"}:
-            return self._read_outer_tag(False, text, at)  # noqa: FBT003
+    def _quote_tag(self, text: str, at: int, end: int) -> int:
+        """Read a tag that is content."""
         self._open_elements[-1].quotes_tags = True
         self._add_text(text[at:end])
         return end
@@ -167,13 +149,12 @@ class NestedValue:
         leaf = self._open_elements[-1].is_leaf
         if leaf and (opens or self._quoted_depth):
             self._quoted_depth += 1 if opens else -1
-            end = self._compiled.end_of_marker(text, at)
+            end = self.compiled.end_of_marker(text, at)
             self._add_text(text[at:end])
             return end
         self._check_unclosed_leaf()
         while self._open_elements:
             self._end_element()
-        self.ended = True
         return at
 
     def _check_unclosed_leaf(self) -> None:
@@ -181,9 +162,9 @@ class NestedValue:
         leaf, names = self._open_elements[-1], [element.name for element in self._open_elements]
         is_doubled = any(name != _ITEM and names.count(name) > 1 for name in names)  # rather its closing tag
         if leaf.quotes_tags or is_doubled:
-            self._fail(AmbiguousValueError())
+            self.fail(AmbiguousValueError())
         elif not (leaf.kind or leaf.is_leaf):
-            self._fail(MissingValueError())
+            self.fail(MissingValueError())
 
     def _open_element(self, name: str) -> bool:
         parent = self._open_elements[-1]
@@ -193,7 +174,7 @@ class NestedValue:
             self._count_quoted(parent, name, 1)
             return False
         if _LOST_CHARACTER in name:
-            self._fail(AmbiguousValueError())  # rather a closing tag
+            self.fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
             parent.kind, parent.child_name = _container_kind(parent.expected, name), name
             parent.leading_space = ""
@@ -204,7 +185,7 @@ class NestedValue:
             self._write("[" if parent.child_count == 0 else ", ")
             expected, step = parent.expected.item(parent.child_count), parent.child_count
             if name != parent.child_name or (name != _ITEM and expected.lists_member(name)):
-                self._fail(AmbiguousValueError())  # the name is a part of the value
+                self.fail(AmbiguousValueError())  # the name is a part of the value
         else:
             self._write(("{" if parent.child_count == 0 else ", ") + _encode_json(name) + ": ")
             expected, step = parent.expected.member(name), name
@@ -215,23 +196,16 @@ class NestedValue:
     def _repeats_last(self, parent: _Element, name: str) -> bool:
         """Begin the next element of the array that the last child began, if it has the same name; else write that."""
         last, parent.last_leaf = parent.last_leaf, None
-        if last is None or self._writer is None:
+        if last is None or not self.is_written:
             return False
         if last[0] != name:
-            self._flush(last[1])
+            self.attempt(last[1].flush)
             return False
         last[1].begin_next_element()
-        path = (*parent.path, name)
-        self._open_elements.append(
-            _Element(name, ANY, path, leaf=last[1], is_leaf=True, may_repeat=True, is_repeated=True)
-        )
+        element = _Element(name, ANY, (*parent.path, name), may_repeat=True)
+        element.repeat(last[1])
+        self._open_elements.append(element)
         return True
-
-    def _flush(self, value: UntypedValue) -> None:
-        try:
-            value.flush()
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
 
     def _close_element(self, name: str) -> bool:
         leaf = self._open_elements[-1]
@@ -244,7 +218,6 @@ class NestedValue:
         while self._open_elements[-1].name != name:
             self._end_element()
         self._end_element()
-        self.ended = not self._open_elements
         return True
 
     def _count_quoted(self, leaf: _Element, name: str, change: int) -> None:
@@ -257,23 +230,26 @@ class NestedValue:
 
     def _end_element(self) -> None:
         element = self._open_elements.pop()
+        self.ended = not self._open_elements
         if element.kind:
-            if element.last_leaf is not None and self._writer is not None:
-                self._flush(element.last_leaf[1])
+            if element.last_leaf is not None:
+                self.attempt(element.last_leaf[1].flush)
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
             if element.quotes_tags and (element.is_repeated or not element.expected.only_strings):
-                self._fail(AmbiguousValueError())
-            self._write_leaf(element, "", last=True)
-            self._keep_leaf(element)
-        elif element.expected is ANY and self._writer is not None:
-            self._fail(AmbiguousValueError())  # an empty string, object or array
+                self.fail(AmbiguousValueError())
+            self._end_leaf(element)
+        elif element.expected is ANY:
+            self.fail(AmbiguousValueError())  # an empty string, object or array
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
 
-    def _keep_leaf(self, element: _Element) -> None:
-        """Keep a value that may be the first element of an array."""
-        if element.leaf is None or not element.leaf.may_repeat or self._writer is None:
+    def _end_leaf(self, element: _Element) -> None:
+        """End a value, and keep one that may be the first element of an array."""
+        if element.leaf is None:
+            return
+        self.attempt(element.leaf.end)
+        if not (element.leaf.may_repeat and self.is_written):
             return
         if self._open_elements:
             self._open_elements[-1].last_leaf = element.name, element.leaf
@@ -287,51 +263,30 @@ class NestedValue:
         if not text or (element.kind and not text.strip()):
             return
         if element.kind:
-            self._fail(NotStrictError())  # text beside elements has no place in JSON
+            self.fail(NotStrictError())  # text beside elements has no place in JSON
         elif not element.is_leaf and not text.strip() and len(element.leading_space) + len(text) <= _MAX_LEADING_SPACE:
             element.leading_space += text
         else:
             self._begin_leaf(element)
-            self._write_leaf(element, text)
+            if element.leaf is not None:
+                self.attempt(element.leaf.add, text)
 
     def _begin_leaf(self, element: _Element) -> None:
         if not element.is_leaf:
             element.is_leaf = True
-            if self._writer is not None:
-                self._write_leaf(element, element.leading_space, first=True)
+            self.attempt(self._make_leaf, element)
 
-    def _write_leaf(self, element: _Element, text: str, *, first: bool = False, last: bool = False) -> None:
-        if self._writer is None:
-            return
-        try:
-            if first or element.leaf is None:
-                element.leaf = UntypedValue(
-                    self._writer,
-                    element.expected,
-                    self._limits,
-                    element.path,
-                    is_leaf=True,
-                    repeatable=element.may_repeat,
-                )
-            if text:
-                element.leaf.add(text)
-            if last:
-                element.leaf.end()
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
+    def _make_leaf(self, element: _Element) -> None:
+        assert self._writer is not None
+        element.leaf = UntypedValue(
+            self._writer, element.expected, self._limits, element.path, is_leaf=True, repeatable=element.may_repeat
+        )
+        if element.leading_space:
+            element.leaf.add(element.leading_space)
 
     def _write(self, text: str) -> None:
-        if self._writer is None:
-            return
-        try:
-            self._writer.write(text)
-        except (LimitError, NotStrictError) as error:
-            self._fail(error)
-
-    def _fail(self, error: LimitError | NotStrictError) -> None:
         if self._writer is not None:
-            self.error = error
-            self._writer = None
+            self.attempt(self._writer.write, text)
 
 
 def _is_scalar(expected: Expectation) -> bool:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from fcshim.parse.body import READING, BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.body import TaggedBody
-from fcshim.parse.tagged.tags import MAX_NAME_LENGTH, BodyHeader, CompiledTags, Tag, Tags, compile_tags
+from fcshim.parse.tagged.tag_reading import MAX_NAME_LENGTH, CompiledTags, compile_tags
+from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 
-_SUFFIX = re.compile(r"[^\s<>:]{1,64}>")
-_PARTIAL_SUFFIX = re.compile(r"[^\s<>:]{0,64}\Z")
+_SUFFIX = re.compile(r"[^\s<>:]{1,64}")
 _NAME_AND_SPACE = re.compile(r"[^<>\n]{0,256}>?[ \t\r\n]{0,64}")
 
 
@@ -29,30 +30,22 @@ class TaggedCalls:
     needs_parameter: bool = False
     """True where a name alone in the tags is not a call."""
 
-    def begins(self, text: str, pos: int) -> bool | None:
+    @none_if_more_needed
+    def begins(self, text: str, pos: int) -> bool:
         """Return whether a call with tagged parameters can start at `pos`; None while more text is needed."""
         if self.header is not None and text.startswith(self.header.marker_end, pos - len(self.header.marker_end)):
-            end = self.header.find_end(text, pos)
-            return None if end is None else end > 0
-        head = self.tags.call.head
-        found = compile_tags(self.tags, (), ())
-        if not head:
-            return self._name_begins(found, text, pos)
-        at = found.skip_space(text, pos)
-        if text.startswith(head, at):
+            return self.header.find_end(text, pos) > 0
+        call, compiled = self.tags.call, compile_tags(self.tags, (), ())
+        if not call.head:
+            found = compiled.read_confirmed_call(text, pos)
+            return found is not None and (
+                not self.needs_parameter or compiled.kind_after_space(text, found.end) == "parameter"
+            )
+        if Scanner(text, compiled.skip_space(text, pos)).skip(call.head):
             return True
-        if head.startswith(text[at:]):
-            return None
-        if self.tags.call.attribute:
-            return text.endswith(f"{head} {self.tags.call.attribute}=", 0, pos)
-        return text.startswith(head, max(0, pos - len(head))) and _marker_begins_call(text, pos)
-
-    def _name_begins(self, found: CompiledTags, text: str, pos: int) -> bool | None:
-        """Return the same where a call begins with the tool's name."""
-        call = found.read_confirmed_call(text, pos)
-        if not call:
-            return None if call is None else False
-        return not self.needs_parameter or found.kind_after_space(text, call.end) == "parameter"
+        if call.attribute:
+            return text.endswith(f"{call.head} {call.attribute}=", 0, pos)
+        return text.startswith(call.head, max(0, pos - len(call.head))) and _marker_begins_call(text, pos)
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -71,11 +64,10 @@ class SuffixedCalls:
     section_close: str
     grammar: str = "tagged_call"
 
-    def begins(self, text: str, pos: int) -> bool | None:
+    @none_if_more_needed
+    def begins(self, text: str, pos: int) -> bool:
         """Return whether a suffix follows at `pos`, after the colon of the start marker if that is in the text."""
-        if pos and text[pos - 1] != ":":
-            return False
-        return bool(_SUFFIX.match(text, pos)) or (None if _PARTIAL_SUFFIX.match(text, pos) else False)
+        return (not pos or text[pos - 1] == ":") and bool(_read_suffix(text, pos))
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -86,6 +78,12 @@ class SuffixedCalls:
         suffix = start_marker[start_marker.index(":") : -1]
         tags = self.tags.with_suffix(suffix)
         return compile_tags(tags, (start_marker,), (f"{self.section_close[:-1]}{suffix}>",))
+
+
+def _read_suffix(text: str, pos: int) -> str:
+    """Return the suffix at `pos` with the end of its tag, or an empty string."""
+    scan = Scanner(text, pos)
+    return scan.take(_SUFFIX) and scan.skip(">") and text[pos : scan.pos]
 
 
 class SuffixedReader(DelegatingReader):
@@ -102,17 +100,20 @@ class SuffixedReader(DelegatingReader):
         self._limits = limits
 
     def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
-        found = _SUFFIX.match(text, pos) if self._start_marker.endswith(":") else None
-        if found is None:
-            return READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
-        marker = self._start_marker + found[0]
+        try:
+            suffix = _read_suffix(text, pos) if self._start_marker.endswith(":") else ""
+        except MoreNeeded:
+            return READING
+        if not suffix:
+            return BodyStatus.NO_BODY
+        marker = self._start_marker + suffix
         compiled = self._syntax.compile_body(marker)
         dialect = replace(
             self._dialect,
             call=replace(self._dialect.call, open=marker, close=compiled.end_markers[0], opens=()),
             section=replace(self._dialect.section, open=""),
         )
-        return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), found.end()
+        return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), pos + len(suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +165,11 @@ def element_tags(name: str) -> Tags:
     )
 
 
-def _marker_begins_call(text: str, pos: int) -> bool | None:
+def _marker_begins_call(text: str, pos: int) -> bool:
     """Return whether a start marker that is itself the call's tag starts such a call, by the text after the name.
 
     Functionary's start marker looks the same (`<function=`), but JSON follows the name.
     """
-    name = _NAME_AND_SPACE.match(text, pos)
-    assert name is not None
-    return text[name.end()] != "{" if name.end() < len(text) else None
+    scan = Scanner(text, pos)
+    scan.take(_NAME_AND_SPACE)
+    return scan.peek() != "{"

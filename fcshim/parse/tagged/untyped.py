@@ -28,12 +28,22 @@ _PREFIX_LENGTH = 8
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class AmbiguousValueError(NotStrictError):
+class UnreadableValueError(NotStrictError):
+    """The value cannot be read."""
+
+    reason = ""
+
+
+class AmbiguousValueError(UnreadableValueError):
     """The value has two readings that differ."""
 
+    reason = "a parameter's value has two readings"
 
-class MissingValueError(NotStrictError):
+
+class MissingValueError(UnreadableValueError):
     """The key of a parameter has no value: neither text nor a closing tag follows it."""
+
+    reason = "a parameter has no value"
 
 
 class UntypedValue:

@@ -11,211 +11,149 @@ Rule: a value that has two readings is an error, and so is a key without a value
 """
 
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import Literal
 
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.scanner import MoreNeeded, Scanner
 from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
+from fcshim.parse.tagged.tag_reading import NamedTag
 from fcshim.parse.tagged.untyped import AmbiguousValueError, MissingValueError, UntypedValue
+from fcshim.parse.tagged.value_reader import ValueReader
 
 
-class TaggedValue:
+class TaggedValue(ValueReader):
     """Finds the end of one value; `value` writes its text, None discards it."""
 
     def __init__(
-        self,
-        markup: CallMarkup,
-        value: UntypedValue | None,
-        key: str,
-        seen_keys: AbstractSet[str],
+        self, markup: CallMarkup, value: UntypedValue | None, tag: NamedTag, seen_keys: AbstractSet[str]
     ) -> None:
-        """Read the value of `key`; `markup` is that inside the value, `seen_keys` are the keys so far."""
+        """Read the value that `tag` opens; `markup` is that of the call, `seen_keys` are the keys so far."""
+        self._markup = markup.for_value(tag)
+        super().__init__(self._markup.compiled, is_written=value is not None)
         self._value = value
-        self.error: LimitError | NotStrictError | None = None
-        """Why the value is invalid."""
-        self.wait = False
-        self.ended = False
-        self.has_closing_tag = False
-        """True where the value ended with its closing tag."""
-        self._compiled = compiled = markup.compiled
-        self._markup = markup
-        self.roles = MarkerRoles(markup, key, seen_keys)
-        self.needs_close = True
-        """False for text in the place of parameters, which no closing tag follows."""
-        self.lacks_opening = False
-        """True where the tag that opens the value is missing."""
-        self._may_skip_line_break = compiled.tags.lines
-        self._may_begin_with_line = compiled.tags.may_have_lines
-        self._begins_with_line = self._ends_with_line = False
-        """Where line breaks around the value may be markup: whether it begins and ends with one."""
-        self._may_open_quote = bool(compiled.tags.quote_open)
-        self._in_quote = False
-        self._has_markers = False
-        """True where a marker is content, but no call is quoted."""
+        self._tag = tag
+        self.roles = MarkerRoles(self._markup, tag.name, seen_keys)
         self.is_unclosed = False
         """True where the value ended without its closing tag."""
-        self._is_empty = self._is_blank = True
+        tags = self.compiled.tags
+        self._position: Literal["start", "quote", "quoted", "raw"] = (
+            "start" if tags.lines or tags.may_have_lines else "quote"
+        )
+        self._first = self._last = ""
+        """The line break at the start that may be markup or content, and the last character."""
+        self._is_blank = True
+        self._has_markers = False
+        """True where a marker is content, but no call is quoted."""
 
     @property
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
-        return None if self._is_blank or self.ended else self._value
-
-    @property
-    def closing_tag(self) -> str:
-        """The tag that ends the value, which an element has for itself."""
-        return self._compiled.tags.parameter_close
+        return self._value if self.is_written and not (self._is_blank or self.ended) else None
 
     def is_damaged(self, content: str) -> bool:
         """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
-        if self.lacks_opening and has_damaged_open(content, self._compiled.tags.value_open):
+        if self._tag.lacks_value_open and has_damaged_open(content, self.compiled.tags.value_open):
             return True
-        lacks_close = self.is_unclosed and self.needs_close
-        return self.may_be_damaged and has_damaged_close(content, self._compiled, unclosed=lacks_close)
+        lacks_close = self.is_unclosed and not self._tag.is_unclosed
+        return self.may_be_damaged and has_damaged_close(content, self.compiled, unclosed=lacks_close)
 
     @property
     def may_be_damaged(self) -> bool:
         """True where the value ran over a marker that it does not quote with a call, or has no closing tag."""
         runs_over_marker = self._has_markers and not self.roles.quotes_call
-        return self.is_unclosed or self.lacks_opening or runs_over_marker
+        return self.is_unclosed or self._tag.lacks_value_open or runs_over_marker
 
     def end_empty(self) -> None:
         """End a value whose tag closes itself."""
-        if self._value is not None:
-            try:
-                self._value.end_empty()
-            except (LimitError, NotStrictError) as error:
-                self.error = error
         self.ended = True
-
-    def discard(self) -> None:
-        """Stop sending."""
-        self._value = None
+        if self._value is not None:
+            self.attempt(self._value.end_empty)
 
     def feed(self, text: str, pos: int) -> int:
-        """Read up to the end of the value or of the text; return the position."""
-        self.wait = False
-        if self._may_skip_line_break:
-            self._may_skip_line_break = False
-            if text[pos] == "\n":
-                return pos + 1
-        if self._may_begin_with_line:
-            self._may_begin_with_line = False
-            self._begins_with_line = text[pos] == "\n"
-        if self._may_open_quote:
-            return self._read_open_quote(text, pos)
-        if self._in_quote:
-            return self._read_quoted(text, pos)
-        found = self._compiled.value_markers.search(text, pos)
-        if found is None:
-            end = self._compiled.value_markers.partial_start(text, pos)
+        """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
+        if self._position in {"start", "quote"} and (start := self._read_start(text, pos)) > pos:
+            return start
+        markers = self.compiled.quote_markers if self._position == "quoted" else self.compiled.value_markers
+        found = markers.search(text, pos)
+        end = found.start() if found else markers.partial_start(text, pos)
+        if end > pos:
             self._add_text(text[pos:end])
-            self.wait = end < len(text)
             return end
-        self._add_text(text[pos : found.start()])
-        may_end = None if self._value is None else self._value.may_end()
-        role = self.roles.classify(text, found.start(), found[0], empty=self._is_empty, may_end=may_end)
-        if role is None:
-            self.wait = True
-            return found.start()
-        return self._apply_role(role, found[0], found.start(), found.end())
-
-    def _read_open_quote(self, text: str, pos: int) -> int:
-        quote = self._compiled.tags.quote_open
-        self.wait = quote.startswith(text[pos:]) and text[pos:] != quote
-        if self.wait:
-            return pos
-        self._may_open_quote = False
-        self._in_quote = text.startswith(quote, pos)
-        return pos + len(quote) if self._in_quote else pos
-
-    def _read_quoted(self, text: str, pos: int) -> int:
-        """Read quoted content; a closing quote that the value's closing tag does not follow is content."""
-        found = self._compiled.quote_markers.search(text, pos)
-        end = found.start() if found else self._compiled.quote_markers.partial_start(text, pos)
-        self._add_text(text[pos:end])
         if found is None:
-            self.wait = end < len(text)
-            return end
-        closing_tag = self._compiled.tags.parameter_close
-        after = self._compiled.skip_space(text, found.end())
-        if text.startswith(closing_tag, after):
-            self._end_value()
-            return after + len(closing_tag)
-        self.wait = closing_tag.startswith(text[after:])
-        if self.wait:
-            return end
-        self._add_text(found[0])
-        return found.end()
+            raise MoreNeeded
+        return self._read_marker(text, pos, found[0])
+
+    def _read_start(self, text: str, pos: int) -> int:
+        """Read the line break or the quote that may stand before the value; return the position after it."""
+        tags = self.compiled.tags
+        if self._position == "start":
+            self._position = "quote"
+            self._first = text[pos]
+            if tags.lines and self._first == "\n":
+                return pos + 1
+        scan = Scanner(text, pos)
+        is_quoted = bool(tags.quote_open) and bool(scan.skip(tags.quote_open))
+        self._position = "quoted" if is_quoted else "raw"
+        return scan.pos
+
+    def _read_marker(self, text: str, pos: int, marker: str) -> int:
+        if self._position == "quoted":
+            scan = Scanner(text, self.compiled.skip_space(text, pos + len(marker)))
+            if scan.skip(self.closing_tag):
+                self._end_value()
+                return scan.pos
+            role: MarkerRole = "content"  # a closing quote that the value's closing tag does not follow
+        else:
+            may_end = self._value.may_end() if self._value is not None and self.is_written else None
+            role = self.roles.classify(text, pos, marker, empty=not self._last, may_end=may_end)
+            self._has_markers |= role in {"content", "ambiguous"}
+        match role:
+            case "end":
+                self._end_value()
+            case "before":
+                self._end_value(unclosed=True)
+                return pos + (marker[0] == "\n")
+            case "drop":
+                return max(pos + len(marker), self.roles.opening_end)
+            case "content" | "ambiguous":
+                if role == "ambiguous":
+                    self.fail(AmbiguousValueError())
+                self._add_text(marker)
+        return pos + len(marker)
 
     def close(self, tail: str) -> str | None:
         """End the value at the end of the reply: return the text after its call, or None if the value is not closed."""
-        if self._in_quote:
+        found = self.compiled.value_markers.match(tail)
+        if self._position == "quoted" or found is None or self.roles.quoted_depth:
             return None
-        found = self._compiled.value_markers.match(tail)
-        if found is not None and not self.roles.quoted_depth:
-            if self._compiled.kind_after_space(tail, found.end()) == "parameter":
-                return None  # its opening is not complete
-            next_kind = self._markup.kind_after_space(tail, found.end())
-            kind = self._compiled.value_marker_kinds[found[0]]
-            unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self.roles.quotes_call)
-            if next_kind is None and unmistakable:
-                self._end_value(unclosed=kind != "value_close")
-                return ""
-        return None
-
-    def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
-        match role:
-            case "end":
-                self.has_closing_tag = True
-                self._end_value()
-                return end
-            case "before":
-                self._end_value(unclosed=True)
-                return start + (marker[0] == "\n")
-            case "drop":
-                return max(end, self.roles.opening_end)
-            case "ambiguous":
-                self._fail(AmbiguousValueError())
-        self._has_markers = True
-        self._add_text(marker)
-        return end
+        kind = self.compiled.value_marker_kinds[found[0]]
+        if kind != "value_close" and (kind not in {"call_close", "close"} or self.roles.quotes_call):
+            return None
+        with suppress(MoreNeeded):
+            if self.compiled.kind_after_space(tail, found.end()) != "parameter":
+                self._markup.kind_after_space(tail, found.end())
+            return None  # what follows is known, or the opening of a parameter that is not complete
+        self._end_value(unclosed=kind != "value_close")
+        return ""
 
     # Writing.
 
     def _add_text(self, text: str) -> None:
-        if not text:
-            return
-        self._is_empty = False
-        self._ends_with_line = text[-1] == "\n"
+        self._last = text[-1]
         self._is_blank = self._is_blank and text.isspace()
-        self._write(text)
-
-    def _write(self, text: str, *, last: bool = False) -> None:
-        if self._value is None:
-            return
-        try:
-            if text:
-                self._value.add(text)
-            if last:
-                self._value.end()
-        except (LimitError, NotStrictError) as error:
-            self.error = error
-            self._value = None
+        if self._value is not None:
+            self.attempt(self._value.add, text)
 
     def _end_value(self, *, unclosed: bool = False) -> None:
-        """End the value; `unclosed` says that its closing tag is missing."""
-        self.is_unclosed = unclosed
+        self.ended, self.is_unclosed = True, unclosed
+        may_have_lines = self.compiled.tags.may_have_lines and self._first == self._last == "\n"
         if unclosed and self.roles.has_closers:
-            self._fail(AmbiguousValueError())
+            self.fail(AmbiguousValueError())
         elif unclosed and self._is_blank:
-            self._fail(MissingValueError())
-        elif self._begins_with_line and self._ends_with_line and self._value is not None and self._value.may_be_text:
-            self._fail(AmbiguousValueError())
-        self._write("", last=True)
-        self.ended = True
-
-    def _fail(self, error: NotStrictError) -> None:
-        if self._value is not None:
-            self.error = error
-            self._value = None
+            self.fail(MissingValueError())
+        elif self._value is not None:
+            if may_have_lines and self._value.may_be_text:
+                self.fail(AmbiguousValueError())
+            self.attempt(self._value.end)

@@ -1,11 +1,15 @@
 """Tags are read only when complete; more text never changes a result."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
-from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, NamedTag, Tag, Tags
+from fcshim.parse.scanner import MoreNeeded
+from fcshim.parse.tagged.tag_reading import CompiledTags, NamedTag
+from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 
 EQUALS = Tags(Tag("<function="), "</function>", Tag("<parameter="), "</parameter>")
 ATTRIBUTES = Tags(
@@ -70,7 +74,7 @@ def test_a_call_opening_gives_the_name(tags: Tags, text: str, name: str) -> None
     ],
 )
 def test_other_text_is_no_call_opening(tags: Tags, text: str) -> None:
-    assert _spelling(tags).read_call(text, 0) is False
+    assert _spelling(tags).read_call(text, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -102,17 +106,19 @@ def test_a_parameter_or_the_end_must_follow_a_confirmed_call() -> None:
 
     assert spelling.read_confirmed_call("<function=f>\n<parameter=", 0)
     assert spelling.read_confirmed_call("<function=f></function>", 0)
-    assert spelling.read_confirmed_call("<function=f> is how", 0) is False
-    assert spelling.read_confirmed_call("<function=f>\n<para", 0) is None
+    assert spelling.read_confirmed_call("<function=f> is how", 0) is None
+    with pytest.raises(MoreNeeded):
+        spelling.read_confirmed_call("<function=f>\n<para", 0)
 
 
 def test_a_header_is_a_word_and_a_marker() -> None:
     header = BodyHeader("to=", r"[^\s<]{1,9}<m>")
 
     assert 4 == header.find_end("f<m>", 0)
-    assert header.find_end("f<", 0) is None
     assert -1 == header.find_end("f g", 0)
     assert -1 == header.find_end("f" * 400, 0)
+    with pytest.raises(MoreNeeded):
+        header.find_end("f<", 0)
 
 
 @pytest.mark.parametrize("empty", ["call_close", "parameter_close"])
@@ -141,14 +147,19 @@ PIECES = [
 PIECES += ["</key>", "<value>", "<type>", "</type>", "k", "a=b", "=", "<sep>", "</call>", "a" * 90]
 
 
+def _result(read: Callable[[str, int], NamedTag | None], text: str) -> NamedTag | str | None:
+    try:
+        return read(text, 0)
+    except MoreNeeded:
+        return "undecided"
+
+
 @given(st.sampled_from([EQUALS, ATTRIBUTES, KEYS]), st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
 def test_more_text_never_changes_a_result(tags: Tags, text: str) -> None:
     spelling = _spelling(tags)
     for read in (spelling.read_call, spelling.read_confirmed_call, spelling.read_parameter):
         if read == spelling.read_parameter and not text.startswith(tags.parameter.head):
             continue
-        whole = read(text, 0)
-        for end in range(len(text)):
-            part = read(text[:end], 0)
-
-            assert part is None or part == whole, (text[:end], text)
+        results = [_result(read, text[:end]) for end in range(len(text) + 1)]
+        for end, part in enumerate(results):
+            assert part in {"undecided", results[-1]}, (text[:end], text)
