@@ -23,6 +23,7 @@ EXTRAS = {
     "llm": (*_CLIENT, "llm"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),
+    "pydantic-ai": (*_CLIENT, "pydantic_ai"),
     "ray": (*_SERVE, "ray"),
     "redis": ("redis",),
     "testing": ("pytest",),

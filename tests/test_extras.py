@@ -145,6 +145,7 @@ def test_a_missing_extra_is_the_operators_error_and_an_import_error() -> None:
 
 
 PACKAGES = {
+    "pydantic_ai_slim": "pydantic_ai",
     "markdown_it_py": "markdown_it",
     "readability_lxml": "readability",
     "opentelemetry_api": "opentelemetry",
@@ -168,7 +169,8 @@ def test_an_extra_that_offers_web_pages_can_read_them(extra: str) -> None:
 
 
 def test_all_has_every_extra_for_users() -> None:
-    others = {"all", "client", "plot", "testing", "langchain", "llm", "ray"}  # frameworks are there already, or large
+    frameworks = {"langchain", "llm", "pydantic-ai", "ray"}  # there already, or large
+    others = {"all", "client", "plot", "testing", *frameworks}
     users = set(PROJECT["optional-dependencies"]) - others
 
     assert users == {"serve", "mcp", "chat", "demo", "tools", "metrics", "otel", "redis"}

@@ -17,8 +17,11 @@ _SECONDS = 900.0
 ENVIRONMENTS = {
     "langchain": ("langchain-core", ("langchain", "langchain-openai", "langchain-tests")),
     "llm": ("llm", ("pytest",)),
+    "pydantic_ai": ("pydantic-ai-slim", ("pydantic-ai-slim[openai]", "pytest")),
 }
-"""By extra: the distribution whose version counts, and what its tests need beside the extra and the embedded model."""
+"""By module: the distribution whose version counts, and what its tests need beside the extra and the embedded model.
+
+The extra has the name of the module, with hyphens."""
 
 
 def missing(name: str) -> str:
@@ -46,7 +49,7 @@ def main() -> None:
             for command in (
                 [sys.executable, "-m", "venv", str(CACHE / name)],
                 [*pip, "--upgrade", "pip"],
-                [*pip, "--editable", f"{ROOT}[{name}]", "gguf>=0.19", "numpy>=2", *packages],
+                [*pip, "--editable", f"{ROOT}[{name.replace('_', '-')}]", "gguf>=0.19", "numpy>=2", *packages],
             ):
                 subprocess.run(command, check=True, timeout=_SECONDS)
             stamp.touch()
