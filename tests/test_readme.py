@@ -130,7 +130,7 @@ def test_the_data_for_other_parsers_is_there(addresses: Addresses) -> None:
 
 def test_an_agent_streams_its_events(addresses: Addresses) -> None:
     """The example of an agent prints the call's result and the answer."""
-    lines = _python(_blocks("python", "Agent("), addresses).splitlines()
+    lines = _python(_blocks("python", "Agent(client.stream"), addresses).splitlines()
 
     assert ["result: 42", "answer: add_numbers returned 42"] == [line.strip() for line in lines]
 
@@ -167,7 +167,7 @@ async def test_a_client_without_tools_gets_an_agent(addresses: Addresses, tmp_pa
     fields = {"command": sys.executable, "args": [str(server)], "allow": ["add"]}
     file.write_text(json.dumps({"mcpServers": {"calc": fields}}))
     line = _blocks("console", "--port 8282").strip().replace("servers.json", str(file))
-    _, _, _, _, *options = shlex.split(line.removeprefix("$ "))
+    _, _, _, *options = shlex.split(line.removeprefix("$ "))
     given = [*options[: options.index("--port")], "--pins", str(tmp_path / "pins.json")]
 
     async with serving(addresses.upstream, *given) as (_, url):
