@@ -178,7 +178,7 @@ PUBLIC = {
     ],
 }
 """The modules that programs import, with their names: `fcshim.ext` is for extension, the others for use."""
-PLUGINS = {("fcshim.integrations.langchain", "ChatFcshim")}
+PLUGINS = {("fcshim.integrations.langchain", "ChatFcshim"), ("fcshim.integrations.pydantic_ai", "FcshimModel")}
 """What needs a framework, and is imported in the environment of that (`tests/integrations`)."""
 APPLICATIONS = {
     "fcshim.integrations.ray:app",
