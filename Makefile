@@ -146,7 +146,7 @@ release: check docs test $(VENV)/release.stamp
 		$$python -c 1 2>/dev/null || continue; \
 		$$python -m venv --clear build/release/venv && \
 		build/release/venv/bin/python -m pip install --quiet "$$(echo dist/*.whl)[all]" && \
-		build/release/venv/bin/fcshim demo --engine numpy | tail -1 && build/release/venv/bin/python -V || exit 1; \
+		build/release/venv/bin/fcshim demo --engine numpy >/dev/null && build/release/venv/bin/python -V || exit 1; \
 	done
 	$(BIN)/cyclonedx-py environment build/release/venv/bin/python --output-file build/release/sbom.cdx.json
 	@ls -l dist build/release/sbom.cdx.json
