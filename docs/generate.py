@@ -17,6 +17,7 @@ import msgspec
 
 import fcshim.ext
 from fcshim.cli.entry import COMMANDS, CliParser
+from fcshim.cli.flags import HelpAll
 from fcshim.cli.text import help_formatter
 from fcshim.codecs.routes import APIS
 from fcshim.config.table import Setting, model_settings, settings
@@ -50,7 +51,8 @@ _ENDPOINTS = """\
 
 What the proxy serves to clients. Every other path below `/v1` is relayed to an upstream of OpenAI's API."""
 _FOLDER = Path(__file__).parent
-_LINES_OF_HELP = "100"
+_COLUMNS = "100"
+"""The width of the help, in characters."""
 _API_MODULES = ("fcshim", "fcshim.ext", "fcshim.agent", "fcshim.openai", "fcshim.testing", "fcshim.errors")
 
 
@@ -94,13 +96,13 @@ def _setting_row(setting: Setting, *, starred: bool) -> list[str]:
 
 def _commands() -> Iterable[str]:
     yield _COMMANDS
-    os.environ["COLUMNS"] = _LINES_OF_HELP
+    os.environ["COLUMNS"] = _COLUMNS
     for name, summary in COMMANDS.items():
         parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
         import_module(f"fcshim.cli.{name}").configure_parser(parser)
         for action in parser._actions:  # noqa: SLF001 - argparse has no public list of its options
-            for hidden, text in getattr(action, "_hidden", {}).items():
-                hidden.help = text
+            if isinstance(action, HelpAll):
+                action.show_all()
         yield from ("", f"## fcshim {name}", "", f"{summary[0].upper()}{summary[1:]}.", "", "```text")
         yield from (parser.format_help().rstrip(), "```")
         yield from _nested(parser)

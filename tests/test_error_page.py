@@ -1,5 +1,6 @@
 """The page by error message: what it quotes of fcshim is what fcshim writes, and its options exist."""
 
+import json
 import re
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_its_options_exist() -> None:
     ],
 )
 def test_a_refusal_of_a_server_names_the_option_that_avoids_it(message: str) -> None:
-    error = read_error(400, {}, b'{"error": {"message": ' + f'"{message}"'.replace('"auto"', "auto").encode() + b"}}")
+    error = read_error(400, {}, json.dumps({"error": {"message": message}}).encode())
     (option,) = set(re.findall(r"fcshim.*?(--(?:tools|constrain|profile)) ", error.message))
 
     assert f"`{option}" in PAGE
@@ -84,4 +85,4 @@ def test_a_refusal_of_a_server_names_the_option_that_avoids_it(message: str) -> 
     ["the request exceeds the available context size", "This model's maximum context length is 4096 tokens"],
 )
 def test_a_prompt_that_is_too_long_has_one_kind(message: str) -> None:
-    assert read_error(400, {}, f'{{"error": {{"message": "{message}"}}}}'.encode()).kind == CONTEXT_LENGTH
+    assert CONTEXT_LENGTH == read_error(400, {}, json.dumps({"error": {"message": message}}).encode()).kind

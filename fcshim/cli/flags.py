@@ -47,10 +47,10 @@ def add_settings(
         if short_help and not setting.common:
             hidden[action], action.help = action.help or "", argparse.SUPPRESS
     if short_help:
-        parser.add_argument("--help-all", action=_HelpAll, hidden=hidden)
+        parser.add_argument("--help-all", action=HelpAll, hidden=hidden)
 
 
-class _HelpAll(argparse.Action):
+class HelpAll(argparse.Action):
     """Shows the help with the flags that the short one hides, and exits."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, hidden: Mapping[argparse.Action, str]) -> None:
@@ -58,10 +58,15 @@ class _HelpAll(argparse.Action):
         self._hidden = hidden
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        for action, text in self._hidden.items():
-            action.help = text
+        """Show the whole help and exit."""
+        self.show_all()
         parser.print_help()
         parser.exit()
+
+    def show_all(self) -> None:
+        """Have the help show the hidden flags from now on."""
+        for action, text in self._hidden.items():
+            action.help = text
 
 
 def read_settings(

@@ -33,7 +33,7 @@ _PHRASES: dict[NoCallKind, str] = {
     "quoted": "the call is quoted, in code or as an example",
     "token_limit": "the token limit ended the reply before a call was complete",
 }
-_OF_DEFECTS: dict[str, NoCallKind] = {
+KIND_OF_DEFECT: dict[str, NoCallKind] = {
     "missing": "missing",
     "unoffered": "unoffered",
     "unreadable": "unreadable",
@@ -43,6 +43,7 @@ _OF_DEFECTS: dict[str, NoCallKind] = {
     "bad": "invalid",
     "broken": "invalid",
 }
+"""By the kind of an `AttemptDefect`."""
 
 
 class NoCall(NamedTuple):
@@ -66,7 +67,7 @@ def explain_no_call(attempt: Attempt, defects: Sequence[AttemptDefect], stop_rea
         return None
     dialect = plan.dialect.name if isinstance(plan, Shim) else ""
     if defects:
-        kind, phrase = _OF_DEFECTS[defects[0].kind], as_phrase(defects)
+        kind, phrase = KIND_OF_DEFECT[defects[0].kind], as_phrase(defects)
     else:
         kind = _kind_of_text(attempt, stop_reason)
         phrase = _PHRASES[kind]

@@ -3,19 +3,22 @@
 The embedded model is behind the address that they name; it makes the call that the user's text names.
 """
 
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.clients.environments import CACHE, ROOT, missing, node_folder
+from tests.clients.environments import missing
+from tests.clients.programs import programs, run_program
 from tests.demo.served import Addresses, served_demo
 
-RECIPES = ROOT / "docs" / "recipes"
-PYTHON = {"langchain": "langchain", "pydantic-ai": "pydantic_ai", "openai-agents": "openai_agents"}
-"""The environment of each recipe whose program is Python."""
+RECIPES = [
+    ("langchain", "python", "langchain", "get_weather"),
+    ("pydantic-ai", "python", "pydantic_ai", "get_weather"),
+    ("openai-agents", "python", "openai_agents", "get_weather"),
+    ("ai-sdk", "js", "vercel_ai", "sunny in Paris"),
+]
+"""Each page with the language and the environment of its program, and a part of what it prints."""
 
 
 @pytest.fixture(scope="module")
@@ -24,36 +27,14 @@ def addresses() -> Iterator[Addresses]:
         yield found
 
 
-def _block(recipe: str, language: str, proxy: str) -> str:
-    page = (RECIPES / f"{recipe}.md").read_text(encoding="utf-8")
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return block.replace("http://127.0.0.1:8181", proxy)
-
-
-def _printed(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("recipe", PYTHON)
-def test_the_program_of_a_recipe_calls_the_tool(recipe: str, addresses: Addresses, tmp_path: Path) -> None:
-    if problem := missing(PYTHON[recipe]):
+@pytest.mark.parametrize(("recipe", "language", "environment", "printed"), RECIPES)
+def test_the_program_of_a_recipe_calls_the_tool(
+    recipe: str, language: str, environment: str, printed: str, addresses: Addresses, tmp_path: Path
+) -> None:
+    if problem := missing(environment):
         pytest.skip(problem)
-    program = tmp_path / "program.py"
-    program.write_text(_block(recipe, "python", addresses.proxy), encoding="utf-8")
-    shown = _printed([str(CACHE / PYTHON[recipe] / "bin" / "python"), str(program)], tmp_path)
+    (program,) = programs(f"docs/recipes/{recipe}.md", language)
+    shown = run_program(program.replace("http://127.0.0.1:8181", addresses.proxy), environment, tmp_path)
 
-    assert "get_weather" in shown
+    assert printed in shown
     assert "Paris" in shown
-
-
-def test_the_program_of_the_recipe_for_the_ai_sdk_calls_the_tool(addresses: Addresses) -> None:
-    if problem := missing("vercel_ai"):
-        pytest.skip(problem)
-    folder = CACHE / "vercel_ai"
-    program = folder / "recipe.mjs"
-    program.write_text(_block("ai-sdk", "js", addresses.proxy), encoding="utf-8")
-
-    assert "sunny in Paris" in _printed([str(node_folder() / "node"), str(program)], folder)

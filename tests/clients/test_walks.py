@@ -1,13 +1,11 @@
 """Walks from the front page to a working call: which links are followed, which commands typed, and that it works.
 
 A walk reads the page of a model server and that of a client, runs what the first one says (with the tiny model, on free
-ports), and then the client's own program. At most three links and five commands each.
+ports), and then the client's own program. A walk has at most three links, to both pages together, and five commands.
 """
 
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.environments import CACHE, ROOT, missing, node_folder
+from tests.clients.environments import ROOT, missing
+from tests.clients.programs import programs, run_program
 from tests.engine.conftest import TINY
 from tests.engine.process import free_port, serving
 from tests.engine.program import UnavailableError, find_llama_server
@@ -23,7 +22,6 @@ from tests.engine.program import UnavailableError, find_llama_server
 README = ROOT / "README.md"
 MAX_LINKS, MAX_COMMANDS = 3, 5
 _LINK = re.compile(r"\]\(([\w/.-]+\.md)(?:#[\w-]*)?\)")
-_PYTHON = str(Path(sys.executable))
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, s
         .replace("model.gguf", str(TINY))
         .replace("-c 32768", "-c 2048 --temp 0")
     )
-    fcshim = serve.replace("fcshim", f"{_PYTHON} -m fcshim") + f" {upstream} --port {proxy.rpartition(':')[2]}"
+    fcshim = serve.replace("fcshim", f"{sys.executable} -m fcshim") + f" {upstream} --port {proxy.rpartition(':')[2]}"
     folder = tmp_path_factory.mktemp("walks")
     server = server.replace("8080", upstream.rpartition(":")[2])
     with (
@@ -83,16 +81,17 @@ def _commands(page: str) -> list[str]:
     return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
 
 
-def _links_to(page: str) -> int:
-    """Return how many links lead from the front page to a page, by the shortest way."""
-    seen, here, links = {README}, [README], 0
-    while ROOT / page not in here:
-        following = {(file.parent / link).resolve() for file in here for link in _LINK.findall(file.read_text("utf-8"))}
-        here = [file for file in following - seen if file.is_file()]
-        assert here, f"no link leads to {page}"
-        seen.update(here)
-        links += 1
-    return links
+def _way_to(page: str) -> tuple[Path, ...]:
+    """Return the pages of the shortest way from the front page to a page, without the front page."""
+    ways: dict[Path, tuple[Path, ...]] = {README: ()}
+    waiting = [README]
+    for file in waiting:
+        for link in _LINK.findall(file.read_text(encoding="utf-8")):
+            linked = (file.parent / link).resolve()
+            if linked.is_file() and linked not in ways:
+                ways[linked] = (*ways[file], linked)
+                waiting.append(linked)
+    return ways[ROOT / page]
 
 
 @pytest.mark.parametrize("name", WALKS)
@@ -100,28 +99,11 @@ def test_a_walk_ends_with_a_call(name: str, addresses: tuple[str, str], tmp_path
     walk, (upstream, proxy) = WALKS[name], addresses
     if walk.environment and (problem := missing(walk.environment)):
         pytest.skip(problem)
-    text = (ROOT / walk.page).read_text(encoding="utf-8")
-    programs = re.findall(rf"^```{walk.language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    (program,) = [each for each in programs if walk.holding in each]
+    (program,) = [each for each in programs(walk.page, walk.language) if walk.holding in each]
     typed = ["pip install '.[serve]'", *_commands(SERVER), f"install {walk.installs}", "run the program"]
 
-    assert _links_to(SERVER) + _links_to(walk.page) <= MAX_LINKS + 1
-    assert max(_links_to(SERVER), _links_to(walk.page)) <= MAX_LINKS
+    assert len({*_way_to(SERVER), *_way_to(walk.page)}) <= MAX_LINKS
     assert len(typed) <= MAX_COMMANDS
-    assert walk.printed in _run(
-        walk, program.replace("http://127.0.0.1:8080", upstream).replace("http://127.0.0.1:8181", proxy), tmp_path
-    )
-
-
-def _run(walk: Walk, program: str, folder: Path) -> str:
-    if walk.language == "js":
-        shutil.copytree(CACHE / walk.environment / "node_modules", folder / "node_modules", symlinks=True)
-        command, file = [str(node_folder() / "node")], folder / "program.mjs"
-    else:
-        python = CACHE / walk.environment / "bin" / "python" if walk.environment else Path(_PYTHON)
-        command, file = [str(python)], folder / "program.py"
-    file.write_text(program, encoding="utf-8")
-    done = subprocess.run([*command, str(file)], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
+    for address, own in (("http://127.0.0.1:8080", upstream), ("http://127.0.0.1:8181", proxy)):
+        program = program.replace(address, own)
+    assert walk.printed in run_program(program, walk.environment, tmp_path)

@@ -12,6 +12,7 @@ import msgspec
 
 from fcshim.events import Event, Reasoning, Stop, Text, ToolCallEnd
 from fcshim.parse.dialects import AUTO
+from fcshim.pipeline.no_call import KIND_OF_DEFECT
 from fcshim.server.inspector.capture import CapturedRequest
 from fcshim.server.inspector.parsed_text import new_parser
 from fcshim.server.inspector.summary import (
@@ -46,20 +47,19 @@ class MissingCall(msgspec.Struct, frozen=True):
 
 _ASK_AGAIN = "--max-retries asks more often"
 _DEFECTS = {
-    "result": ("result", "The model invented a tool's result in place of a call", _DOCTOR),
-    "copied": ("copied", "The model repeated the instructions in place of a call", f"--prompt-style; {_DOCTOR}"),
-    "unreadable": ("unreadable", "The model wrote a call that could not be read", _ASK_AGAIN),
-    "unoffered": ("unoffered", "The model called a tool that is not offered", "offer the tool in the request"),
+    "result": ("The model invented a tool's result in place of a call", _DOCTOR),
+    "copied": ("The model repeated the instructions in place of a call", f"--prompt-style; {_DOCTOR}"),
+    "unreadable": ("The model wrote a call that could not be read", _ASK_AGAIN),
+    "unoffered": ("The model called a tool that is not offered", "offer the tool in the request"),
     "repeated": (
-        "repeated",
         "The call was refused, because it gave the same result again and again",
         "--repeatable-tools admits tools that poll",
     ),
-    "bad": ("invalid", "The model wrote a call with an error", _ASK_AGAIN),
-    "broken": ("invalid", "The model wrote a call with an error", _ASK_AGAIN),
-    "missing": ("missing", "A call was demanded, and the model wrote none", _DOCTOR),
+    "bad": ("The model wrote a call with an error", _ASK_AGAIN),
+    "broken": ("The model wrote a call with an error", _ASK_AGAIN),
+    "missing": ("A call was demanded, and the model wrote none", _DOCTOR),
 }
-"""By the kind of a defect, in the order in which they count: the kind of a missing call, its reason and its cure."""
+"""By the kind of a defect, in the order in which they count: the reason of a missing call and its cure."""
 _OF_OUTCOMES = {"not_offered": "unoffered", "malformed": "unreadable"}
 
 
@@ -112,9 +112,9 @@ def _defect(capture: CapturedRequest) -> MissingCall | None:
     for attempt in reversed(capture.attempts):
         kind = next((kind for kind in _DEFECTS if kind in attempt.defects), None)
         if kind is not None:
-            missing, reason, cure = _DEFECTS[kind]
+            reason, cure = _DEFECTS[kind]
             said = f": {attempt.defect}" if attempt.defect and kind not in {"result", "copied", "missing"} else ""
-            return MissingCall(missing, reason + said, cure)
+            return MissingCall(KIND_OF_DEFECT[kind], reason + said, cure)
     rejected = sorted({call.outcome for call in capture.calls} & REJECTED)
     if not rejected:
         return None
