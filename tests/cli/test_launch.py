@@ -49,7 +49,7 @@ async def start(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
     env = {name: value for name, value in os.environ.items() if not name.startswith("FCSHIM_")}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fcshim", "launch", *arguments),
-        env={**env, "PATH": f"{folder / 'bin'}{os.pathsep}{env['PATH']}"},
+        env={**env, "PATH": f"{folder / 'bin'}{os.pathsep}{env['PATH']}", "XDG_STATE_HOME": str(folder / "state")},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
