@@ -24,6 +24,7 @@ FIGURES = re.compile(
     r"([\d,]+) tokens in, ([\d,]+) out, ([\d.]+) s, (\d+) tokens/s, ([\d,]+) of ([\d,]+) in the context"
 )
 SECONDS = 120
+ABOUT_A_CALL = "(its server says that it only reads)"
 MAX_CALLS = 4
 """Calls in one turn: the fourth equal one is refused."""
 
@@ -34,7 +35,8 @@ async def turn(screen: PseudoTerminal, text: str, *, answer: str = "", shows: st
     answered = 0
 
     def asked() -> bool:
-        return screen.output[start:].count(RUN_IT) > answered
+        head, shown, question = screen.output[start:].rpartition(ABOUT_A_CALL)
+        return head.count(ABOUT_A_CALL) + bool(shown) > answered and RUN_IT in question
 
     def ended() -> bool:
         return "in the context" in screen.output[start:] and screen.output.rstrip("\x08 ").endswith(PROMPT)
