@@ -38,6 +38,11 @@ class CallShape:
         return bool(self.name) and (self.each or self.name[0] == self.arguments[0] == CONTENT)
 
     @property
+    def name_group(self) -> str:
+        """The group of the opening pattern that has the tool's name; empty for none."""
+        return self.name[0] if self.name and not self.in_content else ""
+
+    @property
     def keys(self) -> tuple[Path, Path]:
         """The paths of the name and of the arguments inside the content."""
         return (self.name, self.arguments) if self.each else (self.name[1:], self.arguments[1:])

@@ -13,12 +13,10 @@ from fcshim.events import JSON
 from fcshim.parse.response_template.call_shape import CONTENT, CallShape, value_at
 from fcshim.parse.response_template.pattern import (
     PatternError,
-    PatternGroup,
     PatternNode,
     compile_pattern,
-    flat,
     parse_pattern,
-    with_wider_group,
+    widen_group,
 )
 from fcshim.parse.response_template.template import TemplateField
 
@@ -59,7 +57,7 @@ def tag_pattern(args: dict[str, JSON]) -> PatternNode:
     pattern = args.get("tag_pattern")
     if not isinstance(pattern, str):
         raise PatternError("expected content_args.tag_pattern")
-    return PatternGroup(with_wider_group(flat(parse_pattern(pattern)), "key"))
+    return parse_pattern(widen_group(pattern, "key"))
 
 
 def _call(shape: CallShape, item: JSON, groups: dict[str, str]) -> ReadCall:

@@ -33,7 +33,7 @@ from fcshim.parse.response_template.pattern import (
     group_names,
     listed_texts,
     split_literal,
-    with_wider_group,
+    widen_group,
     without_outer_space,
 )
 from fcshim.parse.response_template.template import REASONING, ResponseTemplate, TemplateField, read_pattern
@@ -63,13 +63,14 @@ def template_dialect(name: str, template: ResponseTemplate) -> Dialect:
     if unknown or _CALLS not in fields:
         expected = f"expected fields of {CONTENT}, {_CALLS} and {', '.join(REASONING)}"
         raise ConfigError(f"response_template: {expected}, and {_CALLS} in any case, not {', '.join(fields)}")
-    region = _region(_CALLS, fields[_CALLS])
+    shape = call_shape(_CALLS, fields[_CALLS])
+    region = _region(_CALLS, fields[_CALLS], shape.name_group)
     if not region.opens:
         raise ConfigError(f"response_template: fields.{_CALLS}: expected open or open_pattern")
     text = _region(CONTENT, fields[CONTENT]) if CONTENT in fields else _Region((), (), ())
     reasoning = tuple(pair for field in REASONING if field in fields for pair in _tags_around(field, fields[field]))
     common = _Common(name, region, tuple(dict.fromkeys((*text.opens, *text.closes))), reasoning)
-    return _calls_dialect(fields[_CALLS], call_shape(_CALLS, fields[_CALLS]), common)
+    return _calls_dialect(fields[_CALLS], shape, common)
 
 
 class _Common(NamedTuple):
@@ -99,8 +100,8 @@ class _Common(NamedTuple):
 # Where fields begin and end.
 
 
-def _region(name: str, field: TemplateField) -> _Region:
-    opens, rest = _opening(name, field)
+def _region(name: str, field: TemplateField, name_group: str = "") -> _Region:
+    opens, rest = _opening(name, field, name_group)
     closes = tuple(field.closes)
     if field.close_pattern is not None:
         listed = listed_texts(read_pattern(name, field.close_pattern))
@@ -119,10 +120,10 @@ def _stripped(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text for text in found if not any(text != other and text.startswith(other) for other in found))
 
 
-def _opening(name: str, field: TemplateField) -> tuple[tuple[str, ...], tuple[PatternNode, ...]]:
+def _opening(name: str, field: TemplateField, name_group: str) -> tuple[tuple[str, ...], tuple[PatternNode, ...]]:
     if field.open_pattern is None:
         return _stripped(tuple(field.opens)), ()
-    node = read_pattern(name, field.open_pattern)
+    node = read_pattern(name, widen_group(field.open_pattern, name_group))
     listed = None if any(group_names(node)) else listed_texts(node)
     if listed:
         return _stripped(listed), ()
@@ -169,8 +170,7 @@ def _held(field: TemplateField, shape: CallShape, common: _Common) -> TemplateCa
 
 
 def _opening_pattern(shape: CallShape, common: _Common) -> OpeningPattern:
-    group = shape.name[0] if shape.name and not shape.in_content else ""
-    return OpeningPattern(PatternGroup(with_wider_group(common.region.rest, group)), group)
+    return OpeningPattern(PatternGroup(common.region.rest), shape.name_group)
 
 
 def _is_plain_json(field: TemplateField) -> bool:

@@ -23,8 +23,6 @@ from fcshim.parse.response_template.pattern import (
 
 ContentParser = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 _MAX_TEXTS = 100
-_MAX_PATTERN = 10_000
-"""Characters of a regular expression: the time to read one grows with them; real ones have a hundred."""
 REASONING = ("thinking", "reasoning_content", "reasoning")
 """The fields that take the model's reasoning."""
 _START_OR_TAG = re.compile(r"(?P<group>\(\?:)?\^\|(?P<tag>[^|()]+)(?(group)\))")
@@ -124,8 +122,6 @@ def _check_literals(location: str, literal: str | list[str] | None, pattern: str
 
 def read_pattern(name: str, text: str) -> PatternNode:
     """Parse a field's regular expression. Raises `ConfigError`."""
-    if len(text) > _MAX_PATTERN:
-        raise ConfigError(f"response_template: fields.{name}: expected a pattern of at most {_MAX_PATTERN} characters")
     try:
         node = parse_pattern(text)
         compile_pattern(node)
