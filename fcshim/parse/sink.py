@@ -14,8 +14,8 @@ from fcshim.messages import Tool
 from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.misplaced_arguments import find_misplaced, holds_misplaced_word
-from fcshim.parse.offered_tools import OfferedTools
 from fcshim.parse.tag_pairs import TagPairs
+from fcshim.parse.tool_lookup import ToolLookup
 from fcshim.schema.expect import Expectation
 from fcshim.schema.limits import StepLimitError
 
@@ -78,7 +78,7 @@ class CallSink:
         on_defect: ReportDefect | None = None,
     ) -> None:
         self.events: list[Event] = []
-        self.tools = OfferedTools(tools)
+        self.tools = ToolLookup(tools)
         self.call_count = 0
         """Calls that were started; also the index of the next call."""
         self.accepted_count = 0
@@ -131,7 +131,7 @@ class CallSink:
         return bool(self._id)
 
     def resolve(self, name: str) -> str | None:
-        """Return the offered tool that this name means (`OfferedTools`), or None."""
+        """Return the offered tool that this name means (`ToolLookup`), or None."""
         found = self.tools.find(name)
         self.unoffered_name = "" if found is not None else name.strip()
         self._escapes_names = self._escapes_names or "\\_" in name

@@ -213,12 +213,6 @@ def split_literal(parts: tuple[PatternNode, ...]) -> tuple[str, tuple[PatternNod
     return "".join(part.literal for part in parts[:count] if isinstance(part, CharClass)), parts[count:]
 
 
-def literal_runs(node: PatternNode) -> tuple[str, ...]:
-    """Return the literal texts between the other parts of an expression."""
-    joined = "".join(part.literal if isinstance(part, CharClass) and part.literal else "\0" for part in flat(node))
-    return tuple(filter(None, joined.split("\0")))
-
-
 def without_outer_space(parts: tuple[PatternNode, ...]) -> tuple[PatternNode, ...]:
     """Take optional white space off both ends."""
     while parts and isinstance(parts[0], Repeated) and parts[0].is_space:
@@ -372,21 +366,11 @@ class Pattern:
     def match(self, text: str, pos: int = 0) -> PatternMatch | None:
         """Match at `pos`."""
         self.hit_end = False
-        return self._run(self._start, text, pos, set())
+        return self._run(self._start, text, pos)
 
-    def find_all(self, text: str) -> Iterator[PatternMatch]:
-        """Yield the matches that do not overlap."""
-        pos, tried = 0, set[tuple[_State, int]]()
-        while pos <= len(text):
-            found = self._run(self._start, text, pos, tried)
-            if found is None:
-                pos += 1
-                continue
-            yield found
-            pos, tried = found.end + (found.end == found.start), set()
-
-    def _run(self, start: _State, text: str, pos: int, tried: set[tuple[_State, int]]) -> PatternMatch | None:
-        """Try the states from `start` on; those in `tried` have failed before."""
+    def _run(self, start: _State, text: str, pos: int) -> PatternMatch | None:
+        """Try the states from `start` on."""
+        tried: set[tuple[_State, int]] = set()
         stack: list[tuple[_State, int, Saved | None]] = [(start, pos, None)]
         while stack:
             state, here, saved = stack.pop()
@@ -406,7 +390,7 @@ class Pattern:
             case str(group):
                 return here, Saved(saved, group, here)
             case _Look(start, negative):
-                return (here, saved) if (self._run(start, text, here, set()) is None) == negative else None
+                return (here, saved) if (self._run(start, text, here) is None) == negative else None
             case End():
                 self.hit_end = True
                 return (here, saved) if here == len(text) else None
@@ -431,7 +415,8 @@ def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:
 @functools.lru_cache(maxsize=64)
 def longest_literal(node: PatternNode) -> str:
     """Return the longest literal text that every match has."""
-    return max(literal_runs(node), key=len, default="")
+    joined = "".join(part.literal if isinstance(part, CharClass) and part.literal else "\0" for part in flat(node))
+    return max(joined.split("\0"), key=len)
 
 
 @functools.lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.messages import Tool
-from fcshim.parse.offered_tools import OfferedTools
+from fcshim.parse.tool_lookup import ToolLookup
 
 TOOLS = ("get_weather", "sendEmail", "list-files", "db.query", "search", "mcp__fs__read_file", "größe_ändern")
 
@@ -114,7 +114,7 @@ def test_whatever_is_found_is_alone_with_its_letters(tools, name):
 
 
 def find(tools: Iterable[str], name: str) -> str | None:
-    return OfferedTools({tool: Tool(tool) for tool in tools}).find(name)
+    return ToolLookup({tool: Tool(tool) for tool in tools}).find(name)
 
 
 def letters_of(name: str) -> str:

@@ -46,7 +46,7 @@ _NAMESPACE = re.compile(
 """Prefixes of a name. `web.search` has none: it may be another tool than the `search` that is offered."""
 
 
-class OfferedTools:
+class ToolLookup:
     """The tools of one request, for one reply; `None` if they are not known, so that any name is one."""
 
     __slots__ = (
