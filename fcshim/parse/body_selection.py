@@ -124,10 +124,10 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> _Selected:
     if not name or not (is_header or scan.peek() == "("):
         return False
     if scan.peek() == "(":
-        return "\n" not in space and sink.offers(name) and _PYTHON_CALLS
+        return "\n" not in space and sink.tools.offers(name) and _PYTHON_CALLS
     if scan.peek() in _BRACES:
-        return sink.offers(name) and _NAME_AND_JSON
-    return "\n" in space and sink.takes_text_by(name) and _CUSTOM_TEXT
+        return sink.tools.offers(name) and _NAME_AND_JSON
+    return "\n" in space and sink.tools.takes_text(name) and _CUSTOM_TEXT
 
 
 def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
@@ -143,11 +143,13 @@ def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
         return False
     scan.take()
     if scan.skip(*_BRACES):
-        return sink.offers(name) and _NAME_IN_ELEMENT
+        return sink.tools.offers(name) and _NAME_IN_ELEMENT
     parameter = scan.skip("<") and scan.take(_WORD)
     if not parameter or not scan.skip(*_TAG_ENDS):
         return False
-    return sink.offers_exactly(name) and sink.has_parameter(name, parameter) and _calls_in_elements(tag[1:-1])
+    return (
+        sink.tools.offers_exactly(name) and sink.tools.has_parameter(name, parameter) and _calls_in_elements(tag[1:-1])
+    )
 
 
 @functools.cache
@@ -173,16 +175,16 @@ def select_body(sink: CallSink, text: str, pos: int) -> _Selected:
 
 def select_arguments(sink: CallSink, tag: str, text: str, pos: int) -> _Selected:
     """Return the syntax of the arguments at `pos`, if a tool's name is an attribute of the tag before them."""
-    tool = sink.find_tool(named_tool(tag))
+    tool = sink.tools.find(named_tool(tag))
     # Another attribute than the tool's name and the call's id may be an argument.
     attributes = set(_ATTRIBUTE.findall(tag)) - {"name", "id", "type", "index"}
-    if tool is None or not attributes.isdisjoint(sink.parameter_names(tool)):
+    if tool is None or not attributes.isdisjoint(sink.tools.parameter_names(tool)):
         return False
     scan = Scanner(text, pos)
     scan.take()
     if scan.peek() in _BRACES:
         return _NAME_IN_TAG
-    return sink.takes_text(tool) and scan.peek() != "<" and _TEXT_AFTER_TAG
+    return sink.tools.takes_text(tool) and scan.peek() != "<" and _TEXT_AFTER_TAG
 
 
 def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> _Selected:
@@ -206,16 +208,16 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> _Select
 def _take_exact_name(sink: CallSink, scan: Scanner) -> str:
     """Read the name of an offered tool, in the same spelling; return an empty string if none can stand here."""
     found = _NAME.match(scan.text, scan.pos)
-    if found is not None and not sink.may_begin_call(found[0]):
+    if found is not None and not sink.tools.may_begin_call(found[0]):
         return ""
     name = scan.take(_NAME)
-    return name if name and sink.offers_exactly(name) else ""
+    return name if name and sink.tools.offers_exactly(name) else ""
 
 
 def _takes_object(sink: CallSink, name: str, scan: Scanner) -> bool:
     """Return whether an object stands here that has no members, or begins with an argument of this tool."""
     member = _first_member(scan)
-    return member is not None and (not member or sink.has_parameter(name, member))
+    return member is not None and (not member or sink.tools.has_parameter(name, member))
 
 
 def _first_member(scan: Scanner) -> str | None:
@@ -256,14 +258,14 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
         return False
     if bracket == "<" and (tag_end := scan.skip(*_TAG_ENDS)):
         tag = text[pos : scan.pos]
-        body = sink.offers(name) and (_ELEMENT_CALLS if "/" in tag_end else _select_content(sink, name, scan))
+        body = sink.tools.offers(name) and (_ELEMENT_CALLS if "/" in tag_end else _select_content(sink, name, scan))
         return body if isinstance(body, bool) else (body, tag, f"</{name}>")
-    if not sink.offers_exactly(name) or not scan.skip(" ", "\t"):
+    if not sink.tools.offers_exactly(name) or not scan.skip(" ", "\t"):
         return False
     tag = text[pos : scan.pos]
     scan.take(_BLANKS)
     key = scan.take(_WORD)
-    return scan.peek() == "=" and sink.has_parameter(name, key) and (_ATTRIBUTE_CALLS, tag, f"</{name}>")
+    return scan.peek() == "=" and sink.tools.has_parameter(name, key) and (_ATTRIBUTE_CALLS, tag, f"</{name}>")
 
 
 def _select_content(sink: CallSink, name: str, scan: Scanner) -> _Selected:
@@ -274,7 +276,7 @@ def _select_content(sink: CallSink, name: str, scan: Scanner) -> _Selected:
         return scan.peek() in _QUOTES and _NAME_IN_TAG
     bracket = scan.skip("</", "<")
     child = bracket and scan.take(_WORD)
-    is_content = child == name if bracket == "</" else sink.has_parameter(name, child)
+    is_content = child == name if bracket == "</" else sink.tools.has_parameter(name, child)
     return bool(child) and scan.peek() in " />" and is_content and _ELEMENT_CALLS
 
 
@@ -283,7 +285,7 @@ def begins_with_argument(sink: CallSink, name: str, text: str, pos: int) -> bool
     scan = Scanner(text, pos)
     scan.take()
     key = _first_member(scan)
-    return bool(key) and sink.has_parameter(name, key or "")
+    return bool(key) and sink.tools.has_parameter(name, key or "")
 
 
 def holds_elements(body: Body) -> bool:

@@ -110,7 +110,7 @@ class CustomTextReader(BodyReader):
             return
         if not text.strip() or self._start_markers.search(text, 0) is not None:
             self._fail("malformed", "it is not certain where the text ends")
-        elif self._sink.add_chunk(self._sink.text_arguments(self._name, text)):
+        elif self._sink.add_chunk(self._sink.tools.text_arguments(self._name, text)):
             self._sink.mark_complete()
         else:
             self._fail("limit", "the arguments are too long")

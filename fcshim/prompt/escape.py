@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterable, Iterator
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.machine.known_markers import CHAT_TURN_MARKERS, REASONING_TAGS
-from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
@@ -281,7 +280,7 @@ _OPENING_BRACKETS = frozenset("<＜[")
 def own_markers(dialect: Dialect) -> tuple[str, ...]:
     """Return every marker of a dialect, with the tags inside its calls."""
     body = dialect.body.tags if isinstance(dialect.body, TaggedCalls) else dialect.body
-    inner = body.markers() if isinstance(body, Tags | TemplateCalls) else ()
+    inner = body.markers() if isinstance(body, Tags) else ()
     return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result.close, *inner))))
 
 

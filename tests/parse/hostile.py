@@ -246,19 +246,16 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
 }
 """Families in dialects other than the default one, each with its dialect."""
 
-RUN, ROW = "<run f>", '<p key="a">'
 
 IN_TEMPLATES: dict[str, tuple[str, Callable[[int], str]]] = {
-    "template: opening tags": ("xml_types", _fill("", RUN)),
-    "template: half opening tags": ("xml_types", _fill("", "<run f")),
-    "template: a long name": ("xml_types", _fill("<run ", "f")),
-    "template: calls": ("xml_types", _fill("", f"{RUN}</run>")),
-    "template: values": ("xml_types", _fill(RUN, f"{ROW}x</p>", "</run>")),
-    "template: unclosed values": ("xml_types", _fill(RUN, ROW)),
-    "template: a long value": ("xml_types", _fill(RUN + ROW, "x", "</p></run>")),
-    "template: closing tags in a value": ("xml_types", _fill(RUN + ROW, "</p>", "</run>")),
-    "template: runs of < in a value": ("xml_types", _fill(RUN + ROW, "<", "</p></run>")),
-    "template: white space between values": ("xml_types", _fill(RUN, " \n", "</run>")),
-    "template: text between values": ("xml_types", _fill(RUN, "x ", "</run>")),
+    "template: openings": ("text_arguments", _fill("", "<do f>")),
+    "template: half openings": ("text_arguments", _fill("", "<do f")),
+    "template: a long name": ("text_arguments", _fill("<do ", "f")),
+    "template: calls": ("text_arguments", _fill("", "<do f>{}</do>")),
+    "template: a long value": ("text_arguments", _fill('<do f>{"a": "', "x", '"}</do>')),
+    "template: closing tags in a value": ("text_arguments", _fill('<do f>{"a": "', "</do>", '"}</do>')),
+    "template: runs of < in a value": ("text_arguments", _fill('<do f>{"a": "', "<", '"}</do>')),
+    "template: white space": ("text_arguments", _fill("<do f>", " \n", "{}</do>")),
+    "template: text": ("text_arguments", _fill("<do f>", "x ", "</do>")),
 }
 """Families in the dialects of response templates, each with its template."""

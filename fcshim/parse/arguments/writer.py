@@ -97,7 +97,7 @@ class ArgumentWriter:
         if not self.is_complete or self._unread:
             raise NotStrictError
         if self._reader.has_backslash:
-            self._sink.doubt_escapes()
+            self._sink.escapes_doubtful = True
         self._sink.mark_complete()
 
 

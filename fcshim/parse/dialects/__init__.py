@@ -21,15 +21,7 @@ AUTO = "auto"
 """For the parser: all dialects at once. As a setting: the dialect that fits the model."""
 
 DIALECTS: dict[str, Dialect] = {
-    row.name: row
-    for row in (
-        *JSON_TAGS,
-        *HEADERS,
-        *TAGGED,
-        *PYTHON_CALLS,
-        *GEMMA,
-        *JSON_BARE,
-    )
+    row.name: row for row in (*JSON_TAGS, *HEADERS, *TAGGED, *PYTHON_CALLS, *GEMMA, *JSON_BARE)
 }
 OTHER_DIALECTS = DIALECTS | {row.name: row for row in TAGGED_AMONG_OTHERS}
 """The dialects as they are read where another one was selected."""

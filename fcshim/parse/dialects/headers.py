@@ -3,6 +3,7 @@
 Rule: rows only; a header's pattern has no unbounded repetition, and ends where more text cannot change the match.
 """
 
+import functools
 from dataclasses import replace
 
 from fcshim.parse.call_keys import ARGUMENT_KEYS
@@ -18,7 +19,9 @@ _CALL_ID = r"\[CALL_ID\][^\n\[\]{]{0,64}"
 _BETWEEN_CALLS = r"[ \t\r\n]{0,8}(?:,[ \t\r\n]{0,8})?"
 _WORD = r"[^\W\d][\w.:/-]{0,127}"
 
-MISTRAL = Dialect(
+_row = functools.partial(Dialect, result=Markers("<tool_response", "</tool_response>"))
+
+MISTRAL = _row(
     name="mistral",
     summary="Mistral: [TOOL_CALLS], then name, [ARGS] and arguments for each call, or (the old form) a JSON array",
     call=CallMarkers("[TOOL_CALLS]"),
@@ -51,7 +54,7 @@ _DEEPSEEK_SECTIONS = (
     "<｜tool▁calls｜>",
 )
 
-DEEPSEEK_V3 = Dialect(
+DEEPSEEK_V3 = _row(
     name="deepseek_v3",
     summary="DeepSeek V3, R1: name and arguments in a JSON fence between <｜tool▁call▁begin｜> and <｜tool▁call▁end｜>",
     # R1 forgets the marker before the one in `opens`.
@@ -68,7 +71,7 @@ DEEPSEEK_V31 = replace(
     summary="DeepSeek V3.1: name, <｜tool▁sep｜> and arguments between <｜tool▁call▁begin｜> and <｜tool▁call▁end｜>",
 )
 
-KIMI_K2 = Dialect(
+KIMI_K2 = _row(
     name="kimi_k2",
     summary="Kimi K2: functions.NAME:INDEX, <|tool_call_argument_begin|> and arguments in a section of calls",
     call=CallMarkers("<|tool_call_begin|>", "<|tool_call_end|>"),
@@ -79,20 +82,18 @@ KIMI_K2 = Dialect(
         never=rf"{_BROKEN_OFF}<\|tool_call(?:s|_[^a])",
     ),
     section=Markers("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("<|im_end|>",)),
 )
 
-FUNCTIONARY = Dialect(
+FUNCTIONARY = _row(
     name="functionary",
     summary="Functionary v3.2: >>>, the tool's name, and its arguments on the next line",
     call=CallMarkers(">>>", may_be_in_prompt=True),
     body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=[{{｛])", lines=4, never=rf"{_BROKEN_OFF}>>>"),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=(">>>all\n",)),
 )
 
-FUNCTIONARY_V31 = Dialect(
+FUNCTIONARY_V31 = _row(
     name="functionary_v31",
     summary="Functionary v3.1, Llama 3.1: the arguments between <function=NAME> and </function>",
     call=CallMarkers("<function=", "</function>"),
@@ -103,12 +104,11 @@ FUNCTIONARY_V31 = Dialect(
         lines=4,
         never=rf"[^\n>]{{1,160}}>\s{{0,8}}(?:[^\s<{{｛]|<[^/])|{_BROKEN_OFF}<function=",
     ),
-    result=Markers("<tool_response", "</tool_response>"),
 )
 
 _FINAL = ("<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>")
 
-HARMONY = Dialect(
+HARMONY = _row(
     name="harmony",
     summary="gpt-oss: a message on the commentary channel to functions.NAME, its arguments up to <|call|>",
     call=CallMarkers(
@@ -147,7 +147,7 @@ _ACTION_INPUT = tuple(
     for end in (":", "**:")
 )
 
-REACT = Dialect(
+REACT = _row(
     name="react",
     summary="ReAct prompts: a line Action: with the tool's name, then Action Input: with its arguments",
     call=CallMarkers("Action:", opens=("**Action:**", "**Action**:"), at_line_start=True),
@@ -163,7 +163,7 @@ REACT = Dialect(
     result=Markers("\nObservation:", opens=("\n**Observation:**", "\n**Observation**:")),
 )
 
-PLAMO3 = Dialect(
+PLAMO3 = _row(
     name="plamo3",
     summary="PLaMo 3: name and JSON arguments in tags of their own, in a section of requests",
     call=CallMarkers(
@@ -177,11 +177,10 @@ PLAMO3 = Dialect(
         lines=2,
     ),
     section=Markers("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>"),
-    result=Markers("<tool_response", "</tool_response>"),
     turn=TurnMarkup(tokens=("<|plamo:tag|>",)),
 )
 
-QWEN_AGENT = Dialect(
+QWEN_AGENT = _row(
     name="qwen_agent",
     summary="Qwen-Agent: a line with the tool's name after ✿FUNCTION✿, then ✿ARGS✿ and its arguments",
     call=CallMarkers("✿FUNCTION✿:"),
@@ -195,7 +194,7 @@ QWEN_AGENT = Dialect(
     turn=TurnMarkup(tokens=("✿RETURN✿:",)),
 )
 
-GLM4 = Dialect(
+GLM4 = _row(
     name="glm4",
     summary="GLM-4, GLM-Z1: a line with the tool's name alone, then its arguments on the next line",
     call=CallMarkers(names=("{}",), at_line_start=True),
@@ -212,7 +211,7 @@ GLM4 = Dialect(
 _INKLING_JSON = JsonShape(argument_keys=("args", *(key for key in ARGUMENT_KEYS if key != "args")))
 _INKLING_TEXT = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_tool_error|>")
 
-INKLING = Dialect(
+INKLING = _row(
     name="inkling",
     summary="Inkling: a message of the model with JSON of name and args after <|content_invoke_tool_json|>",
     call=CallMarkers("<|content_invoke_tool_json|>", "<|end_message|>", opens=("<|message_model|>",)),

@@ -157,13 +157,18 @@ CLINE = _row(
     templates="",
 )
 
-_INVOKE = Tags(
-    call=Tag("<invoke", attribute="name"),
-    call_close="</invoke>",
-    parameter=Tag("<parameter", attribute="name"),
-    parameter_close="</parameter>",
-    several=True,
-)
+
+def _invoke(prefix: str) -> Tags:
+    """Return the tags of calls and parameters with their names as an attribute, as Claude writes them."""
+    return Tags(
+        call=Tag(f"<{prefix}invoke", attribute="name"),
+        call_close=f"</{prefix}invoke>",
+        parameter=Tag(f"<{prefix}parameter", attribute="name"),
+        parameter_close=f"</{prefix}parameter>",
+    )
+
+
+_INVOKE = replace(_invoke(""), several=True)
 
 MINIMAX_M2 = _row(
     name="minimax_m2",
@@ -181,15 +186,8 @@ MINIMAX_M2 = _row(
 
 def _typed_markup(prefix: str) -> Tags:
     """Return the tags of DeepSeek's and GigaChat's markup, which declare for each value whether it is a string."""
-    return Tags(
-        call=Tag(f"<{prefix}invoke", attribute="name"),
-        call_close=f"</{prefix}invoke>",
-        parameter=Tag(f"<{prefix}parameter", attribute="name", type_attribute="string"),
-        parameter_close=f"</{prefix}parameter>",
-        text_types=("true",),
-        other_type="false",
-        several=True,
-    )
+    parameter = Tag(f"<{prefix}parameter", attribute="name", type_attribute="string")
+    return replace(_invoke(prefix), parameter=parameter, text_types=("true",), other_type="false", several=True)
 
 
 DSML = _row(
@@ -282,14 +280,7 @@ STEP3 = _row(
         "<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>", opens=("<steptml:invoke name=",)
     ),
     section=Markers("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
-    body=TaggedCalls(
-        Tags(
-            call=Tag("<steptml:invoke", attribute="name"),
-            call_close="</steptml:invoke>",
-            parameter=Tag("<steptml:parameter", attribute="name"),
-            parameter_close="</steptml:parameter>",
-        )
-    ),
+    body=TaggedCalls(_invoke("steptml:")),
 )
 
 MINICPM5 = _row(
@@ -346,14 +337,7 @@ MUSE = _row(
         opens=("<|start|>assistant to=", "\nto=", "<atem:invoke name="),
     ),
     body=TaggedCalls(
-        Tags(
-            call=Tag("<atem:invoke", attribute="name"),
-            call_close="</atem:invoke>",
-            parameter=Tag("<atem:parameter", attribute="name"),
-            parameter_close="</atem:parameter>",
-            several=True,
-            twice=True,
-        ),
+        replace(_invoke("atem:"), several=True, twice=True),
         BodyHeader("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
     ),
     turn=TurnMarkup(

@@ -71,8 +71,8 @@ class JsonCalls:
 
     def arguments_of(self, name: str | None) -> Members:
         """Return what may stand in the arguments of a tool."""
-        found = None if name is None else self._sink.find_tool(name)
-        return ANYTHING if found is None else SchemaMembers(self._sink.expectation_of(found))
+        found = None if name is None else self._sink.tools.find(name)
+        return ANYTHING if found is None else SchemaMembers(self._sink.tools.expectation_of(found))
 
     def _report(self, status: BodyStatus) -> None:
         if self.status is READING:
@@ -107,7 +107,7 @@ class JsonCalls:
         if self.discarding:
             return
         if self.name is not None:
-            if self._sink.find_tool(name) not in {None, self.name}:
+            if self._sink.tools.find(name) not in {None, self.name}:
                 self.abandon("malformed", "the call has two names", name)
             return
         self.name = self._sink.resolve(name)
@@ -166,7 +166,7 @@ class JsonCalls:
 
     def takes_parameter(self, key: str) -> bool:
         """Return whether the tool has this parameter."""
-        return self.name is not None and key in self._sink.parameter_names(self.name)
+        return self.name is not None and key in self._sink.tools.parameter_names(self.name)
 
     def lacks_parameter(self, key: str) -> bool:
         """Return whether the tool has this parameter, and the call no such argument."""
@@ -193,7 +193,7 @@ class JsonCalls:
         sink = self._sink
         if not sink.is_complete:
             return
-        if self.has_arguments or self._follows_name or not set(keys).isdisjoint(sink.current_parameters):
+        if self.has_arguments or self._follows_name or not set(keys).isdisjoint(sink.tools.parameter_names(sink.name)):
             self.reject_previous("arguments stand after the end of the call")
 
     def reject_previous(self, reason: str) -> None:
@@ -208,7 +208,7 @@ class JsonCalls:
             self._start()
         self.arguments.flush()
         if self._reader.has_backslash:
-            self._sink.doubt_escapes()
+            self._sink.escapes_doubtful = True
         defect = defect or self._find_defect()
         if defect:
             self._sink.fail("malformed", defect, "".join(self._whole))
@@ -220,7 +220,7 @@ class JsonCalls:
         if len(self.members) != 1 or len(self._buffer.closed_keys) != 1:
             return False
         ((key, self._whole),) = self.members.items()
-        self.name = self._sink.find_tool(key) if self._whole[:1] == ["{"] else None
+        self.name = self._sink.tools.find(key) if self._whole[:1] == ["{"] else None
         self.has_arguments = self.name is not None
         if self.has_arguments:
             self.members.clear()
@@ -233,7 +233,7 @@ class JsonCalls:
         Return why the call cannot run, or an empty string.
         """
         assert self.name is not None
-        parameters, members = self._sink.parameter_names(self.name), self.members
+        parameters, members = self._sink.tools.parameter_names(self.name), self.members
         if self.other_role:
             return f"the call is a message of the role {self.other_role}"
         if self.has_arguments:
@@ -258,8 +258,8 @@ class JsonCalls:
         assert self.name is not None
         arguments: str | None = "".join(self._whole)
         if arguments and arguments[0] == '"':
-            if self._sink.takes_text(self.name):
-                arguments = self._sink.text_arguments(self.name, json.loads(arguments))
+            if self._sink.tools.takes_text(self.name):
+                arguments = self._sink.tools.text_arguments(self.name, json.loads(arguments))
             else:
                 arguments = decode_object(arguments, self._limits)
         if not arguments or arguments[0] != "{":
@@ -269,7 +269,7 @@ class JsonCalls:
 
     def _find_defect(self) -> str:
         """Return why the arguments are not certain, or an empty string."""
-        if self._reader.mixes_line_breaks(self._sink.unfinished_arguments):
+        if self._reader.mixes_line_breaks(self._sink.arguments()):
             return "a string with line breaks and escapes, which may be content"
         reading = self.reading
         if reading is None:

@@ -192,7 +192,7 @@ class JsonEnvelope(ValueHandler):
 
     def _may_be_parameter(self, key: str) -> bool:
         """Return whether the tool, or any tool where none is known yet, has this parameter."""
-        return self._sink.has_any_parameter(key) if self._calls.name is None else self._calls.takes_parameter(key)
+        return self._sink.tools.has_any_parameter(key) if self._calls.name is None else self._calls.takes_parameter(key)
 
     def _on_other_member(self, key: str, first: str) -> None:
         """Handle a member that is not a part of a call; it may be an argument, or hold one."""
@@ -216,7 +216,7 @@ class JsonEnvelope(ValueHandler):
 
     def _on_message_text(self, text: str) -> None:
         call = _CALL_IN_TEXT.match(text)
-        if call is not None and self._sink.offers_exactly(call[1]) and not self._calls.other_role:
+        if call is not None and self._sink.tools.offers_exactly(call[1]) and not self._calls.other_role:
             self._sink.wrapper_tool = call[1]  # so that the rejected call is reported
         if text:
             self._calls.discard()

@@ -124,7 +124,7 @@ class HeaderBody(JsonBody):
         found = self._header.match_next(text, pos)
         if found is None:
             self._reader.stop = True
-        elif not found or not self._sink.offers(found["name"]):
+        elif not found or not self._sink.tools.offers(found["name"]):
             self._state = self._in_trailer
         else:
             self._envelope.begin_next_call()

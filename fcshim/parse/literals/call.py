@@ -75,16 +75,16 @@ class LiteralCall:
         """The tool's parameters in the order of its schema; None where the call is discarded."""
         if self.progress.discarding or self._name is None:
             return None
-        return self._sink.parameter_names(self._name)
+        return self._sink.tools.parameter_names(self._name)
 
     def arguments_members(self) -> Members:
         """Return what may stand in the arguments."""
-        return ANYTHING if self._name is None else SchemaMembers(self._sink.expectation_of(self._name))
+        return ANYTHING if self._name is None else SchemaMembers(self._sink.tools.expectation_of(self._name))
 
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
-        found = self._sink.find_tool(name)
-        return None if found is None else SchemaMembers(self._sink.expectation_of(found))
+        found = self._sink.tools.find(name)
+        return None if found is None else SchemaMembers(self._sink.tools.expectation_of(found))
 
     def admits_argument(self, name: str) -> bool:
         """Return whether an argument may come next."""
@@ -93,7 +93,7 @@ class LiteralCall:
     def admits_object(self, parameter: str) -> bool:
         """Return whether the schema admits an object for this parameter."""
         assert self._name is not None
-        return self._sink.expectation_of(self._name).member(parameter).admits("object", {})
+        return self._sink.tools.expectation_of(self._name).member(parameter).admits("object", {})
 
     def open_containers(self) -> list[OpenContainer]:
         """Return the open containers, the arguments first."""
@@ -158,7 +158,7 @@ class LiteralCall:
                 self.abandon("malformed", doubt)
             else:
                 if self.escapes_doubtful:
-                    self._sink.doubt_escapes()
+                    self._sink.escapes_doubtful = True
                 self.writer.complete()
         self.progress.end_call()
 
@@ -181,7 +181,7 @@ class LiteralCall:
 
     def _is_whole(self) -> bool:
         """Return whether the only argument may hold all of them: without a name, or with one that models invent."""
-        names = self._sink.parameter_names(self._name or "")
+        names = self._sink.tools.parameter_names(self._name or "")
         [(key, value)] = json.loads(self._sink.arguments()).items()
         if isinstance(value, str):
             return _ALL_ARGUMENTS.match(value) is not None and any(f'"{name}"' in value for name in names)

@@ -101,7 +101,7 @@ class CallStates:
         primary = self._primary
         if primary is None or not primary.call.may_be_in_prompt or self._output.line.last_char or self._sink.call_count:
             return False
-        begins = decided(self._sink.begins_with_name(self._cursor.buffer[pos:]))
+        begins = decided(self._sink.tools.begins_with_name(self._cursor.buffer[pos:]))
         if begins:
             self._await_document_search()
             self._open_body(primary, "", State.IN_TEXT)
@@ -374,7 +374,7 @@ class CallStates:
     def _end_at_result(self, pending: PendingCalls) -> bool:
         """End the reply if the last body is a result that the model invents after its calls; return whether it is."""
         body = self._output.last_body() if pending.accepted and pending.kind == "bare" else ""
-        return kind_of_copy(body, self._sink.offers, fenced=False) == "result" and self._end_reply()
+        return kind_of_copy(body, self._sink.tools.offers, fenced=False) == "result" and self._end_reply()
 
     def _end_reply(self) -> bool:
         """Emit the pending calls and end the reply; return whether they count."""

@@ -68,7 +68,7 @@ class OpeningFinder:
         name = named_tool(marker)
         if not name and (marker[:1] != "<" or self.knows(marker)):
             return ""
-        return self._sink.find_tool(name or marker.strip("<> ")) or ""
+        return self._sink.tools.find(name or marker.strip("<> ")) or ""
 
     def find(self, marker: str, text: str, start: int) -> FoundOpening:
         """Return what the known marker at `start` opens."""
@@ -126,7 +126,7 @@ class OpeningFinder:
             return self._find_after_label(text, pos)
         item = Scanner(text, pos).take(_LIST_ITEM)
         at = pos + len(item)
-        if not item or (text[at].isalpha() and not self._sink.may_begin_call(text[at])):
+        if not item or (text[at].isalpha() and not self._sink.tools.may_begin_call(text[at])):
             return None
         is_tag = text[at] in FIRST_CHARS and text[at] != "["
         return _after_prefix(item, (self._find_unknown_tag if is_tag else self.find_line)(text, at))
@@ -211,7 +211,7 @@ class OpeningFinder:
             return None
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
-        if not body or self._sink.takes_text_by(named_tool(tag.text)):  # its argument may have a key of calls
+        if not body or self._sink.tools.takes_text(named_tool(tag.text)):  # its argument may have a key of calls
             body = select_arguments(self._sink, tag.text, text, end)
         if element and (not body or begins_with_argument(self._sink, tag.found["name"], text, end)):
             return element

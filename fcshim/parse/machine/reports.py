@@ -93,7 +93,9 @@ class DefectReports:
     def _is_made(self, text: str) -> bool:
         """Return whether text that cannot be read was meant as a call."""
         names = _QUOTED_NAME.findall(text, 0, _MAX_NAMED) if self._opened_in_line else ()
-        return self._opened_by_primary or bool(self._sink.wrapper_tool) or any(map(self._sink.offers_exactly, names))
+        return (
+            self._opened_by_primary or bool(self._sink.wrapper_tool) or any(map(self._sink.tools.offers_exactly, names))
+        )
 
     def names_call(self, pending: PendingCalls) -> bool:
         """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""
@@ -118,7 +120,7 @@ class DefectReports:
             and not line.may_be_example()
         )
         found = _NAME_AND_NEXT.match(buffer, pos - is_element) if is_element or self._stands_alone(marker) else None
-        if found is not None and self._sink.offers_exactly(found["name"]):
+        if found is not None and self._sink.tools.offers_exactly(found["name"]):
             self.report_unreadable(is_restarted=True)
 
     def report_result(self) -> bool:

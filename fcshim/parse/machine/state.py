@@ -226,7 +226,7 @@ class Output:
         """Return what a text that is no call copies from the prompt, if it begins the reply; else None."""
         if self._on_copy is None or not self.line.is_first():
             return None
-        return kind_of_copy(text, self.sink.offers, fenced=fenced)
+        return kind_of_copy(text, self.sink.tools.offers, fenced=fenced)
 
     def report_copy(self, kind: CopyDefectKind, tool_name: str = "") -> None:
         """Report that what follows is copied from the prompt, or that it has ended. A call after it is accepted."""

@@ -197,7 +197,7 @@ class TextStates:
         newline = text.rfind("\n", 0, start)
         if item is None or text[newline + 1 : start].strip() or not (newline >= 0 or self._output.line.at_line_start()):
             return -1
-        if item["name"] is None or self._output.sink.may_begin_call(item["name"]):
+        if item["name"] is None or self._output.sink.tools.may_begin_call(item["name"]):
             return start
         found = self._start_markers.plain_text_in_line.match(text, start)
         assert found is not None

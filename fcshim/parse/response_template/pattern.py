@@ -1,7 +1,7 @@
 """Regular expressions of a `response_template`, matched in linear time: they come from untrusted files.
 
-Theory of operation. An expression is parsed to a tree, and the tree compiled to instructions. The matcher tries them in
-Python's order, with a stack, but no instruction twice at one position: the cost is at most instructions times
+Theory of operation. Python's own parser makes a tree of an expression, and the tree is compiled to states. The matcher
+tries them in Python's order, with a stack, but no state twice at one position: the cost is at most states times
 characters, whatever the expression. Where it needs text beyond the end, more text could change the result.
 The library `regex` backtracks, and is bounded by a clock only; its partial matches do not say that more text could
 change a match (`a+` on `aa`). RE2 has no lookahead. Neither gives the tree, from which the shape of a call is derived.
@@ -14,23 +14,20 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
 
-_MAX_INSTRUCTIONS = 2_000
+# Not documented, but unchanged for years; lark reads the width of its terminals with it.
+from re import _parser
+from typing import Any, NamedTuple, TypeAlias
+
+_MAX_SIZE = 10_000
+"""Characters of an expression: the time to read one grows with them; real ones have a hundred."""
+_MAX_STATES = 2_000
 _MAX_CLASSES = 100
 """Classes of one expression; real ones have five. A wide one takes 7 ms to compile, in which nothing else runs."""
-_MAX_DEPTH = 20
+_MAX_DEPTH = 25
 _MAX_TEXTS = 64
 """Texts of one expression that are listed; one with more is not a list of texts."""
-_TOKEN = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?P<(?P<group>[A-Za-z_]\w{0,63})>|\?:|\?=|\?!)?|[*+?]\??"
-    r"|\{(?P<least>\d{0,4})(?P<comma>,?)(?P<most>\d{0,4})\}\??|.",
-    re.DOTALL,
-)
-_QUANTIFIERS: Mapping[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_CLASS_ESCAPES = frozenset("dDwWsS")
-_CHARACTER_ESCAPES: Mapping[str, str] = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v"}
 _SAMPLE_CHARACTERS = " \nabcdefgxyzABC0123_-.:,;'\"<>"
 _NOT_SPACE = "aZ0_<>[]{}|:=\"'/.-"
 
@@ -41,7 +38,7 @@ class PatternError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CharClass:
-    r"""One character: `members` is a class (`[a-z]`, `\w`) or an escaped character, in Python's syntax."""
+    r"""One character: `members` is a class (`[a-z]`), `.` or an escaped character, in Python's syntax."""
 
     members: str
     literal: str = ""
@@ -122,113 +119,80 @@ class PatternMatch(NamedTuple):
 
 def parse_pattern(text: str) -> PatternNode:
     """Parse an expression. Raises `PatternError`."""
-    tokens = list(_TOKEN.finditer(text))
-    if "".join(token[0] for token in tokens) != text:
-        raise PatternError("malformed")
-    if sum(token[0].startswith("[") for token in tokens) > _MAX_CLASSES:
-        raise PatternError(f"more than {_MAX_CLASSES} classes of characters")
-    return _Parser(tokens).parse()
+    if len(text) > _MAX_SIZE:
+        raise PatternError(f"expected at most {_MAX_SIZE} characters")
+    try:
+        parsed = _parser.parse(text, re.DOTALL)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PatternError(str(error)) from error
+    if parsed.state.flags != re.DOTALL | re.UNICODE:
+        raise PatternError("flags are not supported")
+    return _Converter({number: name for name, number in parsed.state.groupdict.items()}).series(parsed)
 
 
-class _Parser:
-    """A recursive descent parser over tokens."""
+class _Converter:
+    """Makes nodes of the tree of Python's parser."""
 
-    def __init__(self, tokens: list[re.Match[str]]) -> None:
-        self._tokens = tokens
-        self._at = 0
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._names = names
+        self._classes = 0
 
-    def parse(self) -> PatternNode:
-        node = self._choice(0)
-        if self._at < len(self._tokens):
-            raise PatternError("a bracket too many")
-        return node
-
-    def _next(self) -> str:
-        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
-
-    def _choice(self, depth: int) -> PatternNode:
+    def series(self, items: Any, depth: int = 0) -> PatternNode:
         if depth > _MAX_DEPTH:
             raise PatternError("groups nested too deeply")
-        options = [self._series(depth)]
-        while self._next() == "|":
-            self._at += 1
-            options.append(self._series(depth))
-        return options[0] if len(options) == 1 else Choice(tuple(options))
+        parts = tuple(self._node(operation.name, argument, depth + 1) for operation, argument in items)
+        return parts[0] if len(parts) == 1 else PatternGroup(parts)
 
-    def _series(self, depth: int) -> PatternNode:
-        parts: list[PatternNode] = []
-        while self._next() not in {"", "|", ")"}:
-            parts.append(self._repeated(self._atom(depth)))
-        return PatternGroup(tuple(parts))
+    def _node(self, operation: str, argument: Any, depth: int) -> PatternNode:
+        found: PatternNode
+        match operation, argument:
+            case (("LITERAL" | "NOT_LITERAL" | "ANY" | "IN"), _):
+                found = self._character(operation, argument)
+            case "BRANCH", (_, options):
+                found = Choice(tuple(self.series(option, depth) for option in options))
+            case "SUBPATTERN", (number, 0, 0, items):
+                found = PatternGroup((self.series(items, depth),), self._names.get(number, ""))
+            case (("MAX_REPEAT" | "MIN_REPEAT"), (least, most, items)):
+                most = None if most == _parser.MAXREPEAT else most
+                found = Repeated(self.series(items, depth), least, most, lazy=operation == "MIN_REPEAT")
+            case (("ASSERT" | "ASSERT_NOT"), (1, items)):
+                found = Ahead(self.series(items, depth), operation == "ASSERT_NOT")
+            case "AT", place if place.name in {"AT_END", "AT_END_STRING"}:
+                found = End()
+            case _:
+                raise PatternError("only groups, named groups and lookahead are supported, no anchor but the end")
+        return found
 
-    def _atom(self, depth: int) -> PatternNode:
-        token, self._at = self._tokens[self._at], self._at + 1
-        if token[0].startswith("("):
-            return self._group(token, depth)
-        return _character(token[0])
-
-    def _group(self, token: re.Match[str], depth: int) -> PatternNode:
-        if token[0] == "(" and self._next().startswith("?"):
-            raise PatternError("only groups, named groups and lookahead are supported after `(?`")
-        inner = self._choice(depth + 1)
-        if self._next() != ")":
-            raise PatternError("a bracket is not closed")
-        self._at += 1
-        if token[0] in {"(?=", "(?!"}:
-            return Ahead(inner, token[0] == "(?!")
-        return PatternGroup((inner,), token["group"] or "")
-
-    def _repeated(self, part: PatternNode) -> PatternNode:
-        if self._at == len(self._tokens):
-            return part
-        token = self._tokens[self._at]
-        if token[0][0] in "*+?":
-            least, most = _QUANTIFIERS[token[0][0]]
-        elif token["least"] or token["most"]:
-            least = int(token["least"] or 0)
-            most = least if not token["comma"] else int(token["most"]) if token["most"] else None
-        else:
-            return part
-        if isinstance(part, Ahead | End) or (most is not None and most < least):
-            raise PatternError(f"cannot repeat before {token[0]!r}")
-        self._at += 1
-        if self._next()[:1] in {"*", "+", "?"}:
-            raise PatternError(f"two quantifiers, {token[0]}{self._next()}")
-        return Repeated(part, least, most, lazy=token[0][-1] == "?" and len(token[0]) > 1)
+    def _character(self, operation: str, argument: Any) -> CharClass:
+        match operation:
+            case "LITERAL":
+                return CharClass(re.escape(chr(argument)), chr(argument))
+            case "NOT_LITERAL":
+                return CharClass(f"[^{re.escape(chr(argument))}]")
+            case "ANY":
+                return CharClass(".")
+        self._classes += 1
+        if self._classes > _MAX_CLASSES:
+            raise PatternError(f"more than {_MAX_CLASSES} classes of characters")
+        return CharClass(f"[{''.join(map(_class_member, argument))}]")
 
 
-def _character(token: str) -> PatternNode:
-    """Return the node of a token that is neither a group nor a quantifier."""
-    if token in {"$", r"\Z"}:
-        return End()
-    if token[0] == "[" and len(token) > 1:
-        return CharClass(_checked_class(token))
-    if token[0] == "\\":
-        return _escaped(token)
-    if token[0] in "*+?^[":
-        raise PatternError(f"{token!r} is not supported here")
-    return CharClass(".") if token == "." else CharClass(re.escape(token), token)  # noqa: S105 # a regular expression
+def _class_member(member: Any) -> str:
+    """Return a member of a class in Python's syntax."""
+    match member[0].name, member[1]:
+        case "NEGATE", _:
+            return "^"
+        case "RANGE", (first, last):
+            return f"{re.escape(chr(first))}-{re.escape(chr(last))}"
+        case "CATEGORY", category:  # CATEGORY_DIGIT is `\d`, CATEGORY_NOT_DIGIT `\D`
+            word = category.name.removeprefix("CATEGORY_")
+            return f"\\{word[4] if word.startswith('NOT_') else word[0].lower()}"
+    return re.escape(chr(member[1]))
 
 
-def _escaped(token: str) -> PatternNode:
-    """Return the node of an escape."""
-    escaped = token[1:]
-    if not escaped:
-        raise PatternError("a backslash at the end")
-    if escaped in _CLASS_ESCAPES:
-        return CharClass(token)
-    if escaped.isalnum() and escaped not in _CHARACTER_ESCAPES:
-        raise PatternError(f"{token} is not supported")
-    literal = _CHARACTER_ESCAPES.get(escaped, escaped)
-    return CharClass(re.escape(literal), literal)
-
-
-def _checked_class(token: str) -> str:
-    try:
-        re.compile(token)
-    except re.error as error:
-        raise PatternError(f"{token}: {error}") from error
-    return token
+def widen_group(text: str, group: str) -> str:
+    r"""Let the group of `\w` with this name also match the full stop and the hyphen, which names of tools may have."""
+    return text.replace(rf"(?P<{group}>\w+)", rf"(?P<{group}>[\w.-]+)")
 
 
 # What an expression looks like.
@@ -247,12 +211,6 @@ def split_literal(parts: tuple[PatternNode, ...]) -> tuple[str, tuple[PatternNod
         (at for at, part in enumerate(parts) if not (isinstance(part, CharClass) and part.literal)), len(parts)
     )
     return "".join(part.literal for part in parts[:count] if isinstance(part, CharClass)), parts[count:]
-
-
-def literal_runs(node: PatternNode) -> tuple[str, ...]:
-    """Return the literal texts between the other parts of an expression."""
-    joined = "".join(part.literal if isinstance(part, CharClass) and part.literal else "\0" for part in flat(node))
-    return tuple(filter(None, joined.split("\0")))
 
 
 def without_outer_space(parts: tuple[PatternNode, ...]) -> tuple[PatternNode, ...]:
@@ -337,36 +295,28 @@ def group_names(node: PatternNode) -> Iterator[str]:
             yield from group_names(part)
 
 
-def with_wider_group(parts: tuple[PatternNode, ...], group: str) -> tuple[PatternNode, ...]:
-    r"""Let a group of `\w` also match the full stop and the hyphen, which names of tools may have."""
-    return tuple(_widened(part) if isinstance(part, PatternGroup) and part.group == group else part for part in parts)
-
-
-def _widened(node: PatternNode) -> PatternNode:
-    match node:
-        case PatternGroup(parts=parts, group=group):
-            return PatternGroup(tuple(map(_widened, parts)), group)
-        case Repeated(part=part):
-            return replace(node, part=_widened(part))
-        case CharClass(members=r"\w"):
-            return CharClass(r"[\w.-]")
-    return node
-
-
 # Matching.
 
-_Code: TypeAlias = tuple[Literal["char", "split", "jump", "group", "ahead", "not_ahead", "end", "match"], Any, int]
-"""An instruction, its argument (a character's matcher, a group's name, a pattern), and how far it jumps.
 
-`split` goes on at the jump that is its argument, and at the other one if that fails."""
+class _Look(NamedTuple):
+    """Lookahead: whether what begins at a state must match, or must not."""
+
+    start: "_State"
+    negative: bool
 
 
-class _Thread(NamedTuple):
-    """One way through the instructions, at a position of the text."""
+@dataclass(eq=False, slots=True)
+class _State:
+    """What is matched at a place of an expression, and the states after it, the preferred one first.
 
-    at: int
-    here: int
-    saved: Saved | None
+    `step` is a character, the edge of a group, lookahead or the end; None where only the states after it count.
+    """
+
+    step: "_Step" = None
+    following: list["_State"] = field(default_factory=list)
+
+
+_Step: TypeAlias = re.Pattern[str] | str | _Look | End | None
 
 
 class Pattern:
@@ -374,125 +324,80 @@ class Pattern:
 
     def __init__(self, node: PatternNode) -> None:
         """Compile an expression. Raises `PatternError` if it is too large."""
-        self.node = node
         self.hit_end = False
         """True if more text could change the last result."""
-        self._code: list[_Code] = [*_compile(node), ("match", None, 0)]
-        self.size = _size(self._code)
+        self._size = 0
+        self._accept = _State()
+        self._start = self._compile(node, self._accept)
 
-    # Matching.
+    def _compile(self, node: PatternNode, after: _State) -> _State:
+        """Return the state at which an expression begins, from the one after it."""
+        self._size += 1
+        if self._size > _MAX_STATES:
+            raise PatternError("too large")
+        match node:
+            case CharClass():
+                return _State(node.matcher(), [after])
+            case PatternGroup(parts=parts, group=group):
+                state = _State(group, [after]) if group else after
+                for part in reversed(parts):
+                    state = self._compile(part, state)
+                return _State(group, [state]) if group else state
+            case Choice(options=options):
+                return _State(None, [self._compile(option, after) for option in options])
+            case Repeated():
+                return self._compile_repeated(node, after)
+            case Ahead(part=part, negative=negative):
+                return _State(_Look(self._compile(part, self._accept), negative), [after])
+            case End():
+                return _State(node, [after])
+
+    def _compile_repeated(self, node: Repeated, after: _State) -> _State:
+        state = after
+        for _ in range(1 if node.most is None else node.most - node.least):
+            choice = _State()
+            again = choice if node.most is None else state
+            choice.following = [self._compile(node.part, again), after][:: -1 if node.lazy else 1]
+            state = choice
+        for _ in range(node.least):
+            state = self._compile(node.part, state)
+        return state
 
     def match(self, text: str, pos: int = 0) -> PatternMatch | None:
         """Match at `pos`."""
         self.hit_end = False
-        return self._run(text, pos, set())
+        return self._run(self._start, text, pos)
 
-    def find_all(self, text: str) -> Iterator[PatternMatch]:
-        """Yield the matches that do not overlap."""
-        pos, tried = 0, set[tuple[int, int]]()
-        while pos <= len(text):
-            found = self._run(text, pos, tried)
-            if found is None:
-                pos += 1
-                continue
-            yield found
-            pos, tried = found.end + (found.end == found.start), set()
-
-    def _run(self, text: str, pos: int, tried: set[tuple[int, int]]) -> PatternMatch | None:
-        """Try the instructions from `pos` on; those in `tried` have failed before."""
-        stack: list[_Thread] = [_Thread(0, pos, None)]
+    def _run(self, start: _State, text: str, pos: int) -> PatternMatch | None:
+        """Try the states from `start` on."""
+        tried: set[tuple[_State, int]] = set()
+        stack: list[tuple[_State, int, Saved | None]] = [(start, pos, None)]
         while stack:
-            thread = stack.pop()
-            while (thread.at, thread.here) not in tried:
-                if self._code[thread.at][0] == "match":
-                    return PatternMatch(pos, thread.here, _group_texts(text, thread.saved))
-                tried.add((thread.at, thread.here))
-                following = self._step(text, thread, stack)
-                if following is None:
-                    break
-                thread = following
+            state, here, saved = stack.pop()
+            if state is self._accept:
+                return PatternMatch(pos, here, _group_texts(text, saved))
+            if (state, here) in tried:
+                continue
+            tried.add((state, here))
+            reached = self._step(state.step, text, here, saved)
+            if reached is not None:
+                stack.extend((each, *reached) for each in reversed(state.following))
         return None
 
-    def _step(self, text: str, thread: "_Thread", stack: list["_Thread"]) -> "_Thread | None":
-        """Execute one instruction: return where to go on, None if it fails."""
-        (kind, argument, jump), here = self._code[thread.at], thread.here
-        match kind:
-            case "char":
+    def _step(self, step: _Step, text: str, here: int, saved: Saved | None) -> tuple[int, Saved | None] | None:
+        """Return the position after a step, and the edges of groups up to there; None if it fails."""
+        match step:
+            case str(group):
+                return here, Saved(saved, group, here)
+            case _Look(start, negative):
+                return (here, saved) if (self._run(start, text, here) is None) == negative else None
+            case End():
+                self.hit_end = True
+                return (here, saved) if here == len(text) else None
+            case re.Pattern() as char:
                 self.hit_end = self.hit_end or here == len(text)
-                return _Thread(thread.at + 1, here + 1, thread.saved) if argument.match(text, here) else None
-            case "split":
-                stack.append(_Thread(thread.at + jump, here, thread.saved))
-                return _Thread(thread.at + argument, here, thread.saved)
-            case "jump":
-                return _Thread(thread.at + jump, here, thread.saved)
-            case "group":
-                return _Thread(thread.at + 1, here, Saved(thread.saved, argument, here))
-        return _Thread(thread.at + 1, here, thread.saved) if self._holds(kind, argument, text, here) else None
-
-    def _holds(self, kind: str, argument: Any, text: str, here: int) -> bool:
-        """Return whether a condition on the text at `here` holds."""
-        if kind == "end":
-            self.hit_end = True
-            return here == len(text)
-        found = argument.match(text, here)
-        self.hit_end = self.hit_end or argument.hit_end
-        return (found is None) == (kind == "not_ahead")
-
-
-def _size(code: list[_Code]) -> int:
-    """Return the number of instructions, with those of lookahead."""
-    sizes: list[int] = [argument.size for kind, argument, _ in code if kind in {"ahead", "not_ahead"}]
-    return len(code) + sum(sizes)
-
-
-def _check_size(size: int) -> None:
-    if size > _MAX_INSTRUCTIONS:
-        raise PatternError("too large")
-
-
-def _compile(node: PatternNode) -> list[_Code]:
-    """Compile an expression. Raises `PatternError` if it is too large."""
-    code: list[_Code] = []
-    match node:
-        case CharClass():
-            code = [("char", node.matcher(), 0)]
-        case PatternGroup(parts=parts, group=group):
-            edge: list[_Code] = [("group", group, 0)] if group else []
-            code += edge
-            for part in parts:
-                code += _compile(part)
-                _check_size(len(code))
-            code += edge
-        case Choice(options=options):
-            code = _compile(options[-1])
-            for option in reversed(options[:-1]):
-                each = _compile(option)
-                code = [("split", 1, len(each) + 2), *each, ("jump", None, len(code) + 1), *code]
-                _check_size(len(code))
-        case Repeated():
-            code = _compile_repeated(node)
-        case Ahead(part=part, negative=negative):
-            code = [("not_ahead" if negative else "ahead", Pattern(part), 0)]
-        case End():
-            code = [("end", None, 0)]
-    _check_size(_size(code))
-    return code
-
-
-def _compile_repeated(node: Repeated) -> list[_Code]:
-    each = _compile(node.part)
-    _check_size(_size(each) * (node.most or node.least))
-    optional: list[_Code] = []
-    if node.most is None:
-        optional = [_split(len(each) + 2, lazy=node.lazy), *each, ("jump", None, -len(each) - 1)]
-    for _ in range(node.least, node.most or 0):
-        optional = [_split(len(each) + len(optional) + 1, lazy=node.lazy), *each, *optional]
-    return each * node.least + optional
-
-
-def _split(after: int, *, lazy: bool) -> _Code:
-    """Return the instruction before a part that may be left out, behind which `after` stands."""
-    return ("split", after, 1) if lazy else ("split", 1, after)
+                return (here + 1, saved) if char.match(text, here) is not None else None
+        return here, saved
 
 
 def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:
@@ -510,7 +415,8 @@ def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:
 @functools.lru_cache(maxsize=64)
 def longest_literal(node: PatternNode) -> str:
     """Return the longest literal text that every match has."""
-    return max(literal_runs(node), key=len, default="")
+    joined = "".join(part.literal if isinstance(part, CharClass) and part.literal else "\0" for part in flat(node))
+    return max(joined.split("\0"), key=len)
 
 
 @functools.lru_cache(maxsize=64)

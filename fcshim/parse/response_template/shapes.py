@@ -2,10 +2,10 @@
 
 Theory of operation. Fields become what the parser has: calls a dialect's body, reasoning its tags, the text field's
 ends markup that is dropped. A tool-call field of a known shape is read by the reader of that shape, so that arguments
-stream: JSON in tags, JSON after a name, Gemma's notation, parameters in tags. Any other is read at its end.
+stream: JSON in tags, JSON after a name, Gemma's notation, parameters in tags.
 
 Rule: openings begin with fixed text, and closings are fixed texts: the parser searches those; anything else is a
-`ConfigError` that says so.
+`ConfigError` that says so, and so is a field of another shape.
 """
 
 import re
@@ -13,19 +13,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
-
 from fcshim.errors import ConfigError
 from fcshim.parse.call_keys import ARGUMENT_KEYS, NAME_KEYS
 from fcshim.parse.dialect import Body, CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
-from fcshim.parse.response_template.body import OpeningPattern, TemplateCalls, TemplateHeader
-from fcshim.parse.response_template.call_shape import CONTENT, CallShape, call_shape
-from fcshim.parse.response_template.content import tag_pattern
+from fcshim.parse.response_template.opening import OpeningPattern, TemplateHeader
 from fcshim.parse.response_template.pattern import (
     CharClass,
-    PatternError,
     PatternGroup,
     PatternNode,
     Repeated,
@@ -33,17 +28,24 @@ from fcshim.parse.response_template.pattern import (
     group_names,
     listed_texts,
     split_literal,
-    with_wider_group,
+    widen_group,
     without_outer_space,
 )
-from fcshim.parse.response_template.template import REASONING, ResponseTemplate, TemplateField, read_pattern
+from fcshim.parse.response_template.template import (
+    CONTENT,
+    REASONING,
+    CallShape,
+    ResponseTemplate,
+    TemplateField,
+    call_shape,
+    read_pattern,
+)
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
 
 _CALLS = "tool_calls"
 _MIN_MARKER = 2
 """Characters of an opening: a single one is too common in text."""
-_WAITS = "calls are read at their end: the response_template has no shape that can be read while it is written"
 _TAG_WAITS = "values that the schema does not type as strings are sent whole: their type is known only at their end"
 _TAG_WORD = re.compile(r"<([\w:.-]{1,64})")
 
@@ -63,13 +65,14 @@ def template_dialect(name: str, template: ResponseTemplate) -> Dialect:
     if unknown or _CALLS not in fields:
         expected = f"expected fields of {CONTENT}, {_CALLS} and {', '.join(REASONING)}"
         raise ConfigError(f"response_template: {expected}, and {_CALLS} in any case, not {', '.join(fields)}")
-    region = _region(_CALLS, fields[_CALLS])
+    shape = call_shape(_CALLS, fields[_CALLS])
+    region = _region(_CALLS, fields[_CALLS], shape.name_group)
     if not region.opens:
         raise ConfigError(f"response_template: fields.{_CALLS}: expected open or open_pattern")
     text = _region(CONTENT, fields[CONTENT]) if CONTENT in fields else _Region((), (), ())
     reasoning = tuple(pair for field in REASONING if field in fields for pair in _tags_around(field, fields[field]))
     common = _Common(name, region, tuple(dict.fromkeys((*text.opens, *text.closes))), reasoning)
-    return _calls_dialect(fields[_CALLS], call_shape(_CALLS, fields[_CALLS]), common)
+    return _calls_dialect(fields[_CALLS], shape, common)
 
 
 class _Common(NamedTuple):
@@ -99,8 +102,8 @@ class _Common(NamedTuple):
 # Where fields begin and end.
 
 
-def _region(name: str, field: TemplateField) -> _Region:
-    opens, rest = _opening(name, field)
+def _region(name: str, field: TemplateField, name_group: str = "") -> _Region:
+    opens, rest = _opening(name, field, name_group)
     closes = tuple(field.closes)
     if field.close_pattern is not None:
         listed = listed_texts(read_pattern(name, field.close_pattern))
@@ -119,10 +122,10 @@ def _stripped(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text for text in found if not any(text != other and text.startswith(other) for other in found))
 
 
-def _opening(name: str, field: TemplateField) -> tuple[tuple[str, ...], tuple[PatternNode, ...]]:
+def _opening(name: str, field: TemplateField, name_group: str) -> tuple[tuple[str, ...], tuple[PatternNode, ...]]:
     if field.open_pattern is None:
         return _stripped(tuple(field.opens)), ()
-    node = read_pattern(name, field.open_pattern)
+    node = read_pattern(name, widen_group(field.open_pattern, name_group))
     listed = None if any(group_names(node)) else listed_texts(node)
     if listed:
         return _stripped(listed), ()
@@ -150,27 +153,11 @@ def _calls_dialect(field: TemplateField, shape: CallShape, common: _Common) -> D
         found = recognise(field, shape, common)
         if found is not None:
             return found
-    _check_content(field)
-    return common.dialect(_held(field, shape, common), "response_template", waits=_WAITS)
-
-
-def _check_content(field: TemplateField) -> None:
-    if field.content == "xml-inline":
-        try:
-            names = set(group_names(tag_pattern(field.content_args)))
-        except PatternError as error:
-            raise ConfigError(f"response_template: fields.{_CALLS}: tag_pattern: {error}") from error
-        if "key" not in names:
-            raise ConfigError(f"response_template: fields.{_CALLS}: expected a tag_pattern with the group `key`")
-
-
-def _held(field: TemplateField, shape: CallShape, common: _Common) -> TemplateCalls:
-    return TemplateCalls(_opening_pattern(shape, common), shape, msgspec.json.encode(field))
-
-
-def _opening_pattern(shape: CallShape, common: _Common) -> OpeningPattern:
-    group = shape.name[0] if shape.name and not shape.in_content else ""
-    return OpeningPattern(PatternGroup(with_wider_group(common.region.rest, group)), group)
+    raise ConfigError(
+        f"response_template: fields.{_CALLS}: expected calls in JSON, or after an opening with the name arguments in "
+        "JSON, in Gemma's notation, or in `xml-inline` whose tag_pattern has fixed tags, the group `key` and the group "
+        "`value`"
+    )
 
 
 def _is_plain_json(field: TemplateField) -> bool:
@@ -180,11 +167,11 @@ def _is_plain_json(field: TemplateField) -> bool:
 def _json_dialect(field: TemplateField, shape: CallShape, common: _Common) -> Dialect | None:
     """JSON with the name and the arguments."""
     keys = _json_keys(shape)
-    if not _is_plain_json(field) or keys is None or shape.constant:
+    if not _is_plain_json(field) or keys is None:
         return None
     if not common.region.rest:
         return common.dialect(keys, "hermes" if common.region.closes else "granite_20b_fc")
-    return _header_dialect(field, shape, common, keys)
+    return _header_dialect(shape, common, keys)
 
 
 def _json_keys(shape: CallShape) -> JsonShape | None:
@@ -202,21 +189,15 @@ def _json_keys(shape: CallShape) -> JsonShape | None:
 
 
 def _named_json_dialect(field: TemplateField, shape: CallShape, common: _Common) -> Dialect | None:
-    """JSON arguments after an opening with the name."""
-    if not _is_plain_json(field) or shape.in_content or shape.arguments != (CONTENT,) or shape.constant or shape.each:
-        return None
-    return _header_dialect(field, shape, common, None)
+    """JSON arguments after an opening with the name; where they are text, the text is JSON as well."""
+    is_json = _is_plain_json(field) or field.content == "text"
+    is_named = is_json and not shape.in_content and shape.arguments == (CONTENT,) and not shape.each
+    return _header_dialect(shape, common, None) if is_named else None
 
 
-def _header_dialect(field: TemplateField, shape: CallShape, common: _Common, keys: JsonShape | None) -> Dialect:
-    opening = _opening_pattern(shape, common)
-    header = TemplateHeader(
-        header="",
-        opening=opening,
-        writer=_held(field, shape, common),
-        json=keys,
-        name_in="header" if keys is None else "json",
-    )
+def _header_dialect(shape: CallShape, common: _Common, keys: JsonShape | None) -> Dialect:
+    opening = OpeningPattern(PatternGroup(common.region.rest), shape.name_group)
+    header = TemplateHeader(header="", opening=opening, json=keys, name_in="header" if keys is None else "json")
     return common.dialect(header, "response_template")
 
 
@@ -237,12 +218,13 @@ def _gemma_dialect(field: TemplateField, shape: CallShape, common: _Common) -> D
 def _tagged_dialect(field: TemplateField, shape: CallShape, common: _Common) -> Dialect | None:
     """Parameters in tags, after an opening with the name."""
     args = field.content_args
-    parser = args.get("value_parser")
+    pattern, parser = args.get("tag_pattern"), args.get("value_parser")
     typed = parser is None or (isinstance(parser, Mapping) and parser.get("name", "text") in {"text", "json"})
     is_named = field.content == "xml-inline" and shape.arguments == (CONTENT,) and len(shape.name) == 1
-    if not is_named or args.get("merge_duplicates") or not typed or len(common.region.opens) != 1:
+    is_supported = typed and not args.get("merge_duplicates")
+    if not is_named or not is_supported or not isinstance(pattern, str) or len(common.region.opens) != 1:
         return None
-    parameter = _parameter_tags(tag_pattern(field.content_args))
+    parameter = _parameter_tags(read_pattern(_CALLS, widen_group(pattern, "key")))
     call = _call_tags(common.region, shape.name[0])
     if parameter is None or call is None:
         return None

@@ -7,6 +7,7 @@ Format: transformers 5.13 and later, `tokenizer.parse_response`.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -23,8 +24,7 @@ from fcshim.parse.response_template.pattern import (
 
 ContentParser = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 _MAX_TEXTS = 100
-_MAX_PATTERN = 10_000
-"""Characters of a regular expression: the time to read one grows with them; real ones have a hundred."""
+CONTENT = "content"
 REASONING = ("thinking", "reasoning_content", "reasoning")
 """The fields that take the model's reasoning."""
 _START_OR_TAG = re.compile(r"(?P<group>\(\?:)?\^\|(?P<tag>[^|()]+)(?(group)\))")
@@ -124,8 +124,6 @@ def _check_literals(location: str, literal: str | list[str] | None, pattern: str
 
 def read_pattern(name: str, text: str) -> PatternNode:
     """Parse a field's regular expression. Raises `ConfigError`."""
-    if len(text) > _MAX_PATTERN:
-        raise ConfigError(f"response_template: fields.{name}: expected a pattern of at most {_MAX_PATTERN} characters")
     try:
         node = parse_pattern(text)
         compile_pattern(node)
@@ -150,3 +148,61 @@ def strings(value: JSON) -> Iterator[str]:
 
 def _is_mixed(text: str) -> bool:
     return _PLACEHOLDER.search(text) is not None and placeholder(text) is None
+
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """Where a call has the tool's name and the arguments; both are empty where the content itself is the call.
+
+    Each is a path: the first part is `content`, an item's key, or a group of the opening pattern.
+    """
+
+    name: Path = ()
+    arguments: Path = ()
+    each: bool = False
+    """True where the content is an array of calls."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the content itself is the call, or an array of calls."""
+        return not self.arguments
+
+    @property
+    def in_content(self) -> bool:
+        """True where both are in the content."""
+        return bool(self.name) and (self.each or self.name[0] == self.arguments[0] == CONTENT)
+
+    @property
+    def name_group(self) -> str:
+        """The group of the opening pattern that has the tool's name; empty for none."""
+        return self.name[0] if self.name and not self.in_content else ""
+
+    @property
+    def keys(self) -> tuple[Path, Path]:
+        """The paths of the name and of the arguments inside the content."""
+        return (self.name, self.arguments) if self.each else (self.name[1:], self.arguments[1:])
+
+
+def call_shape(name: str, field: TemplateField) -> CallShape:
+    """Read the shape of calls from a field's transform. Raises `ConfigError`."""
+    call = _call_of(field.transform)
+    if call is None:
+        return CallShape(each=field.transform_each)
+    named, arguments = placeholder(call.get("name")), placeholder(call.get("arguments"))
+    if named is None or arguments is None:
+        raise ConfigError(
+            f"response_template: fields.{name}: expected a transform with the placeholders of a call's name and "
+            f"arguments, not {field.transform!r:.200}"
+        )
+    return CallShape(tuple(named), tuple(arguments), field.transform_each)
+
+
+def _call_of(transform: JSON) -> dict[str, JSON] | None:
+    """Return the object with a call's name and arguments; None where the content is the call."""
+    inner = transform.get("function", transform) if isinstance(transform, dict) else transform
+    if inner is None or placeholder(inner) == [CONTENT]:
+        return None
+    return inner if isinstance(inner, dict) else {}

@@ -147,17 +147,17 @@ class TaggedBody(CallContentReader):
     def _read_call_with_text(self, text: str) -> NamedTag | None:
         """Read the opening tag of a custom tool, whose text begins in the next line."""
         found = self._compiled.read_call(text, 0)
-        if found is None or not self._sink.takes_text_by(found.name):
+        if found is None or not self._sink.tools.takes_text(found.name):
             return None
         return found if Scanner(text, found.end).skip("\n", "\r\n") else None
 
     def _read_call_with_children(self, text: str) -> NamedTag | None:
         """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""
         found = self._compiled.read_call(text, 0)
-        if found is None or not self._sink.offers_exactly(found.name):
+        if found is None or not self._sink.tools.offers_exactly(found.name):
             return None
         child = _read_element(Scanner(text, found.end))
-        return found if child and self._sink.has_parameter(found.name, child) else None
+        return found if child and self._sink.tools.has_parameter(found.name, child) else None
 
     def _between_calls(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
@@ -218,7 +218,7 @@ class TaggedBody(CallContentReader):
         """After a tool's element: its end tag again shows that a value quoted the first one."""
         head, close = self._tags.call.head, self._tags.call_close
         with suppress(MoreNeeded):
-            if self._sink.offers(_read_element(Scanner(text, pos))):
+            if self._sink.tools.offers(_read_element(Scanner(text, pos))):
                 self._progress.end_body()
                 return pos
         again = text.find(close, pos + self._searched, pos + self._limits.look_ahead)

@@ -77,7 +77,9 @@ class TaggedCall:
         self.object_ended = False
         """True where the JSON object that holds all arguments is complete or invalid."""
         self._compiled = compiled
-        self.markup = CallMarkup(compiled, frozenset(sink.parameter_names(name)) if name is not None else frozenset())
+        self.markup = CallMarkup(
+            compiled, frozenset(sink.tools.parameter_names(name)) if name is not None else frozenset()
+        )
         """What may stand between the parameters."""
         self._writer = writer
         self._sink = sink
@@ -109,7 +111,7 @@ class TaggedCall:
             if self._may_wrap(tag):
                 self._start_call()
                 self.seen_keys[tag.name] = None
-                parameters, is_text = self._sink.parameter_names(self.name or ""), tag.type in tags.text_types
+                parameters, is_text = self._sink.tools.parameter_names(self.name or ""), tag.type in tags.text_types
                 self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
                 return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
             if tag.name in self.seen_keys or self.has_object:
@@ -150,7 +152,7 @@ class TaggedCall:
         """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
         if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
             return False
-        parameters = self._sink.parameter_names(self.name or "")
+        parameters = self._sink.tools.parameter_names(self.name or "")
         return bool(parameters) and tag.name not in parameters
 
     def _begin_next_element(self, tag: NamedTag) -> UntypedValue | None:
@@ -207,9 +209,9 @@ class TaggedCall:
     def _find_defect(self) -> str:
         """Return why the complete arguments are not certain; empty if nothing shows that."""
         tags = self._compiled.tags
-        if tags.nested and holds_damaged_tag(self._sink.unfinished_arguments, tags.parameter.head):
+        if tags.nested and holds_damaged_tag(self._sink.arguments(), tags.parameter.head):
             return _DAMAGED
-        arguments = json.loads(self._sink.unfinished_arguments) if self._doubtful else {}
+        arguments = json.loads(self._sink.arguments()) if self._doubtful else {}
         for key, value in self._doubtful.items():
             content = arguments.get(key)
             if isinstance(content, list) and len(content) == 1:  # one value as an array
@@ -251,7 +253,7 @@ class TaggedCall:
 
     def last_quote(self) -> str:
         """Return the quotation mark with which the last value of the complete arguments ends, or an empty string."""
-        found = _LAST_QUOTE.search(self._sink.unfinished_arguments[-_LAST_QUOTE_SIZE:])
+        found = _LAST_QUOTE.search(self._sink.arguments()[-_LAST_QUOTE_SIZE:])
         return found[1][-1] if found else ""
 
     def fail_with(self, error: LimitError | NotStrictError) -> None:

@@ -108,7 +108,7 @@ class CallContentReader(BodyReader):
     def _begin_text(self, text: str, pos: int) -> int:
         """Begin the text of a custom tool, which stands in the place of the parameters, up to the end of the call."""
         assert self._call.name is not None
-        parameter = self._sink.parameter_names(self._call.name)[0]
+        parameter = self._sink.tools.parameter_names(self._call.name)[0]
         pos += text[pos] == "\n" and not self._tags.lines
         self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
         self._text_value = self._value
@@ -157,7 +157,7 @@ class CallContentReader(BodyReader):
         self._state = self._between_parameters
         if name is None and not self._begin_assigned(found.name):
             self._discard_call()
-        if name is not None and not set(self._sink.parameter_names(name)).isdisjoint(found.attributes):
+        if name is not None and not set(self._sink.tools.parameter_names(name)).isdisjoint(found.attributes):
             self._call.fail("malformed", "an argument stands in the tag of the call")
         if found.is_empty:
             self._close_call()
@@ -170,7 +170,7 @@ class CallContentReader(BodyReader):
         word, assignments = read_assignments(line)
         name = self._resolve(word) if assignments else None
         keys = [each.key for each in assignments]
-        if name is None or len(set(keys)) < len(keys) or not set(keys).issubset(self._sink.parameter_names(name)):
+        if name is None or len(set(keys)) < len(keys) or not set(keys).issubset(self._sink.tools.parameter_names(name)):
             return False
         self._call = self._new_call(name)
         for each in assignments:
@@ -238,7 +238,7 @@ class CallContentReader(BodyReader):
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
         self._text_value = None
-        self._takes_text = name is not None and not self._tags.nested and self._sink.takes_text(name)
+        self._takes_text = name is not None and not self._tags.nested and self._sink.tools.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
 

@@ -136,7 +136,7 @@ class ElementCalls:
         name = start_marker.strip("</ >[")
         tool = sink.resolve(name)
         bracket = start_marker[0] if self.attributes else ""
-        compiled = _compile_element(name, sink.parameter_names(tool) if tool else (), bracket)
+        compiled = _compile_element(name, sink.tools.parameter_names(tool) if tool else (), bracket)
         dialect = replace(
             dialect, call=replace(dialect.call, open=start_marker, opens=()), section=replace(dialect.section, open="")
         )

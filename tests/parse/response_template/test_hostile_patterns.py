@@ -6,7 +6,7 @@ from fcshim.parse.response_template.pattern import (
     PatternError,
     compile_pattern,
     listed_texts,
-    literal_runs,
+    longest_literal,
     parse_pattern,
     sample_text,
 )
@@ -49,7 +49,7 @@ def test_an_expression_is_read_within_a_bound_or_refused(expression):
         except PatternError:
             return
         listed_texts(node)
-        literal_runs(node)
+        longest_literal(node)
         sample_text(node, {})
         pattern.match("ab" * 100, 0)
 

@@ -2,12 +2,14 @@
 
 import itertools
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.parse.offered_names import OfferedNames
+from fcshim.messages import Tool
+from fcshim.parse.tool_lookup import ToolLookup
 
 TOOLS = ("get_weather", "sendEmail", "list-files", "db.query", "search", "mcp__fs__read_file", "größe_ändern")
 
@@ -51,7 +53,7 @@ TOOLS = ("get_weather", "sendEmail", "list-files", "db.query", "search", "mcp__f
     ],
 )
 def test_a_name_means_the_tool_with_its_letters_and_digits(name, tool):
-    assert tool == OfferedNames(TOOLS).find(name)
+    assert tool == find(TOOLS, name)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_name_means_the_tool_with_its_letters_and_digits(name, tool):
     ],
 )
 def test_any_other_name_means_none(name):
-    assert OfferedNames(TOOLS).find(name) is None
+    assert find(TOOLS, name) is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_any_other_name_means_none(name):
     ],
 )
 def test_a_name_that_two_tools_could_have_means_none(tools, name, tool):
-    assert tool == OfferedNames(tools).find(name)
+    assert tool == find(tools, name)
 
 
 WORDS = st.lists(st.sampled_from(["get", "Set", "a", "B2", "tools", "mcp", "über"]), min_size=1, max_size=4)
@@ -103,12 +105,16 @@ NAMES = st.builds(
 
 @given(tools=st.lists(NAMES, max_size=6, unique=True), name=NAMES)
 def test_whatever_is_found_is_alone_with_its_letters(tools, name):
-    found = OfferedNames(tools).find(name)
+    found = find(tools, name)
     written, letters = letters_of(name), [letters_of(tool) for tool in tools]
 
     assert found is None or written.endswith(letters_of(found))
     assert found == name or letters.count(written) < 2
     assert name not in tools or found == name
+
+
+def find(tools: Iterable[str], name: str) -> str | None:
+    return ToolLookup({tool: Tool(tool) for tool in tools}).find(name)
 
 
 def letters_of(name: str) -> str:
