@@ -117,7 +117,7 @@ class CallContentReader(BodyReader):
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         if kind == "parameter":
             tag = self._call.markup.read_parameter(text, pos)
-            if tag is None:
+            if tag is None or tag.is_empty:  # a tag that closes itself has no value
                 return self._begin_stray_text(pos)
             self._begin_value(tag)
             return tag.end
@@ -146,9 +146,6 @@ class CallContentReader(BodyReader):
         self._value = self._call.begin_parameter(tag, self._limits)
         self._plain_text = self._value.compiled.plain_text
         self._state = self._in_value
-        if tag.is_empty:
-            self._value.end_empty()
-            self._finish_value(self._value)
 
     def _begin_call(self, found: NamedTag) -> int:
         """Begin the call of an opening tag; return the tag's end."""

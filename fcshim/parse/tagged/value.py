@@ -65,12 +65,6 @@ class TaggedValue(ValueReader):
         runs_over_marker = self._has_markers and not self.roles.quotes_call
         return self.is_unclosed or self._tag.lacks_value_open or runs_over_marker
 
-    def end_empty(self) -> None:
-        """End a value whose tag closes itself."""
-        self.ended = True
-        if self._value is not None:
-            self.attempt(self._value.end_empty)
-
     def feed(self, text: str, pos: int) -> int:
         """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
         if self._position in {"start", "quote"} and (start := self._read_start(text, pos)) > pos:
