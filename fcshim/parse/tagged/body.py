@@ -137,8 +137,8 @@ class TaggedBody(CallContentReader):
         ahead = prefix + text[pos : pos + _MAX_OPENING_LENGTH]
         certain = self._has_outer_marker and has_tag
         found = self._compiled.read_call(ahead, 0) if certain else self._compiled.read_confirmed_call(ahead, 0)
-        if found is None and has_tag:
-            found = self._read_call_with_children(ahead) or self._read_call_with_text(ahead)
+        if found is None:
+            found = (has_tag and self._read_call_with_children(ahead)) or self._read_call_with_text(ahead)
         if found is None:
             self._progress.reject_body()
             return pos

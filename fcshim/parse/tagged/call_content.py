@@ -23,7 +23,6 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall, read_assignments
 from fcshim.parse.tagged.tag_reading import CompiledTags, MarkerKind, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
-from fcshim.parse.tagged.value import TaggedValue
 from fcshim.parse.tagged.value_reader import ValueReader
 
 MAX_STRAY_TEXT = 200
@@ -47,8 +46,6 @@ class CallContentReader(BodyReader):
         self._progress = BodyProgress(sink)
         self._takes_text = False
         """True while the text of a custom tool may stand in the place of the parameters."""
-        self._text_value: ValueReader | None = None
-        """That text."""
         self._quote = ""
         """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
@@ -110,8 +107,7 @@ class CallContentReader(BodyReader):
         assert self._call.name is not None
         parameter = self._sink.parameter_names(self._call.name)[0]
         pos += text[pos] == "\n" and not self._tags.lines
-        self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
-        self._text_value = self._value
+        self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True, is_call=True))
         return pos
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
@@ -225,16 +221,13 @@ class CallContentReader(BodyReader):
             value.error = None
         if value.ended:
             self._call.end_value(value)
-            if isinstance(self._text_value, TaggedValue) and not self._text_value.is_unclosed:
-                self._call.fail("malformed", "it is not certain where the text ends")
-            self._value, self._text_value = None, None
+            self._value = None
             self._state = self._between_parameters
 
     # The state of the call.
 
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
-        self._text_value = None
         self._takes_text = name is not None and not self._tags.nested and self._sink.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)

@@ -50,6 +50,8 @@ class NamedTag(NamedTuple):
     """True where the tag that opens the value is missing."""
     attributes: tuple[str, ...] = ()
     """The attributes beside the name that may be arguments of a call."""
+    is_call: bool = False
+    """True where it is the call's tag, and the value is the text of a custom tool."""
 
 
 class CompiledTags:
@@ -135,10 +137,9 @@ class CompiledTags:
             raise MoreNeeded
         end = min(ends, default=start)
         name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write `\n` for the line break
-        scan = Scanner(text, self.skip_space(text, end))
         separator = self.tags.call.end or self.tags.separator
-        if separator:
-            scan.skip(separator)
+        scan = Scanner(text, self.skip_space(text, end) if separator else end)
+        scan.skip(separator)
         return NamedTag(name, "", scan.pos) if name and name[0] not in "[\"'`" and "{" not in name else None
 
     def read_parameter(self, text: str, pos: int) -> NamedTag | None:

@@ -1,7 +1,8 @@
 """Write one value, given as plain text without a type, as strict JSON of the type that the tool's schema expects.
 
 Theory of operation. A value that can only be a string is sent as it arrives. Any other is collected, and converted by
-the schema when it is complete. A value too long to collect is sent as JSON if it begins with a bracket, else as a string.
+the schema when it is complete. A value too long to collect is sent as JSON if it begins with a bracket, else as a
+string.
 
 Rule: no part of a value is lost, and nothing that was sent is revoked.
 """
