@@ -8,7 +8,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fcshim.events import JSON, CallErrorKind
@@ -39,7 +39,7 @@ _LAST_QUOTE = re.compile(r"""(\\"|['`])"\s*[\]}]{1,4}\Z""")
 _LAST_QUOTE_SIZE = 10
 _ASSIGNMENT = re.compile(
     r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
-    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|(-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?|true|false|null)(?=[ \t]|\Z))"
 )
 
 
@@ -54,7 +54,7 @@ class Assignment(NamedTuple):
 def read_assignments(line: str) -> tuple[str, list[Assignment]]:
     """Return the name and the arguments in a line such as `get_weather city="San Jose" days=3`.
 
-    There are none unless the whole line is that: quotes around all of a value or none in it, and no other separator.
+    There are none unless the whole line is that: strings in quotes, other scalars without.
     """
     name, blank, _ = line.partition(" ")
     pos, found = len(name), []
@@ -85,8 +85,6 @@ class TaggedCall:
         self._wrapped: WrappedArguments | None = None
         self._doubtful: dict[str, TaggedValue] = {}
         """Values that ended where it was not certain, by their keys."""
-        self._words: Set[str] = frozenset()
-        """The values in the line of the tool's name that stand there without quotes."""
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -124,8 +122,6 @@ class TaggedCall:
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
         """Write an argument whose text is known. An entity in it has two readings."""
-        if not argument.is_quoted:
-            self._words |= {argument.text}
         self._write_key(argument.key)
         self._attempt(self._write_argument, argument, limits)
 
@@ -187,14 +183,12 @@ class TaggedCall:
         arguments = json.loads(self._sink.unfinished_arguments) if self._doubtful else {}
         for key, value in self._doubtful.items():
             content = arguments.get(key)
-            if isinstance(content, list) and len(content) == 1:  # one value as an array
-                content = content[0]
             if isinstance(content, str) and value.is_damaged(content):
                 return _DAMAGED
             is_shared = value.closing_tag == tags.parameter_close
             if is_shared and value.roles.stray_closers and self._may_be_quoted(key, arguments):
                 return "a parameter that a value before it may quote"
-        return "words without quotes where the schema admits no string" if self._sink.misplaces(self._words) else ""
+        return ""
 
     def _may_be_quoted(self, key: str, arguments: Mapping[str, JSON]) -> bool:
         """Return whether a text before a parameter may go on over it: none of what it goes over is required."""

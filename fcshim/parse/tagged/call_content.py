@@ -119,11 +119,8 @@ class CallContentReader(BodyReader):
             return tag.end
         if self._call.has_arguments or (self._progress.discarding and kind == "call"):
             return self._close_before_opening(kind, text, pos)
-        if kind == "open" and self._progress.discarding:
-            self._progress.end_body()  # another body starts after the name
-            return pos
         if kind == "open":
-            self._discard_call()
+            self._progress.end_body()  # another body starts after the name
             return pos
         tag = self._compiled.read_call(text, pos)  # the opening is doubled
         return self._begin_stray_text(pos) if tag is None else self._begin_call(tag)
@@ -150,7 +147,7 @@ class CallContentReader(BodyReader):
         self._state = self._between_parameters
         if name is None and not self._begin_assigned(found.name):
             self._discard_call()
-        if name is not None and not set(self._sink.parameter_names(name)).isdisjoint(found.attributes):
+        if name is not None and not self._call.markup.keys.isdisjoint(found.attributes):
             self._call.fail("malformed", "an argument stands in the tag of the call")
         if found.is_empty:
             self._close_call()

@@ -10,7 +10,7 @@ Rule: the kind of an element is decided at its first child or its first characte
 import json
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import NotStrictError
@@ -49,8 +49,6 @@ class _Element:
     is_leaf: bool = False
     quotes_tags: bool = False
     """True where tags are content of the leaf: it must end with its own closing tag."""
-    quoted_names: dict[str, int] = field(default_factory=dict)
-    """The open tags in the leaf that could be a sibling's whose predecessor is not closed."""
 
 
 class NestedValue(ValueReader):
@@ -151,7 +149,7 @@ class NestedValue(ValueReader):
         if not (parent.kind or parent.is_leaf) and _is_scalar(parent.expected):
             self._begin_leaf(parent)
         if parent.is_leaf or self._quoted_depth:
-            self._count_quoted(parent, name, 1)
+            self._quote_name(parent, name)
             return False
         if _LOST_CHARACTER in name:
             self.fail(AmbiguousValueError())  # rather a closing tag
@@ -173,24 +171,22 @@ class NestedValue(ValueReader):
 
     def _close_element(self, name: str) -> bool:
         leaf = self._open_elements[-1]
-        is_quoted = leaf.quoted_names.get(name, 0) > 0
-        if self._quoted_depth or is_quoted or all(element.name != name for element in self._open_elements):
-            self._count_quoted(leaf, name, -1 if is_quoted else 0)
+        if self._quoted_depth or all(element.name != name for element in self._open_elements):
+            self._quote_name(leaf, name)
             return False
-        if leaf.name != name or any(leaf.quoted_names.values()):
+        if leaf.name != name:
             self._check_unclosed_leaf()
         while self._open_elements[-1].name != name:
             self._end_element()
         self._end_element()
         return True
 
-    def _count_quoted(self, leaf: _Element, name: str, change: int) -> None:
-        """Count a tag that is content, unless a quoted call has it."""
-        if self._quoted_depth:
-            return
-        leaf.quotes_tags = True
-        if name in self._siblings or any(element.name == name for element in self._open_elements):
-            leaf.quoted_names[name] = leaf.quoted_names.get(name, 0) + change
+    def _quote_name(self, leaf: _Element, name: str) -> None:
+        """Take a tag for content; one that may be a sibling's, of a leaf that is not closed, has two readings."""
+        if not self._quoted_depth:
+            leaf.quotes_tags = True
+            if name in self._siblings or any(element.name == name for element in self._open_elements):
+                self.fail(AmbiguousValueError())
 
     def _end_element(self) -> None:
         element = self._open_elements.pop()
