@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from fcshim.parse.body import BodyReader, BodyStatus, DelegatingReader
-from fcshim.parse.custom_text import CustomText
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
@@ -19,7 +18,7 @@ from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
 from fcshim.parse.scanner import Scanner, decided
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, TextCalls
 from fcshim.parse.tagged.tags import Tag, Tags
 
 
@@ -95,8 +94,8 @@ _PYTHON_CALLS = PythonCalls()
 _LINE_OF_PYTHON = PythonCalls(alone=True)
 _ELEMENT_CALLS = ElementCalls()
 _ATTRIBUTE_CALLS = ElementCalls(attributes=True)
-_CUSTOM_TEXT = CustomText()
-_TEXT_AFTER_TAG = CustomText(in_marker=True)
+_CUSTOM_TEXT = TextCalls()
+_TEXT_AFTER_TAG = TextCalls(in_marker=True)
 _NAME_AND_JSON = HeaderShape(rf"{_SPACE_PATTERN}{_NAME_PATTERN}(?:\[ARGS\])?{_SPACE_PATTERN}(?=[{{｛])", lines=64)
 _NAME_IN_ELEMENT = HeaderShape(
     rf"{_SPACE_PATTERN}<(?P<tag>\w{{4,13}})>{_SPACE_PATTERN}{_NAME_PATTERN}{_SPACE_PATTERN}</(?P=tag)>"

@@ -82,8 +82,6 @@ class TaggedBody(CallContentReader):
     @none_if_more_needed
     def begins_after(self, marker: str, text: str, pos: int) -> bool:
         """Return whether a call begins with this start marker, which ends at `pos`; None where more text is needed."""
-        if self._header is not None and marker.endswith(self._header.marker_end):
-            return self._header.find_end(text, pos) > 0
         head = self._tags.call.head
         if self._section_openers and marker in self._section_openers:
             return True
@@ -137,8 +135,8 @@ class TaggedBody(CallContentReader):
         ahead = prefix + text[pos : pos + _MAX_OPENING_LENGTH]
         certain = self._has_outer_marker and has_tag
         found = self._compiled.read_call(ahead, 0) if certain else self._compiled.read_confirmed_call(ahead, 0)
-        if found is None and has_tag:
-            found = self._read_call_with_children(ahead) or self._read_call_with_text(ahead)
+        if found is None:
+            found = (has_tag and self._read_call_with_children(ahead)) or self._read_call_with_text(ahead)
         if found is None:
             self._progress.reject_body()
             return pos
@@ -247,10 +245,8 @@ class TaggedBody(CallContentReader):
                 self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
-        elif self._state == self._in_object:
+        elif self._state in {self._in_object, self._between_parameters, self._in_stray_text}:
             self._fail_truncated()
-        elif self._state in {self._between_parameters, self._in_stray_text}:
-            self._close_between_parameters(tail, natural=natural)
         elif self._state not in {self._before_header, self._before_first_call}:
             self.unread = self._stray_text + tail if self._stray_text else self._without_partial_marker(tail)
         if natural or (self._state in {self._after_call, self._after_end_marker} and not tail.strip()):
@@ -270,14 +266,6 @@ class TaggedBody(CallContentReader):
         else:
             self._call.end_value(self._value)
             self._close_call()
-
-    def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._call.has_arguments and not (self._progress.discarding or self._breaks_off(tail)):
-            self._check_stray_text()
-            self.unread = self._without_partial_marker(tail)
-            self._close_call()
-        else:
-            self._fail_truncated()
 
     def _breaks_off(self, tail: str) -> bool:
         """Return whether the reply ended inside a tag that may open a parameter."""

@@ -8,7 +8,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 
 import json
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fcshim.events import JSON, CallErrorKind
@@ -39,7 +39,7 @@ _LAST_QUOTE = re.compile(r"""(\\"|['`])"\s*[\]}]{1,4}\Z""")
 _LAST_QUOTE_SIZE = 10
 _ASSIGNMENT = re.compile(
     r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
-    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|([^\s\"'\\=,;(){}\[\]]+))"
+    r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|(-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?|true|false|null)(?=[ \t]|\Z))"
 )
 
 
@@ -54,7 +54,7 @@ class Assignment(NamedTuple):
 def read_assignments(line: str) -> tuple[str, list[Assignment]]:
     """Return the name and the arguments in a line such as `get_weather city="San Jose" days=3`.
 
-    There are none unless the whole line is that: quotes around all of a value or none in it, and no other separator.
+    There are none unless the whole line is that: strings in quotes, other scalars without.
     """
     name, blank, _ = line.partition(" ")
     pos, found = len(name), []
@@ -84,13 +84,9 @@ class TaggedCall:
         self._writer = writer
         self._sink = sink
         self._progress = progress
-        self._last: UntypedValue | None = None
-        """The value of the last parameter."""
         self._wrapped: WrappedArguments | None = None
         self._doubtful: dict[str, TaggedValue] = {}
         """Values that ended where it was not certain, by their keys."""
-        self._words: Set[str] = frozenset()
-        """The values in the line of the tool's name that stand there without quotes."""
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -105,38 +101,29 @@ class TaggedCall:
 
     def begin_parameter(self, tag: NamedTag, limits: Limits) -> ValueReader:
         """Begin a parameter and return the reader of its value."""
-        tags, element = self._compiled.tags, self._begin_next_element(tag)
-        if element is None:
-            self._flush_last()
-            if self._may_wrap(tag):
-                self._start_call()
-                self.seen_keys[tag.name] = None
-                parameters, is_text = self._sink.tools.parameter_names(self.name or ""), tag.type in tags.text_types
-                self._wrapped = WrappedArguments(self._writer, tag.name, parameters, limits, is_text=is_text)
-                return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
-            if tag.name in self.seen_keys or self.has_object:
-                self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
-            self._write_key(tag.name)
+        tags, value = self._compiled.tags, None
+        is_text, is_json = tag.type in tags.text_types, tag.type in tags.json_types()
+        if self._may_wrap(tag):
+            self._start_call()
+            self.seen_keys[tag.name] = None
+            self._wrapped = WrappedArguments(self._writer, tag.name, self.markup.keys, limits, is_text=is_text)
+            return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
+        if tag.name in self.seen_keys or self.has_object:
+            self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
+        self._write_key(tag.name)
         discarding = self._progress.discarding
         expected = ANY if discarding else self._writer.expectation.member(tag.name)
         if tags.nested and not tag.close:
-            self._last = None
             writer = None if discarding else self._writer
-            siblings = self.markup.keys - self.seen_keys.keys()
-            return NestedValue(self._compiled, writer, tag.name, expected, limits, siblings, element)
-        if element is None and not discarding:
-            is_text, is_json = tag.type in tags.text_types, tag.type in tags.json_types()
-            path = (tag.name,)
-            element = UntypedValue(
-                self._writer, expected, limits, path, is_text=is_text, is_json=is_json, repeatable=True
+            return NestedValue(
+                self._compiled, writer, tag.name, expected, limits, self.markup.keys - self.seen_keys.keys()
             )
-        self._last = element
-        return TaggedValue(self.markup, element, tag, self.seen_keys.keys())
+        if not discarding:
+            value = UntypedValue(self._writer, expected, limits, (tag.name,), is_text=is_text, is_json=is_json)
+        return TaggedValue(self.markup, value, tag, self.seen_keys.keys())
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
         """Write an argument whose text is known. An entity in it has two readings."""
-        if not argument.is_quoted:
-            self._words |= {argument.text}
         self._write_key(argument.key)
         self._attempt(self._write_argument, argument, limits)
 
@@ -152,22 +139,8 @@ class TaggedCall:
         """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
         if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
             return False
-        parameters = self._sink.tools.parameter_names(self.name or "")
-        return bool(parameters) and tag.name not in parameters
-
-    def _begin_next_element(self, tag: NamedTag) -> UntypedValue | None:
-        """Return the last value if this parameter is the next element of the array that it began."""
-        last = None if self._progress.discarding else self._last
-        if last is None or not last.may_repeat or tag.name != next(reversed(self.seen_keys)):
-            return None
-        last.begin_next_element()
-        return last
-
-    def _flush_last(self) -> None:
-        """Write the last value, if it waits for further elements."""
-        last, self._last = self._last, None
-        if last is not None and last.may_repeat:
-            self._attempt(last.flush)
+        only_text = self._sink.tools.expectation_of(self.name or "").member(tag.name).only_strings
+        return bool(self.markup.keys) and tag.name not in self.markup.keys and not only_text
 
     def _write_key(self, key: str) -> None:
         if not self._progress.discarding:
@@ -201,9 +174,7 @@ class TaggedCall:
 
     def end_value(self, value: ValueReader) -> None:
         """Remember a value in which a damaged tag may be: it is looked for when the arguments are complete."""
-        if isinstance(value, NestedValue):
-            self._last = value.last
-        elif isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
+        if isinstance(value, TaggedValue) and value.may_be_damaged and not self._progress.discarding:
             self._doubtful[next(reversed(self.seen_keys))] = value
 
     def _find_defect(self) -> str:
@@ -214,14 +185,12 @@ class TaggedCall:
         arguments = json.loads(self._sink.arguments()) if self._doubtful else {}
         for key, value in self._doubtful.items():
             content = arguments.get(key)
-            if isinstance(content, list) and len(content) == 1:  # one value as an array
-                content = content[0]
             if isinstance(content, str) and value.is_damaged(content):
                 return _DAMAGED
             is_shared = value.closing_tag == tags.parameter_close
             if is_shared and value.roles.stray_closers and self._may_be_quoted(key, arguments):
                 return "a parameter that a value before it may quote"
-        return "words without quotes where the schema admits no string" if self._sink.misplaces(self._words) else ""
+        return ""
 
     def _may_be_quoted(self, key: str, arguments: Mapping[str, JSON]) -> bool:
         """Return whether a text before a parameter may go on over it: none of what it goes over is required."""
@@ -235,7 +204,6 @@ class TaggedCall:
 
     def close(self) -> None:
         """Complete the arguments. The call is accepted when the body ends or the next call starts."""
-        self._flush_last()
         if self._progress.discarding:
             return
         self._start_call()

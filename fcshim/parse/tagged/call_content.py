@@ -23,7 +23,6 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall, read_assignments
 from fcshim.parse.tagged.tag_reading import CompiledTags, MarkerKind, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
-from fcshim.parse.tagged.value import TaggedValue
 from fcshim.parse.tagged.value_reader import ValueReader
 
 MAX_STRAY_TEXT = 200
@@ -47,8 +46,6 @@ class CallContentReader(BodyReader):
         self._progress = BodyProgress(sink)
         self._takes_text = False
         """True while the text of a custom tool may stand in the place of the parameters."""
-        self._text_value: ValueReader | None = None
-        """That text."""
         self._quote = ""
         """The quotation mark with which the last value before the end marker ends."""
         self._call = self._new_call(None)
@@ -110,24 +107,20 @@ class CallContentReader(BodyReader):
         assert self._call.name is not None
         parameter = self._sink.tools.parameter_names(self._call.name)[0]
         pos += text[pos] == "\n" and not self._tags.lines
-        self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True))
-        self._text_value = self._value
+        self._begin_value(NamedTag(parameter, "", pos, is_unclosed=True, is_call=True))
         return pos
 
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         if kind == "parameter":
             tag = self._call.markup.read_parameter(text, pos)
-            if tag is None:
+            if tag is None or tag.is_empty:  # a tag that closes itself has no value
                 return self._begin_stray_text(pos)
             self._begin_value(tag)
             return tag.end
         if self._call.has_arguments or (self._progress.discarding and kind == "call"):
             return self._close_before_opening(kind, text, pos)
-        if kind == "open" and self._progress.discarding:
-            self._progress.end_body()  # another body starts after the name
-            return pos
         if kind == "open":
-            self._discard_call()
+            self._progress.end_body()  # another body starts after the name
             return pos
         tag = self._compiled.read_call(text, pos)  # the opening is doubled
         return self._begin_stray_text(pos) if tag is None else self._begin_call(tag)
@@ -146,9 +139,6 @@ class CallContentReader(BodyReader):
         self._value = self._call.begin_parameter(tag, self._limits)
         self._plain_text = self._value.compiled.plain_text
         self._state = self._in_value
-        if tag.is_empty:
-            self._value.end_empty()
-            self._finish_value(self._value)
 
     def _begin_call(self, found: NamedTag) -> int:
         """Begin the call of an opening tag; return the tag's end."""
@@ -157,7 +147,7 @@ class CallContentReader(BodyReader):
         self._state = self._between_parameters
         if name is None and not self._begin_assigned(found.name):
             self._discard_call()
-        if name is not None and not set(self._sink.tools.parameter_names(name)).isdisjoint(found.attributes):
+        if name is not None and not self._call.markup.keys.isdisjoint(found.attributes):
             self._call.fail("malformed", "an argument stands in the tag of the call")
         if found.is_empty:
             self._close_call()
@@ -228,16 +218,13 @@ class CallContentReader(BodyReader):
             value.error = None
         if value.ended:
             self._call.end_value(value)
-            if isinstance(self._text_value, TaggedValue) and not self._text_value.is_unclosed:
-                self._call.fail("malformed", "it is not certain where the text ends")
-            self._value, self._text_value = None, None
+            self._value = None
             self._state = self._between_parameters
 
     # The state of the call.
 
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
-        self._text_value = None
         self._takes_text = name is not None and not self._tags.nested and self._sink.tools.takes_text(name)
         self._progress.begin_call()
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)

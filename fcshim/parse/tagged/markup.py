@@ -22,8 +22,6 @@ _MARKUP = re.compile(r"[\"'“”‘’=;\ufffd\u200b-\u200f\u2028\u2029\ufeff\x
 """Characters that markup has, and no name of a parameter."""
 _TAG_CHARACTERS = "=<>|/\"' "
 _NAME_WORDS = frozenset({"parameter", "param", "argument", "arg", "arg_key", "param_key"})
-_VALUE_OPENINGS = {"<value>": "</value>", "<arg_value>": "</arg_value>", "<param_value>": "</param_value>"}
-"""The element of a value whose name has an element of its own."""
 _MAX_OBJECT_TAG = 100
 BetweenKind = MarkerKind | Literal["markup"]
 """The kind of what stands between parameters; `markup` adds nothing (a wrapper)."""
@@ -105,17 +103,14 @@ class CallMarkup:
         return self._read_name_element(word, scan) if end == ">" and word in _NAME_WORDS else None
 
     def _read_name_element(self, word: str, scan: Scanner) -> NamedTag | None:
-        """Read the name in an element of its own, and the opening of the value if it has one too."""
+        """Read the name in an element of its own, before a value that has none."""
         scan.take(SPACE)
         name = scan.take(_KEY)
         scan.take(SPACE)
         if name not in self.keys or not scan.skip(f"</{word}>"):
             return None
         end = scan.pos
-        scan.pos = self.compiled.skip_space(scan.text, end)
-        opening = scan.skip(*_VALUE_OPENINGS)
-        if opening:
-            return NamedTag(name, "", scan.pos, close=_VALUE_OPENINGS[opening])
+        scan.take(SPACE)
         is_damaged = scan.peek() == "<"
         return None if is_damaged else NamedTag(name, "", end, close=f"</{word}>", is_unclosed=True)
 

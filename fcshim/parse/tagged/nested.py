@@ -10,7 +10,7 @@ Rule: the kind of an element is decided at its first child or its first characte
 import json
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import NotStrictError
@@ -49,18 +49,6 @@ class _Element:
     is_leaf: bool = False
     quotes_tags: bool = False
     """True where tags are content of the leaf: it must end with its own closing tag."""
-    quoted_names: dict[str, int] = field(default_factory=dict)
-    """The open tags in the leaf that could be a sibling's whose predecessor is not closed."""
-    may_repeat: bool = False
-    """True where its value may be an element of an array whose other elements have the same tag."""
-    is_repeated: bool = False
-    last_leaf: tuple[str, UntypedValue] | None = None
-    """The name and the value of its last child, which is written when it does not come again."""
-
-    def repeat(self, leaf: UntypedValue) -> None:
-        """Make it the next element of the array in `leaf`."""
-        self.leaf = leaf
-        self.is_leaf = self.is_repeated = True
 
 
 class NestedValue(ValueReader):
@@ -74,23 +62,17 @@ class NestedValue(ValueReader):
         expected: Expectation,
         limits: Limits,
         siblings: AbstractSet[str],
-        leaf: UntypedValue | None = None,
     ) -> None:
         """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded.
 
-        `siblings` are the parameters that may still follow; `leaf` has the elements before, if the parameter is
-        repeated.
+        `siblings` are the parameters that may still follow.
         """
         super().__init__(compiled, is_written=writer is not None)
         self._siblings = siblings
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
-        self._open_elements = [_Element(name, expected, (name,), may_repeat=expected is not ANY)]
-        if leaf is not None:
-            self._open_elements[0].repeat(leaf)
-        self.last: UntypedValue | None = None
-        """The value, if it may be the first element of an array: it is not written yet."""
+        self._open_elements = [_Element(name, expected, (name,))]
         self._quoted_depth = 0
         """Number of open calls and call bodies that a leaf quotes."""
 
@@ -98,10 +80,6 @@ class NestedValue(ValueReader):
     def content(self) -> UntypedValue | None:
         """What further text without a marker may be added to directly."""
         return self._open_elements[-1].leaf if self.is_written and not self.ended else None
-
-    def end_empty(self) -> None:
-        """End a value whose tag closes itself."""
-        self._end_element()
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to a tag, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
@@ -171,15 +149,13 @@ class NestedValue(ValueReader):
         if not (parent.kind or parent.is_leaf) and _is_scalar(parent.expected):
             self._begin_leaf(parent)
         if parent.is_leaf or self._quoted_depth:
-            self._count_quoted(parent, name, 1)
+            self._quote_name(parent, name)
             return False
         if _LOST_CHARACTER in name:
             self.fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
             parent.kind, parent.child_name = _container_kind(parent.expected, name), name
             parent.leading_space = ""
-        if self._repeats_last(parent, name):
-            return True
         step: str | int
         if parent.kind == "array":
             self._write("[" if parent.child_count == 0 else ", ")
@@ -190,71 +166,42 @@ class NestedValue(ValueReader):
             self._write(("{" if parent.child_count == 0 else ", ") + _encode_json(name) + ": ")
             expected, step = parent.expected.member(name), name
         parent.child_count += 1
-        self._open_elements.append(_Element(name, expected, (*parent.path, step), may_repeat=parent.kind == "object"))
-        return True
-
-    def _repeats_last(self, parent: _Element, name: str) -> bool:
-        """Begin the next element of the array that the last child began, if it has the same name; else write that."""
-        last, parent.last_leaf = parent.last_leaf, None
-        if last is None or not self.is_written:
-            return False
-        if last[0] != name:
-            self.attempt(last[1].flush)
-            return False
-        last[1].begin_next_element()
-        element = _Element(name, ANY, (*parent.path, name), may_repeat=True)
-        element.repeat(last[1])
-        self._open_elements.append(element)
+        self._open_elements.append(_Element(name, expected, (*parent.path, step)))
         return True
 
     def _close_element(self, name: str) -> bool:
         leaf = self._open_elements[-1]
-        is_quoted = leaf.quoted_names.get(name, 0) > 0
-        if self._quoted_depth or is_quoted or all(element.name != name for element in self._open_elements):
-            self._count_quoted(leaf, name, -1 if is_quoted else 0)
+        if self._quoted_depth or all(element.name != name for element in self._open_elements):
+            self._quote_name(leaf, name)
             return False
-        if leaf.name != name or any(leaf.quoted_names.values()):
+        if leaf.name != name:
             self._check_unclosed_leaf()
         while self._open_elements[-1].name != name:
             self._end_element()
         self._end_element()
         return True
 
-    def _count_quoted(self, leaf: _Element, name: str, change: int) -> None:
-        """Count a tag that is content, unless a quoted call has it."""
-        if self._quoted_depth:
-            return
-        leaf.quotes_tags = True
-        if name in self._siblings or any(element.name == name for element in self._open_elements):
-            leaf.quoted_names[name] = leaf.quoted_names.get(name, 0) + change
+    def _quote_name(self, leaf: _Element, name: str) -> None:
+        """Take a tag for content; one that may be a sibling's, of a leaf that is not closed, has two readings."""
+        if not self._quoted_depth:
+            leaf.quotes_tags = True
+            if name in self._siblings or any(element.name == name for element in self._open_elements):
+                self.fail(AmbiguousValueError())
 
     def _end_element(self) -> None:
         element = self._open_elements.pop()
         self.ended = not self._open_elements
         if element.kind:
-            if element.last_leaf is not None:
-                self.attempt(element.last_leaf[1].flush)
             self._write("}" if element.kind == "object" else "]")
         elif element.is_leaf:
-            if element.quotes_tags and (element.is_repeated or not element.expected.only_strings):
+            if element.quotes_tags and not element.expected.only_strings:
                 self.fail(AmbiguousValueError())
-            self._end_leaf(element)
+            if element.leaf is not None:
+                self.attempt(element.leaf.end)
         elif element.expected is ANY:
             self.fail(AmbiguousValueError())  # an empty string, object or array
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
-
-    def _end_leaf(self, element: _Element) -> None:
-        """End a value, and keep one that may be the first element of an array."""
-        if element.leaf is None:
-            return
-        self.attempt(element.leaf.end)
-        if not (element.leaf.may_repeat and self.is_written):
-            return
-        if self._open_elements:
-            self._open_elements[-1].last_leaf = element.name, element.leaf
-        else:
-            self.last = element.leaf
 
     # Writing.
 
@@ -278,9 +225,7 @@ class NestedValue(ValueReader):
 
     def _make_leaf(self, element: _Element) -> None:
         assert self._writer is not None
-        element.leaf = UntypedValue(
-            self._writer, element.expected, self._limits, element.path, is_leaf=True, repeatable=element.may_repeat
-        )
+        element.leaf = UntypedValue(self._writer, element.expected, self._limits, element.path, is_leaf=True)
         if element.leading_space:
             element.leaf.add(element.leading_space)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fcshim.parse.body import READING, BodyReader, BodyStatus, DelegatingReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import named_tool
 from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.body import TaggedBody
@@ -141,6 +142,25 @@ class ElementCalls:
             dialect, call=replace(dialect.call, open=start_marker, opens=()), section=replace(dialect.section, open="")
         )
         return TaggedBody(compiled, None, start_marker, sink, limits, dialect)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCalls:
+    """Calls of a custom tool: its text stands after a line with its name, or after a start marker that holds it."""
+
+    in_marker: bool = False
+    grammar: str = "tagged_call"
+
+    def begins(self, _text: str, _pos: int) -> bool | None:
+        """Return True: what selects this syntax has read the name."""
+        return True
+
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+        """Make the reader of one body."""
+        call = Tag(start_marker[:-1], name=named_tool(start_marker)) if self.in_marker else Tag("", end="")
+        tags = replace(element_tags(""), call=call, call_close=dialect.call.close)
+        markers = ((), ()) if self.in_marker else (dialect.openers(), dialect.closers())
+        return TaggedBody(compile_tags(tags, *markers), None, start_marker, sink, limits, dialect)
 
 
 @functools.lru_cache(maxsize=256)

@@ -25,8 +25,8 @@ SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _BLANK = re.compile(r"[ \tĠ]{0,16}")
 """MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
 _ATTRIBUTE_NAME = re.compile(r"[\w.:-]{1,64}")
-_EMPTY_TAG_ATTRIBUTES = ("type", "string", "id", "index")
-"""Attributes that may stand beside the name in a tag without content, and say nothing about a value."""
+_SILENT_ATTRIBUTES = frozenset(("type", "string", "id", "index"))
+"""Attributes that may stand beside the name, and say nothing about a value."""
 _TYPE = re.compile(r"[\w.|?\[\] -]{0,64}")
 _UNQUOTED_VALUE = re.compile(r"[^\s\"'<>\]]{1,256}")
 
@@ -50,6 +50,8 @@ class NamedTag(NamedTuple):
     """True where the tag that opens the value is missing."""
     attributes: tuple[str, ...] = ()
     """The attributes beside the name that may be arguments of a call."""
+    is_call: bool = False
+    """True where it is the call's tag, and the value is the text of a custom tool."""
 
 
 class CompiledTags:
@@ -135,10 +137,9 @@ class CompiledTags:
             raise MoreNeeded
         end = min(ends, default=start)
         name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write `\n` for the line break
-        scan = Scanner(text, self.skip_space(text, end))
         separator = self.tags.call.end or self.tags.separator
-        if separator:
-            scan.skip(separator)
+        scan = Scanner(text, self.skip_space(text, end) if separator else end)
+        scan.skip(separator)
         return NamedTag(name, "", scan.pos) if name and name[0] not in "[\"'`" and "{" not in name else None
 
     def read_parameter(self, text: str, pos: int) -> NamedTag | None:
@@ -240,20 +241,20 @@ def _read_attributes(tag: Tag, scan: Scanner) -> NamedTag | None:
         end = scan.skip(f"/{tag.end}", tag.end)
         if end:
             name, value_type = found.pop(tag.attribute, ""), found.pop(tag.type_attribute, "")
-            others = tuple(key for key in found if key not in _EMPTY_TAG_ATTRIBUTES)
+            others = tuple(found.keys() - _SILENT_ATTRIBUTES)
             is_empty = end[0] == "/"
             if not name or "value" in others or (is_empty and others):
                 return None  # the tag itself holds a value
             return NamedTag(name, value_type, scan.pos, is_empty=is_empty, attributes=others)
         key = scan.take(_ATTRIBUTE_NAME) if blank else ""
-        value = _read_attribute_value(tag, scan) if key else None
+        value = _read_attribute_value(scan) if key else None
         if value is None or tag.head in value or (key == tag.type_attribute and not _TYPE.fullmatch(value)):
             return None  # no attribute, or its closing quotation mark is missing
         found[key] = value
     return None
 
 
-def _read_attribute_value(tag: Tag, scan: Scanner) -> str | None:
+def _read_attribute_value(scan: Scanner) -> str | None:
     """Read the equals sign and the value, None where there is none."""
     scan.take(_BLANK)
     if not scan.skip("="):
@@ -261,11 +262,7 @@ def _read_attribute_value(tag: Tag, scan: Scanner) -> str | None:
     scan.take(_BLANK)
     quote = scan.skip('"', "'")
     if not quote:
-        value = scan.take(_UNQUOTED_VALUE)
-        if value.endswith("/") and scan.peek() == tag.end:
-            scan.pos -= 1
-            value = value[:-1]
-        return value or None
+        return scan.take(_UNQUOTED_VALUE) or None
     value, closed, _ = scan.text[scan.pos :].partition(quote)
     if not closed:
         raise MoreNeeded

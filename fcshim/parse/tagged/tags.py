@@ -113,21 +113,13 @@ class Tags:
 
     def with_suffix(self, suffix: str) -> "Tags":
         """Return the tags with a suffix in each: `<tool_call:suffix>`."""
-        call = replace(self.call, head=_add_suffix(self.call.head, suffix))
-        parameter = replace(
-            self.parameter,
-            head=_add_suffix(self.parameter.head, suffix),
-            end=_add_suffix(self.parameter.end, suffix),
+        call, parameter = (
+            replace(tag, head=_add_suffix(tag.head, suffix), end=_add_suffix(tag.end, suffix))
+            for tag in (self.call, self.parameter)
         )
-        return replace(
-            self,
-            call=call,
-            call_close=_add_suffix(self.call_close, suffix),
-            parameter=parameter,
-            separator=_add_suffix(self.separator, suffix),
-            value_open=_add_suffix(self.value_open, suffix),
-            parameter_close=_add_suffix(self.parameter_close, suffix),
-        )
+        names = ("call_close", "parameter_close", "separator", "value_open")
+        others = {name: _add_suffix(getattr(self, name), suffix) for name in names}
+        return replace(self, call=call, parameter=parameter, **others)
 
     def call_opening(self, name: str, number: int) -> str:
         """Write the opening tag of the `number`th call of a turn."""

@@ -54,6 +54,8 @@ class TaggedValue(ValueReader):
 
     def is_damaged(self, content: str) -> bool:
         """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
+        if self._tag.is_call and (self._has_markers or not self.is_unclosed):
+            return True  # it is not certain where the text ends
         if self._tag.lacks_value_open and has_damaged_open(content, self.compiled.tags.value_open):
             return True
         lacks_close = self.is_unclosed and not self._tag.is_unclosed
@@ -63,13 +65,7 @@ class TaggedValue(ValueReader):
     def may_be_damaged(self) -> bool:
         """True where the value ran over a marker that it does not quote with a call, or has no closing tag."""
         runs_over_marker = self._has_markers and not self.roles.quotes_call
-        return self.is_unclosed or self._tag.lacks_value_open or runs_over_marker
-
-    def end_empty(self) -> None:
-        """End a value whose tag closes itself."""
-        self.ended = True
-        if self._value is not None:
-            self.attempt(self._value.end_empty)
+        return self.is_unclosed or self._tag.lacks_value_open or self._tag.is_call or runs_over_marker
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""

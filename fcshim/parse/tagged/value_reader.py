@@ -28,10 +28,6 @@ class ValueReader(ABC):
         """What further text without a marker may be added to directly."""
 
     @abstractmethod
-    def end_empty(self) -> None:
-        """End a value whose tag closes itself."""
-
-    @abstractmethod
     def feed(self, text: str, pos: int) -> int:
         """Read up to a marker, over it or to the end of the text; return the position. Raises `MoreNeeded`."""
 

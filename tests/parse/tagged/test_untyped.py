@@ -108,11 +108,9 @@ def test_long_json_is_sent_as_json(schema: JSON) -> None:
     assert f"[{numbers}]" == value.end()
 
 
-def test_long_text_that_only_began_like_json_is_sent_as_a_string() -> None:
-    value = Value()
-    text = "[see] " * 10
-
-    assert f'"{text}"' == (value.add(text) and value.end())
+def test_long_text_that_only_began_like_json_is_an_error() -> None:
+    with pytest.raises(NotStrictError):
+        Value().add("[see] " * 10)
 
 
 def test_long_json_that_breaks_is_an_error() -> None:
