@@ -32,15 +32,13 @@ class BracketKind(enum.IntEnum):
 
     ARGUMENTS = enum.auto()
     SPREAD = enum.auto()
-    """A dict whose members are arguments: `**{...}`."""
+    """A dict whose members are the arguments: `f({...})`."""
     DICT = enum.auto()
     ARRAY = enum.auto()
     TUPLE = enum.auto()
-    GROUP = enum.auto()
-    """Parentheses around one value."""
 
 
-ARGUMENTS, SPREAD, DICT, ARRAY, TUPLE, GROUP = BracketKind
+ARGUMENTS, SPREAD, DICT, ARRAY, TUPLE = BracketKind
 """Module names, because an enum's attribute lookup costs about as much as a state's own work."""
 WRITTEN = {ARGUMENTS: "{}", DICT: "{}", ARRAY: "[]", TUPLE: "[]"}
 """The brackets in JSON, for those that are written."""

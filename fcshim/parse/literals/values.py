@@ -29,7 +29,6 @@ from fcshim.parse.literals.context import (
     ARGUMENTS,
     ARRAY,
     DICT,
-    GROUP,
     SPREAD,
     TUPLE,
     WRITTEN,
@@ -199,7 +198,7 @@ class LiteralValues(ABC):
         char = text[pos]
         if char == bracket.closer:
             return self._close_bracket(pos)
-        if char in ",，" and bracket.kind is not GROUP:
+        if char in ",，":
             bracket.has_comma = True
             self.read_next = self._before_item
             return pos + 1

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from fcshim.parse.arguments.scopes import ANYTHING, Members
-from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, JOINED_IN_LINE, NOT_ESCAPED, SECOND_VALUE
+from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, NOT_ESCAPED, SECOND_VALUE
 from fcshim.parse.readings.json import JsonSearch
-from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, edits_of, tokens_of
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, tokens_of
 
 Follows = Literal["", "next", "end", "end missing"]
 """What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
 _SPACE = re.compile(r"(?>(?:\s++|\#[^\n]*+)*)")
 _QUOTES = "\"'"
 _QUOTE = re.compile(r"[\"']")
-_STRING = re.compile(r"(?P<prefix>[rR][fF]?|[fF][rR]?|[uU])?(?P<quote>\"{3}|'{3}|[\"'])")
+_STRING = re.compile(r"(?P<prefix>[rRfFuU]{1,2})?(?P<quote>\"{3}|'{3}|[\"'])")
 _ARGUMENT = re.compile(r"(?P<word>[^\W\d]\w{0,127})\s{0,64}[=:：](?!=)")
 _CALL = re.compile(r"(?:print\s{0,16}\(\s{0,16})?(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}([({])")
 _NUMBER = re.compile(r"[+-]?0[bBoOxX][\da-fA-F_]+(?!\w)")
@@ -66,10 +66,7 @@ class LiteralSearch(JsonSearch):
         if is_raw:
             self._raw_starts.add(0)
         last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)), before)
-        edits = set(edits_of(last))
-        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or (
-            NOT_ESCAPED in edits and edits & {JOINED, JOINED_IN_LINE}
-        ):
+        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost:
             raise NoReadingError("more than the quotes of a string are damaged")
         out: list[str] = []
         copied = before
@@ -134,9 +131,6 @@ class LiteralSearch(JsonSearch):
             named = frame.changed(slot=frame.slot)
             named.has_keyword = True
             self._add_key(step, named, found)
-        elif self.text.startswith("**{", pos):
-            spread = Frame("}", frame.members, frame, keyed=True)
-            self.add(step, self._key, pos + 3, spread, token=("{", 0, 0))
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
 
@@ -167,8 +161,7 @@ class LiteralSearch(JsonSearch):
             return
         string = self._continuation(frame, step.pos)
         if string is not None:
-            in_line = "\n" not in self.text[step.pos : string.start()]
-            self.open_string(step, string["quote"], string.end(), JOINED_IN_LINE if in_line else JOINED)
+            self.open_string(step, string["quote"], string.end(), JOINED)
         super()._after(step)
 
     def _continuation(self, frame: Frame, pos: int) -> re.Match[str] | None:
@@ -225,8 +218,7 @@ class LiteralSearch(JsonSearch):
         key = _ARGUMENT.match(self.text, pos)
         if key is not None:
             return key["word"] not in frame.keys and frame.members.lists_member(key["word"]) is not False
-        is_value = not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
-        return is_value or self.text.startswith("**{", pos)
+        return not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
 
     def follows(self, frame: Frame, pos: int) -> bool:
         """Return whether what follows a string that ends before `pos` is what follows a value in these brackets."""
