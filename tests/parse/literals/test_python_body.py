@@ -67,7 +67,6 @@ TOLERATED_BODIES = [
     '[f(a=\'it\'s\', b="the dogs\' bowl"), g(b="say "hi" now")]',
     "f(a: 1, b=[1, 2,],)\ng()",
     "[[f(a={k: 1, 2: 'x', None: 3}, b=(1, 2), c=(), d={})]])",
-    "```python\n[f(a=1)]\n```",
     "[f(a=[1, {'b': (2, 3",
     "f(a='one\ntwo'); g(), h()",
     "[f(c=1_0)]  # so",
