@@ -219,7 +219,7 @@ def test_a_name_between_markers_before_an_unknown_syntax_is_text_and_reported(di
         '<tool_call>{"nam": "set", "arguments": {"a": 1}}</tool_call>',
         '<function_call>{"name":"set, "arguments": {"a": 1}}</function_call>',
         "[TOOL_CALL]\n{tool => set, args => {\n  --count 1 2 --on\n}}\n[/TOOL_CALL]",
-        '[TOOL_CALL]\n{tool => "set" args => {\n  --count: 1\n}}\n[/TOOL_CALL]',
+        '[TOOL_CALL]\n{tool => "set" args => {\n  --count: 1 2\n}}\n[/TOOL_CALL]',
     ],
 )
 @pytest.mark.parametrize("dialect", ["auto", "glm", "mistral"])

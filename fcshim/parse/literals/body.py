@@ -45,7 +45,7 @@ from fcshim.parse.sink import CallSink
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
 _ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError, *WRITING_ERRORS)
-_ARGUMENT = re.compile(r"[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
+_ARGUMENT = re.compile(r"\)|[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
     r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
     r"|[-+*/%|&.:][ \t]*\w|\[[ \t]*(?:-?\d|[\"']))"
@@ -323,12 +323,14 @@ class LiteralBody(BodyReader):
         return end
 
     def _check_trailing_text(self) -> None:
-        """Reject a call without its closing bracket before an argument, and one that is a part of an expression."""
+        """Reject a call that may go on in the text after it, or is a part of an expression."""
         text = self._trailing.text()
-        if self._sink.is_complete and self._call.lacks_brackets and _ARGUMENT.match(text):
-            self._sink.fail("malformed", "an argument after the end of the call")
-        elif self._sink.is_complete and _EXPRESSION.match(text):
-            self._sink.fail("malformed", "the call is a part of an expression")
+        if self._sink.is_complete and (self._is_rest_of_call(text) or _EXPRESSION.match(text)):
+            self._sink.fail("malformed", "what follows the call may be a part of it")
+
+    def _is_rest_of_call(self, text: str) -> bool:
+        """Return whether the text after a call may be a part of it."""
+        return self._call.lacks_brackets and _ARGUMENT.match(text) is not None
 
     # The end of the reply.
 

@@ -32,15 +32,13 @@ class BracketKind(enum.IntEnum):
 
     ARGUMENTS = enum.auto()
     SPREAD = enum.auto()
-    """A dict whose members are arguments: `**{...}`."""
+    """A dict whose members are the arguments: `f({...})`."""
     DICT = enum.auto()
     ARRAY = enum.auto()
     TUPLE = enum.auto()
-    GROUP = enum.auto()
-    """Parentheses around one value."""
 
 
-ARGUMENTS, SPREAD, DICT, ARRAY, TUPLE, GROUP = BracketKind
+ARGUMENTS, SPREAD, DICT, ARRAY, TUPLE = BracketKind
 """Module names, because an enum's attribute lookup costs about as much as a state's own work."""
 WRITTEN = {ARGUMENTS: "{}", DICT: "{}", ARRAY: "[]", TUPLE: "[]"}
 """The brackets in JSON, for those that are written."""
@@ -72,7 +70,6 @@ class OpenBrackets:
         self.next_item: re.Match[str] | None = None
         """What the fast pattern of the innermost bracket matched after the string that has ended."""
         self._call = call
-        self._token = dialect.quote
         self._next_patterns = next_patterns
         self._end_markers = compiled_closers(dialect)
         self.following_markers = compile_end_markers((*self._end_markers.markers, *filter(None, (dialect.quote,))))
@@ -83,19 +80,18 @@ class OpenBrackets:
 
         Every quote then ends its string. Raises `NoReadingError`.
         """
+        if string.syntax.is_raw:
+            raise NoReadingError("a quote in a raw string, which cannot be escaped")
         sent, quote = self._call.sent_arguments(), string.syntax.quote
         before = open_string_content(sent)
         has_escapes = string.has_escape or 0 < string.line_breaks < before.count("\n")
-        if quote == "'":
-            before = before.replace("'", "'")
-        search = self._make_search(before + text)
-        escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
+        escaped = self._make_search(before + text).escape(self._frame(), quote, len(before))
         if escaped != text and (has_escapes or LITERAL_COMMA.search(sent)):
             raise NoReadingError("a backslash or a comma that was read may be content of a string that is not escaped")
         return escaped
 
     def _make_search(self, text: str) -> LiteralSearch:
-        return LiteralSearch(text, self._call.arguments_of, self._token)
+        return LiteralSearch(text, self._call.arguments_of)
 
     def _frame(self) -> Frame:
         """Return the innermost open bracket, for the search."""

@@ -1,7 +1,7 @@
 """Read calls in Gemma's syntax: `call:f{key:<|"|>text<|"|>,n:5,list:[true,{a:1}]}`.
 
     _before_first_call --call:--> _read_name --{--> _in_arguments (`gemma_values`)
-    _between_calls     --call:--> _before_first_call    --otherwise--> _after_calls
+    _between_calls     --call:--> _read_name    --otherwise--> _after_calls
 
 Rule: this module reads names and the brace after a name; `gemma_values` reads the arguments.
 """
@@ -17,15 +17,16 @@ from fcshim.parse.literals.gemma_values import GemmaValues
 from fcshim.parse.sink import CallSink
 
 # White space is bounded here because `begins` must look at a bounded number of characters.
-_CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
+_NEXT_CALL = re.compile(r"[ \t\r\n,;}]{0,64}call[ \t]{0,16}:")
+_PARTIAL_NEXT_CALL = re.compile(r"[ \t\r\n,;}]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
 _PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
 _FIRST_CALL = re.compile(r"[ \t\r\n]{0,64}(?:call[ \t]{0,16})?:")
 """The word is often lost after the marker."""
 _NAME_AND_BRACE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+\{")
 """After the word as start marker."""
 _PARTIAL_NAME = re.compile(r"[ \t]{0,4}+(?:[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+)?\Z")
-_MEMBER = re.compile(r",\s{0,64}(?!call\s{0,16}:)[\w-]{1,64}\s{0,16}:")
-_PARTIAL_MEMBER = re.compile(r",\s{0,64}[\w-]{0,64}\s{0,16}\Z")
+_MEMBER = re.compile(r"[\s}]{0,64},\s{0,64}[\w-]{1,64}\s{0,16}:")
+"""A further member, behind the brace of its call."""
 _NAME = re.compile(r"[^{<\n]{0,256}+")
 """The bound limits the text that is held back before it turns out not to be a call."""
 
@@ -72,23 +73,19 @@ class GemmaBody(LiteralBody):
         return found.end() + 1
 
     def _between_calls(self, text: str, pos: int) -> int:
-        """Between two calls or after the last one; surplus closing braces are skipped."""
+        """Between two calls or after the last one."""
         pos = self._skip_trailing_space(text, pos)
         if pos == len(text):
             return pos
-        if _MEMBER.match(text, pos) and self._sink.is_open:
-            self._sink.fail("malformed", "a member after the end of the call")
-        elif _PARTIAL_MEMBER.match(text, pos) and not self._progress.final:
-            self._progress.wait = True
-            return pos
-        if text[pos] == "}" and self._sink.is_complete and self._call.has_unlisted_argument():
-            self._sink.fail("malformed", "a bracket too many, before or after an argument that the tool does not have")
-        if text[pos] in ",;}":
-            return self._skip_to(pos + 1)
-        if _CALL.match(text, pos):
-            self._state = self._before_first_call
-        elif _PARTIAL_CALL.match(text, pos) and not self._progress.final:
+        found = _NEXT_CALL.match(text, pos)
+        if found is not None:
+            self._state = self._read_name
+            return self._skip_to(found.end())
+        if _PARTIAL_NEXT_CALL.match(text, pos) and not self._progress.final:
             self._progress.wait = True
         else:
             self._state = self._after_calls
         return pos
+
+    def _is_rest_of_call(self, text: str) -> bool:
+        return _MEMBER.match(text) is not None or (text[:1] == "}" and self._call.has_unlisted_argument())

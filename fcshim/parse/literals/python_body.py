@@ -19,13 +19,10 @@ from fcshim.parse.sink import CallSink
 
 _NAME = re.compile(r"(?P<name>[^\W\d][\w.-]{0,255}+)[ \t]{0,16}+(?P<parenthesis>\(|)")
 """The bounds limit the text that is held back before it turns out not to be a call."""
-_FENCE = re.compile(r"```[a-z_]{0,16}[ \t]*\r?\n")
-_PARTIAL_FENCE = re.compile(r"[ \t\r\n]*+`{1,3}(?:(?<=```)[a-z_]{0,16}[ \t]{0,8}\r?)?\Z")
 _LOOK_AHEAD = 128
 """Characters that `begins` looks at."""
-_BODY_PREFIX = r"[ \t\r\n]*+(?:```[a-z_]{0,16}[ \t]*\r?\n[ \t\r\n]*+)?"
-_CALL_START = re.compile(_BODY_PREFIX + r"\[*+[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
-_PARTIAL_CALL_START = re.compile(_BODY_PREFIX + r"(?:\[++[ \t\r\n]*+)?(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")
+_CALL_START = re.compile(r"[ \t\r\n]*+\[*+[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
+_PARTIAL_CALL_START = re.compile(r"[ \t\r\n]*+(?:\[++[ \t\r\n]*+)?(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")
 _BARE_LIST_START = re.compile(r"\[[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
 _PARTIAL_BARE_LIST_START = re.compile(r"\[[ \t\r\n]*+(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")
 
@@ -48,7 +45,7 @@ class PythonCalls:
         if (_BARE_LIST_START if self.bare else _CALL_START).match(text, pos, end):
             return True
         partial = _PARTIAL_BARE_LIST_START if self.bare else _PARTIAL_CALL_START
-        return None if len(text) < end and (partial.match(text, pos) or _PARTIAL_FENCE.match(text, pos)) else False
+        return None if len(text) < end and partial.match(text, pos) else False
 
     def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -73,19 +70,10 @@ class PythonBody(LiteralBody):
         pos = self._values.skip_space(text, pos)
         if pos == len(text):
             return pos
-        if text[pos] == "`":
-            return self._skip_fence(text, pos)
         if text[pos] == "[":
             self._list_depth += 1
             return pos + 1
         return self._read_name(text, pos)
-
-    def _skip_fence(self, text: str, pos: int) -> int:
-        """Skip the opening line of a code fence inside the markers."""
-        found = _FENCE.match(text, pos)
-        if found is not None:
-            return found.end()
-        return self._reject_or_wait(pos, _PARTIAL_FENCE.match(text, pos))
 
     def _read_name(self, text: str, pos: int) -> int:
         """Read the name of the tool and the parenthesis after it; a word that starts no call ends the body."""
@@ -151,16 +139,6 @@ class PythonBody(LiteralBody):
         self._check_late_bracket(text[pos])
         self._progress.end_body()
         return pos
-
-    def _after_calls(self, text: str, pos: int) -> int:
-        """After the last call: surplus closing brackets, a code fence, then the end marker."""
-        pos = self._skip_trailing_space(text, pos)
-        if pos == len(text):
-            return pos
-        if text[pos] in ")]":
-            self._check_late_bracket(text[pos])
-            return self._skip_to(pos + 1)
-        return super()._after_calls(text, pos)
 
     def _check_late_bracket(self, char: str) -> None:
         """Reject a call without its closing bracket if that bracket, or another argument, follows the list."""

@@ -4,7 +4,6 @@ Names, operators, calls and comprehensions are never evaluated: they end the cal
 
     _before_argument, ... --word--> _after_word --=--> _before_value
                                                 --otherwise--> _after_value, or _before_value after a key
-    _in_string --quote--> _after_string --> _after_value    (where every quote ends its string)
 
 Rule: a Python literal has its Python value; every tolerance beyond Python is named in `python_call.lark`.
 """
@@ -16,7 +15,7 @@ from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
-from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, GROUP, SPREAD, TUPLE, BracketKind
+from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, SPREAD, TUPLE, BracketKind
 from fcshim.parse.literals.strings import PREFIXES, LiteralError, Matcher, json_escape, string_syntax
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
 
@@ -26,13 +25,6 @@ _SPACE = re.compile(r"[ \t\r\n\f]*+")
 _COMMENT = re.compile(r"[^\n]*+")
 _MATCH_WORD = re.compile(r"[\w.+-]*+").match
 _KEY = re.compile(r"[^\W\d][\w-]*+")
-_STRING_START = re.compile(r"(?:[rR][fF]?|[fF][rR]?|[uU])?(?:(?P<quote>[\"'])|\Z)")
-_PARENTHESIS_PART = re.compile(
-    r"""(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comma>[,，])|(?P<string>
-    '{3}(?:[^\\]|\\.)*?'{3} | "{3}(?:[^\\]|\\.)*?"{3} | '(?!'')(?>(?:[^'\\]|\\.)*)' | "(?!"")(?>(?:[^"\\]|\\.)*)"
-    ) | (?P<plain>[^\s()\[\]{},，"'#]++) | \s++ | \#[^\n]*+\n""",
-    re.DOTALL | re.VERBOSE,
-)
 # Fast patterns for what usually stands between two values: one match instead of several states, with the same result.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _FAST_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
@@ -62,13 +54,10 @@ class PythonValues(LiteralValues):
         """True inside a comment whose end has not been read yet."""
         self._word = ""
         """The last word, whose meaning what follows decides."""
-        self._scanned = 1, 0, True
-        """How far undecided parentheses were read: an offset, the brackets open there, and whether they are empty."""
-
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)
-        self.context.seen_keyword, self._scanned = False, (1, 0, True)
+        self.context.seen_keyword = False
 
     # White space.
 
@@ -101,11 +90,9 @@ class PythonValues(LiteralValues):
     # Items.
 
     def _read_argument(self, text: str, pos: int) -> int:
-        """The name of an argument, a value without a name, or `**{`."""
+        """The name of an argument, or a value without a name."""
         char = text[pos]
         self._has_name = False
-        if char == "*":
-            return self._read_spread(text, pos)
         if char == "{" and not (self._call.names and self.context.seen_keyword) and not self._admits_object():
             return self._open_spread(pos)
         if char in "\"'[({":
@@ -113,16 +100,6 @@ class PythonValues(LiteralValues):
             self.read_next = self._before_value
             return pos
         return self._read_word(text, pos)
-
-    def _read_spread(self, text: str, pos: int) -> int:
-        """`**{...}`: arguments whose names are not identifiers."""
-        rest = text[pos : pos + 3]
-        if rest == "**{":
-            return self._open_spread(pos + 2)
-        if "**{".startswith(rest) and not self._progress.final:
-            self._progress.wait = True
-            return pos
-        raise LiteralError("expected a literal, found '*'", pos)
 
     def _open_spread(self, pos: int) -> int:
         self.context.seen_keyword = True
@@ -155,36 +132,11 @@ class PythonValues(LiteralValues):
             return self._open_bracket(ARRAY, "]", pos)
         if char == "{":
             return self._open_brace(pos)
-        return self._open_parenthesis(text, pos) if char == "(" else self._read_word(text, pos)
+        return self._open_bracket(TUPLE, ")", pos) if char == "(" else self._read_word(text, pos)
 
     def _read_key(self, text: str, pos: int) -> int:
         self.string.key = ""
         return self._open_string(text, pos, pos) if text[pos] in "\"'" else self._read_word(text, pos)
-
-    def _open_parenthesis(self, text: str, pos: int) -> int:
-        """Open a tuple, or parentheses around one value: the first comma or closing bracket in it decides.
-
-        Raises `LiteralError`.
-        """
-        offset, depth, is_empty = self._scanned
-        while found := _PARENTHESIS_PART.match(text, pos + offset):
-            part, end = found.lastgroup, found.end()
-            if depth == 0 and part in {"comma", "close"}:
-                self._scanned = 1, 0, True
-                return self._open_bracket(TUPLE if part == "comma" or is_empty else GROUP, ")", pos)
-            if end == len(text) and part in {"string", "plain"}:
-                break
-            if part == "plain" and self._end_markers.search(text, found.start(), end):
-                raise LiteralError("parentheses are not closed", found.start())
-            depth += {"open": 1, "close": -1}.get(part or "", 0)
-            offset, is_empty = end - pos, is_empty and part is None
-            self._scanned = offset, depth, is_empty
-        if len(text) - pos > self._limits.search:
-            raise LiteralError(f"more than {self._limits.search} characters in parentheses", pos, "limit")
-        if self._progress.final and self._end_markers.search(text, pos):
-            raise LiteralError("parentheses are not closed", pos)
-        self._progress.wait = not self._progress.final
-        return pos if self._progress.wait else len(text)
 
     # Words.
 
@@ -256,40 +208,7 @@ class PythonValues(LiteralValues):
         if self.string.key is None and self.brackets[-1].kind is ARGUMENTS and not self._has_name:
             self._name_argument(pos)
         quote = run[:3] if size in {3, 6} else run[0]
-        syntax = string_syntax(text[start:pos].lower(), quote, self._end_markers)
-        if self.read_next == self._after_string:
-            self.string.begin(syntax)
-            self.read_next = self._in_string
-        else:
-            self._begin_string(syntax)
+        self._begin_string(string_syntax(text[start:pos].lower(), quote, self._end_markers))
         if size not in {1, 2, 3, 6}:
             raise DoubtfulQuoteError(pos + 1)
         return pos + len(quote)
-
-    def _end_string(self, pos: int) -> int:
-        if not self.quotes_escaped or self.string.key is not None:
-            return super()._end_string(pos)
-        self.read_next = self._after_string
-        return pos
-
-    def _after_string(self, text: str, pos: int) -> int:
-        """After a string in which inner quotes were escaped: an adjacent string literal continues it."""
-        pos = self.skip_space(text, pos)
-        if pos == len(text):
-            return pos
-        found = _STRING_START.match(text, pos)
-        if found is None or (found["quote"] is None and self._progress.final):
-            return super()._end_string(pos)
-        if found["quote"] is None:
-            self._progress.wait = True
-            return pos
-        if not self._joins_strings():
-            raise LiteralError("two strings without a comma, or one string in two parts", pos)
-        return self._open_string(text, pos, found.start("quote"))
-
-    def _joins_strings(self) -> bool:
-        """Return whether a string literal continues the one before it: in an array, a comma may be missing."""
-        bracket = self.brackets[-1]
-        if bracket.kind is GROUP:
-            bracket = self.brackets[-2]
-        return self.context.seen_keyword if bracket.kind is ARGUMENTS else bracket.kind is DICT

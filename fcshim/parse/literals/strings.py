@@ -15,8 +15,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.markers import MAX_RUNS, EndMarkers
 
-PREFIXES = frozenset({"r", "f", "u", "rf", "fr"})
-"""String prefixes, in lower case; JSON has no bytes."""
+PREFIXES = frozenset({"r", "u"})
+"""String prefixes, in lower case: JSON has no bytes, and nothing is evaluated."""
 JSON_ESCAPES = {"\\'": "'", '\\"': '"', "\\\\": "\\", "\\n": "\n", "\\t": "\t", "\\b": "\b", "\\f": "\f"}
 """Frequent escapes, each with its character."""
 _ESCAPE = re.compile(
@@ -57,33 +57,22 @@ class LiteralStringSyntax:
     def __init__(self, prefix: str, quote: str, markers: EndMarkers) -> None:
         self.quote = quote
         self.is_token = quote[0] not in "\"'"
-        self.is_raw, self.is_formatted = "r" in prefix, "f" in prefix
-        special = rf"{'' if self.is_token else chr(92) * 2}{re.escape(quote[0])}{'{}' if self.is_formatted else ''}"
-        special += markers.first_chars
+        self.is_raw = prefix == "r"
+        special = rf"{'' if self.is_token else chr(92) * 2}{re.escape(quote[0])}{markers.first_chars}"
         run = rf'[^"\\{special}\x00-\x1f]*+'
         if not (self.is_raw or self.is_token):
             run = rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MAX_RUNS}}}'
         self.match_run: Matcher = re.compile(run).match
         """Matches content that needs no JSON escape."""
         self.match_other: Matcher = re.compile(rf"[\s\S][^{special}]*+").match
-        """Matches a character and the content after it, without quotes, escapes and braces of a formatted string."""
+        """Matches a character and the content after it, without quotes and escapes."""
         self.fullmatch_json_content = re.compile(run).fullmatch
         self.fullmatch_content = re.compile(f"[^{special}]++").fullmatch
 
     def read_special(self, text: str, pos: int, *, final: bool) -> tuple[int, str] | None:
-        """Return the end and the content of what stands at `pos`; None if more text is needed to decide.
-
-        Raises `LiteralError`.
-        """
-        char = text[pos]
-        if char == "\\" and not self.is_token:
+        """Return the end and the content of what stands at `pos`; None if more text is needed to decide."""
+        if text[pos] == "\\" and not self.is_token:
             return self._read_raw_backslash(text, pos, final=final) if self.is_raw else _read_escape(text, pos, final)
-        if self.is_formatted and char in "{}":  # only doubled braces are content
-            if text[pos : pos + 2] != char * 2:
-                if pos + 1 == len(text) and not final:
-                    return None
-                raise LiteralError("an f-string with something to evaluate", pos)
-            return pos + 2, char
         found = self.match_other(text, pos)
         assert found is not None
         return found.end(), found[0]
@@ -161,7 +150,7 @@ class StringReader:
             pos = part[0]
 
     def _add_special(self, source: str, content: str) -> None:
-        """Add an escape, a brace, or characters that need an escape in JSON."""
+        """Add an escape, or characters that need an escape in JSON."""
         if source[0] != "\\":
             self.line_breaks += content.count("\n")
         elif not (self.syntax.is_raw or self.syntax.is_token):

@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from fcshim.parse.arguments.buffering import LimitError
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
 from fcshim.parse.body import disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
@@ -29,7 +28,6 @@ from fcshim.parse.literals.context import (
     ARGUMENTS,
     ARRAY,
     DICT,
-    GROUP,
     SPREAD,
     TUPLE,
     WRITTEN,
@@ -85,8 +83,6 @@ class LiteralValues(ABC):
         self.string = StringReader(call, self._end_markers, limits)
         self._has_name = False
         """True after the name of an argument."""
-        self._match_skipped: Matcher | None = None
-        """Matches the word that is skipped."""
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
@@ -199,7 +195,7 @@ class LiteralValues(ABC):
         char = text[pos]
         if char == bracket.closer:
             return self._close_bracket(pos)
-        if char in ",，" and bracket.kind is not GROUP:
+        if char in ",，":
             bracket.has_comma = True
             self.read_next = self._before_item
             return pos + 1
@@ -281,25 +277,13 @@ class LiteralValues(ABC):
         self.read_next = self._after_value
 
     def _match_word(self, match: Matcher, text: str, pos: int) -> re.Match[str] | None:
-        """Return the word at `pos`; None where more text is needed. Raises `LimitError`, after which it is skipped."""
+        """Return the word at `pos`; None where more text is needed. Raises `LiteralError`."""
         found = match(text, pos)
         assert found is not None
         if found.end() - pos > self._limits.number:
-            message = f"a word of more than {self._limits.number} characters"
-            if not self._call.is_certain:
-                raise LiteralError(message, pos, "limit")
-            self._match_skipped, self.read_next = match, self._skip_word
-            raise LimitError(message)
+            raise LiteralError(f"a word of more than {self._limits.number} characters", pos, "limit")
         self._progress.wait = found.end() == len(text) and not self._progress.final
         return None if self._progress.wait else found
-
-    def _skip_word(self, text: str, pos: int) -> int:
-        found = self._match_skipped and self._match_skipped(text, pos)
-        assert found
-        if found.end() == pos:
-            self.read_next = self._after_value if self.string.key is None else self._after_key
-            self.string.key = None
-        return found.end()
 
     # Strings.
 

@@ -34,7 +34,6 @@ END_MISSING = Edit("closing brackets are missing at the end", 1, is_certain=True
 BRACE_MISSING = Edit("an object is not closed before another bracket or object", 1, is_certain=True)
 BRACKET_MISSING = Edit("an array is not closed before another bracket", 1, is_certain=True)
 END_DOUBLED = Edit("closing brackets are left over at the end", 1, is_certain=True)
-JOINED = Edit("a string goes on in another line, after its quote", 0, is_certain=True)
 
 LONE_QUOTE = Edit("a quote in a string has no counterpart", 2, is_certain=False)
 MIXED_ESCAPES = Edit("some of a string's quotes are escaped", 2, is_certain=False)
@@ -49,7 +48,7 @@ WRONG_BRACKET = Edit("a bracket is another character", 2, is_certain=False)
 INNER_BRACKET = Edit("a closing bracket is missing before a comma", 2, is_certain=False)
 SURPLUS = Edit("a character is left over", 2, is_certain=False)
 QUOTED_COMMENT = Edit("a comment holds a quote, so that a string may end in it", 2, is_certain=False)
-JOINED_IN_LINE = Edit("a string goes on in the same line, after its quote", 2, is_certain=False)
+JOINED = Edit("a string goes on after its quote, in another literal", 2, is_certain=False, is_style=True)
 SECOND_VALUE = Edit("a member has two values, or an expression", 2, is_certain=False)
 TEXT_AFTER = Edit("text follows the body", 2, is_certain=False)
 

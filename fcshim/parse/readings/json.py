@@ -11,7 +11,6 @@ from typing import ClassVar
 from fcshim.parse.arguments.buffering import CommitPoint
 from fcshim.parse.arguments.entities import unescape_entities
 from fcshim.parse.arguments.literal_words import is_damaged_word
-from fcshim.parse.arguments.option_members import rewrite_options
 from fcshim.parse.arguments.scopes import ANYTHING, Members
 from fcshim.parse.readings.edits import (
     BRACE_MISSING,
@@ -52,8 +51,8 @@ _END = re.compile(r"(?>(?:[\s\ufeff]++|`{3,8}[a-z0-9]*+)*)\Z")
 _SURPLUS_BRACKETS = re.compile(r"[\s}\]｝］]*+")
 _KEY = re.compile(
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,1024})"|'(?P<single>(?:[^'"\\]|\\[\s\S]){0,1024})'"""
-    r"""|[“”](?P<curly>[^“”]{0,1024})”|(?P<word>[\w$][\w$.-]{0,127}))(?>\s{0,64})"""
-    r"""(?:[:：]|[=＝](?!=)>?|(?<=["'”]\s)(?P<alone>)(?=["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
+    r"""|[“”](?P<curly>[^“”]{0,1024})”|--?(?P<option>[A-Za-z_][\w.-]{0,127})|(?P<word>[\w$][\w$.-]{0,127}))(?>\s{0,64})"""
+    r"""(?:[:：]|[=＝](?!=)>?|(?(option)(?<=\s)|(?!))|(?<=["'”]\s)(?P<alone>)(?=["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
 )
 _SYMBOL = r"(?:&(?:quot|apos|lt|gt|amp|#\d{2,3}|#x\d\d);|\ufffd{1,3}|=>|[^\s\w$+.-]|[+.-](?!\d))"
 _DAMAGED_KEY = re.compile(
@@ -61,12 +60,12 @@ _DAMAGED_KEY = re.compile(
 )
 _ONE_SYMBOL = re.compile(_SYMBOL)
 _ATOM = re.compile(
-    r"(?:[+-]?0[xX][0-9a-fA-F]{1,16}|[+-]?(?:\d+(?:_\d+)*(?:\.\d+|\.(?=[eE]|\s*(?:[,，}\]/#]|\Z)))?|\.\d+)(?:[eE][+-]?\d+)?"
+    r"(?:[+-]?0[xXoObB][0-9a-fA-F_]{1,16}|[+-]?(?:\d+(?:_\d+)*(?:\.\d+|\.(?=[eE]|\s*(?:[,，}\]/#]|\Z)))?|\.\d+)(?:[eE][+-]?\d+)?"
     r"|(?:true|false|null|True|False|None|TRUE|FALSE|NULL|undefined|[+-]?(?:NaN|nan|Infinity|Inf|inf)))(?!\w|\.(?!\s+[\"']))"
 )
 """Numbers, also +1, .5, 5. and 1_000, and the words that stand for values; those that JSON lacks are rejected later."""
-_WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d][^,{}\[\]\"'“”:\n]*(?=[,}\]]|\n\s*\S)")
-"""A string that has no quotes; a call is none, and at the end of the text it may be a part."""
+_WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d](?:(?!\s--?\w)[^,{}\[\]\"'“”:\n])*(?=[,}\]]|\n\s*\S)")
+"""A string that has no quotes; a call or an option is none, and at the end of the text it may be a part."""
 _CODE_AFTER_LITERAL = r"\s(?!\s*(?:[^\w\s\"'\\]|(?:if|else|and|or|in|for|is|not)\b))"
 _SECOND_START = rf"(?=[\d{{\[-]|(?:true|false|null|True|False|None)\b|[\"'](?:\w|{_CODE_AFTER_LITERAL}))"
 _EMPTY_STRING = r"(?=\"\"\s*[,}\])])"
@@ -102,7 +101,7 @@ def read_json(
     written before an apostrophe, `has_end_marker` if the body's end marker follows the text. Raises `NoReadingError`.
     """
     if commit_point in UNESCAPED_AT:
-        text = rewrite_options(unescape_entities(text), root if frame is None else frame.members)
+        text = unescape_entities(text)
     before = open_string_content(sent) if commit_point == "string" and not at_string_start else ""
     text = before + text
     search = JsonSearch(text, call_markers, root, has_end_marker=has_end_marker)
@@ -229,7 +228,7 @@ class JsonSearch(ReadingSearch):
         group = _key_group(found)
         key = found[group]
         is_known = frame.members.lists_member(key)
-        if key in frame.keys:
+        if key in frame.keys or (group == "option" and not is_known):
             return
         if is_known is False:
             edits = (*edits, UNKNOWN_KEY)
@@ -393,4 +392,4 @@ def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
 
 
 def _key_group(found: re.Match[str]) -> str:
-    return next(group for group in ("double", "single", "curly", "word") if found.groupdict().get(group) is not None)
+    return next(group for group in ("double", "single", "curly", "option", "word") if found.groupdict().get(group) is not None)

@@ -10,19 +10,18 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from fcshim.parse.arguments.scopes import ANYTHING, Members
-from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, JOINED_IN_LINE, NOT_ESCAPED, SECOND_VALUE
+from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, NOT_ESCAPED, SECOND_VALUE
 from fcshim.parse.readings.json import JsonSearch
-from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, edits_of, tokens_of
+from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, tokens_of
 
 Follows = Literal["", "next", "end", "end missing"]
 """What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
 _SPACE = re.compile(r"(?>(?:\s++|\#[^\n]*+)*)")
 _QUOTES = "\"'"
 _QUOTE = re.compile(r"[\"']")
-_STRING = re.compile(r"(?P<prefix>[rR][fF]?|[fF][rR]?|[uU])?(?P<quote>\"{3}|'{3}|[\"'])")
+_STRING = re.compile(r"(?P<prefix>[rRfFuU]{1,2})?(?P<quote>\"{3}|'{3}|[\"'])")
 _ARGUMENT = re.compile(r"(?P<word>[^\W\d]\w{0,127})\s{0,64}[=:：](?!=)")
 _CALL = re.compile(r"(?:print\s{0,16}\(\s{0,16})?(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}([({])")
-_NUMBER = re.compile(r"[+-]?0[bBoOxX][\da-fA-F_]+(?!\w)")
 _SEPARATORS = re.compile(r"[\s,;)）\]］}｝`]*+")
 _MARKER_STARTS = ("<|", "</")
 """How an end-of-text token or a stray end marker begins."""
@@ -45,31 +44,23 @@ CALL_LIST = CallListMembers()
 class LiteralSearch(JsonSearch):
     """The states of calls.
 
-    `arguments_of` returns what may stand in the arguments of a tool, None if it is not offered. Between two `token`s,
-    if there is such a token, stands a string whose quotes are content.
+    `arguments_of` returns what may stand in the arguments of a tool, None if it is not offered.
     """
 
     closers: ClassVar[dict[str, str]] = {"{": "}", "[": "]", "(": ")"}
     space: ClassVar[re.Pattern[str]] = _SPACE
 
-    def __init__(self, text: str, arguments_of: Callable[[str], Members | None], token: str = "") -> None:
+    def __init__(self, text: str, arguments_of: Callable[[str], Members | None]) -> None:
         super().__init__(text, (), CALL_LIST, has_end_marker=True)
         self._arguments_of = arguments_of
-        self._token = token
-        self._raw_starts: set[int] = set()
 
-    def escape(self, frame: Frame, quote: str, before: int, *, is_raw: bool) -> str:
+    def escape(self, frame: Frame, quote: str, before: int) -> str:
         """Return the text, which begins inside a string, with its inner quotes escaped.
 
         `before` characters of the text were sent. Raises `NoReadingError`.
         """
-        if is_raw:
-            self._raw_starts.add(0)
         last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)), before)
-        edits = set(edits_of(last))
-        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost or (
-            NOT_ESCAPED in edits and edits & {JOINED, JOINED_IN_LINE}
-        ):
+        if last.cost > NOT_ESCAPED.cost + END_MISSING.cost:
             raise NoReadingError("more than the quotes of a string are damaged")
         out: list[str] = []
         copied = before
@@ -83,8 +74,6 @@ class LiteralSearch(JsonSearch):
         return "".join((*out, self.text[copied:]))
 
     def _inner_quotes(self, quote: str, pos: int, end: int) -> list[int]:
-        if self._token and self.text.startswith(self._token, end):
-            return []
         found = []
         while pos < end:
             at = self.text.find(quote, pos, end)
@@ -96,67 +85,20 @@ class LiteralSearch(JsonSearch):
             pos = at + 1
         return found
 
-    def content_end(self, start: int) -> int:
-        """Return where a string that is not escaped ends at the latest; the quotes of a raw one cannot be escaped."""
-        return start if start in self._raw_starts else super().content_end(start)
-
     # Values.
-
-    def _value(self, step: Step) -> None:
-        pos, char = self._skip(step.pos)
-        string = _STRING.match(self.text, pos)
-        if self._token and self.text.startswith(self._token, pos):
-            start = pos + len(self._token)
-            end = self.text.find(self._token, start)
-            if end >= 0:
-                self.add(step, self._after, end + len(self._token), step.frame, token=("string", start, end))
-        elif string is not None and (string["prefix"] or len(string["quote"]) > 1):
-            if "r" in (string["prefix"] or "").lower():
-                self._raw_starts.add(string.end())
-            self.open_string(step, string["quote"], string.end())
-        elif char == "(":
-            self._open(step, char, pos + 1)
-        elif number := _NUMBER.match(self.text, pos):
-            self.add(step, self._after, number.end(), step.frame, token=("atom", pos, number.end()))
-        else:
-            super()._value(step)
 
     def _key(self, step: Step) -> None:
         pos, char = self._skip(step.pos)
         frame = step.frame
         assert frame is not None
-        if quoted := self._quoted_key(pos):
-            start, end, after = quoted
-            self.add(step, self._value, after, frame, token=("key", start, end))
-        elif not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
+        if not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
             super()._key(step)
         elif found := _ARGUMENT.match(self.text, pos):
             named = frame.changed(slot=frame.slot)
             named.has_keyword = True
             self._add_key(step, named, found)
-        elif self.text.startswith("**{", pos):
-            spread = Frame("}", frame.members, frame, keyed=True)
-            self.add(step, self._key, pos + 3, spread, token=("{", 0, 0))
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
-
-    def _quoted_key(self, pos: int) -> tuple[int, int, int] | None:
-        """Return where a key between two tokens, in triple quotes or with a prefix starts and ends, and its value."""
-        string = _STRING.match(self.text, pos)
-        if self._token and self.text.startswith(self._token, pos):
-            quote, start = self._token, pos + len(self._token)
-        elif string is not None and (string["prefix"] or len(string["quote"]) > 1):
-            quote, start = string["quote"], string.end()
-        else:
-            return None
-        end = self.text.find(quote, start)
-        after, char = self._skip(end + len(quote))
-        return (start, end, after + 1) if end >= 0 and char == ":" else None
-
-    def key_at(self, pos: int) -> str | None:
-        """Return the key that begins at `pos`, if a colon follows it."""
-        quoted = self._quoted_key(pos)
-        return self.text[quoted[0] : quoted[1]] if quoted else super().key_at(pos)
 
     # What follows a value.
 
@@ -167,8 +109,7 @@ class LiteralSearch(JsonSearch):
             return
         string = self._continuation(frame, step.pos)
         if string is not None:
-            in_line = "\n" not in self.text[step.pos : string.start()]
-            self.open_string(step, string["quote"], string.end(), JOINED_IN_LINE if in_line else JOINED)
+            self.open_string(step, string["quote"], string.end(), JOINED)
         super()._after(step)
 
     def _continuation(self, frame: Frame, pos: int) -> re.Match[str] | None:
@@ -221,12 +162,11 @@ class LiteralSearch(JsonSearch):
 
     def _begins_item(self, frame: Frame, pos: int) -> bool:
         if not frame.is_call:
-            return super()._begins_item(frame, pos) or bool(self._token and self.text.startswith(self._token, pos))
+            return super()._begins_item(frame, pos)
         key = _ARGUMENT.match(self.text, pos)
         if key is not None:
             return key["word"] not in frame.keys and frame.members.lists_member(key["word"]) is not False
-        is_value = not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
-        return is_value or self.text.startswith("**{", pos)
+        return not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
 
     def follows(self, frame: Frame, pos: int) -> bool:
         """Return whether what follows a string that ends before `pos` is what follows a value in these brackets."""

@@ -53,7 +53,7 @@ def atom_value(atom: str) -> JSON:
 def python_strings(draw: st.DrawFn) -> WrittenValue:
     """A string in one of Python's ways to write it."""
     text = draw(text_values)
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 4)):
         case 0:
             return repr(text), text
         case 1:
@@ -62,19 +62,8 @@ def python_strings(draw: st.DrawFn) -> WrittenValue:
             return "'''" + text.replace("\\", "\\\\").replace("'", "\\'") + "'''", text
         case 3 if not text.endswith("\\") and '"' not in text:
             return f'{draw(st.sampled_from(["r", "R"]))}"""{text}"""', text
-        case 4:
-            return "f" + json.dumps(text).replace("{", "{{").replace("}", "}}"), text
         case _:
             return "u'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
-
-
-@st.composite
-def joined_strings(draw: st.DrawFn) -> WrittenValue:
-    """A string in two parts on two lines, as Python joins them in the place of an argument."""
-    text = draw(text_values)
-    half = len(text) // 2
-    joined = f"{text[:half]!r}{draw(spaces)}\n{json.dumps(text[half:])}"
-    return (f"({joined})" if draw(st.booleans()) else joined), text
 
 
 def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
@@ -104,13 +93,11 @@ def _dicts(draw: st.DrawFn, inner: "st.SearchStrategy[WrittenValue]") -> Written
 
 
 def _inner(inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
-    grouped = inner.map(lambda spelled: (f"({spelled[0]})", spelled[1]))
-    return _bracketed("[", "]", inner) | _bracketed("(", ")", inner) | _dicts(inner) | grouped
+    return _bracketed("[", "]", inner) | _bracketed("(", ")", inner) | _dicts(inner)
 
 
 python_atoms = st.sampled_from(ATOMS).map(lambda atom: (atom, atom_value(atom)))
 python_values = st.recursive(python_strings() | python_atoms, _inner, max_leaves=6)
-python_argument_values = python_values | joined_strings()
 
 
 @st.composite
@@ -153,12 +140,9 @@ def _arguments(call: Tree[Token]) -> JSON:
 
 
 def _members(tree: Tree[Token]) -> Iterator[tuple[str, JSON]]:
-    if tree.data == "spread":
-        yield from _value(tree.children[0]).items()
-    else:
-        key, value = (child for child in tree.children if not _is_end(child))
-        name = str(key).strip() if isinstance(key, Token) and key.type in {"KEY", "WORD"} else _value(key)
-        yield name if isinstance(name, str) else json.dumps(name), _value(value)
+    key, value = (child for child in tree.children if not _is_end(child))
+    name = str(key).strip() if isinstance(key, Token) and key.type in {"KEY", "WORD"} else _value(key)
+    yield name if isinstance(name, str) else json.dumps(name), _value(value)
 
 
 def _is_end(node: Tree[Token] | Token) -> bool:
@@ -174,8 +158,6 @@ def _value(node: Tree[Token] | Token) -> JSON:
             return "".join(map(_value, children))
         case "dict" | "object":
             return dict(member for child in children if isinstance(child, Tree) for member in _members(child))
-        case "group":
-            return _value(children[0])
         case _:
             return list(map(_value, children))
 
@@ -201,8 +183,6 @@ def _python_string(token: str) -> str:
     content = token[len(prefix) + len(marks) : -len(marks)]
     if "r" in prefix.lower():
         return content
-    if "f" in prefix.lower():
-        content = content.replace("{{", "{").replace("}}", "}")
     escaped, skip = "", False
     for character in content:
         escaped += (
