@@ -17,7 +17,7 @@ from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.misplaced_arguments import find_misplaced, holds_misplaced_word
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.parse.tag_pairs import TagPairs
-from fcshim.schema.expect import ANY, Expectation, compile_schema
+from fcshim.schema.expect import ANY, Expectation, SchemaExpectations
 from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation
 
@@ -72,11 +72,9 @@ class CallSink:
         "_arguments",
         "_beginnings",
         "_coerced",
-        "_coercion_steps",
         "_deferred",
         "_escapes_doubtful",
         "_escapes_names",
-        "_expectations",
         "_expected_tool",
         "_id",
         "_max_arguments",
@@ -102,6 +100,7 @@ class CallSink:
         "is_open",
         "restarts",
         "schema_enforced",
+        "schemas",
         "tag_pairs",
         "unoffered_name",
         "wrapper_tool",
@@ -154,8 +153,7 @@ class CallSink:
         r"""True if a backslash of the open call is not an escape, so that others may be content, too; and after a name
         with `\_`: the model escapes underscores for Markdown, in strings too."""
         self._repeats = _Repeats()
-        self._expectations: dict[str, Expectation] = {}
-        self._coercion_steps = StepLimit(_COERCION_STEPS)
+        self.schemas = SchemaExpectations(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
         self._size = 0
         self._deferred = False
@@ -226,12 +224,7 @@ class CallSink:
 
     def expectation_of(self, name: str) -> Expectation:
         """Return what the schema expects of the arguments of this tool."""
-        if self._tools is None:
-            return ANY
-        found = self._expectations.get(name)
-        if found is None:
-            found = self._expectations[name] = compile_schema(self._tools[name].parameters, self._coercion_steps)
-        return found
+        return ANY if self._tools is None else self.schemas.get(name, self._tools[name].parameters)
 
     def parameter_names(self, name: str) -> tuple[str, ...]:
         """Return this tool's parameters in the order of its schema; an empty tuple if the tools are not known."""

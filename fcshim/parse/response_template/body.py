@@ -35,7 +35,6 @@ from fcshim.parse.response_template.pattern import (
 from fcshim.parse.response_template.template import TemplateField
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import Expectation
-from fcshim.schema.untyped_text import read_untyped_text
 
 _ARGUMENTS = "\ue0ff"
 """Stands for the arguments while a call is written: a character that no template contains."""
@@ -252,7 +251,7 @@ class TemplateBody(BodyReader):
 
     def _write_value(self, expected: Expectation, value: JSON, path: list[str | int]) -> None:
         if isinstance(value, RawText):
-            self._writer.write_literal(read_untyped_text(expected, value.text), value.text, path, expected)
+            self._writer.write_literal(self._writer.read_untyped(expected, value.text), value.text, path, expected)
         elif isinstance(value, list) and any(isinstance(item, RawText) for item in value):
             for at, item in enumerate(value):
                 self._writer.write(", " if at else "[")

@@ -17,7 +17,6 @@ from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
 from fcshim.schema.expect import ANY, Expectation
-from fcshim.schema.untyped_text import read_untyped_text
 
 _JSON_STARTS = frozenset("[{-0123456789")
 _CONTAINER_STARTS = frozenset("[{")
@@ -143,7 +142,7 @@ class UntypedValue:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
         text = "".join(self._parts)
         if not self._elements:
-            strict = self._json_string(text) or read_untyped_text(self._expected, text)
+            strict = self._json_string(text) or self._writer.read_untyped(self._expected, text)
             is_key = text.strip(_SPACE) == self._path[-1]  # as the name of a variable
             if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
                 raise AmbiguousValueError
@@ -154,7 +153,7 @@ class UntypedValue:
         elements = [*self._elements, text]
         if any(element.lstrip(_SPACE).startswith("[") for element in elements):
             raise AmbiguousValueError  # an element, or all of them
-        items = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
+        items = (self._writer.read_untyped(self._expected.item(index), each) for index, each in enumerate(elements))
         self._writer.write(f"[{', '.join(items)}]")
 
     def _json_string(self, text: str) -> str:
@@ -221,7 +220,7 @@ class WrappedArguments(UntypedValue):
         """Write the collected object as the arguments, if it has only keys of the tool; else as a member."""
         text = "".join(self._parts)
         arguments = self._writer.expectation
-        strict = read_untyped_text(arguments, text)
+        strict = self._writer.read_untyped(arguments, text)
         members = json.loads(strict)
         if isinstance(members, dict) and members and all(key in self._parameters for key in members):
             self.is_whole = True
