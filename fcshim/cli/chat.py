@@ -39,9 +39,9 @@ examples:
 
 
 _SETTINGS = (
-    *("strict_packages", "web_search", "web_search_key"),
-    *("max_chars", "exec_timeout", "restrict_to_workspace", "background_model"),
-)
+    "strict_packages", "web_search", "web_search_key",
+    "max_chars", "exec_timeout", "restrict_to_workspace", "background_model",
+)  # fmt: skip
 """The settings of `fcshim.config` that this command has too."""
 _MAX_WAIT = 3_600.0
 

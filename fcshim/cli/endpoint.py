@@ -23,9 +23,9 @@ PORTS = (8080, 11434, 1234, 8000, 30000, 5001, 5000)
 OWN_SERVER = "fcshim"
 """The header `server` of fcshim's own `/health`."""
 SERVER_SETTINGS = (
-    *("forward_client_key", "allowed_hosts", "allow_origins"),
-    *("head_timeout", "body_timeout", "ping", "first_ping", "drain_timeout"),
-)
+    "forward_client_key", "allowed_hosts", "allow_origins",
+    "head_timeout", "body_timeout", "ping", "first_ping", "drain_timeout",
+)  # fmt: skip
 """Settings of the groups `upstream`, `security` and `time` that have an effect only where clients send requests."""
 _PROBE_TIMEOUT = 0.5
 """Seconds for all pages of one port: a list of models comes from memory."""

@@ -23,9 +23,9 @@ exit codes: 0 ended by a signal, 2 a path has no record, or a setting is wrong
 """
 
 _SETTINGS = (
-    *("upstream", "upstream_api", "upstream_key", "host", "api_keys", "allowed_hosts"),
-    *("inspect_port", "inspect_bytes", "log_level"),
-)
+    "upstream", "upstream_api", "upstream_key", "host", "api_keys", "allowed_hosts",
+    "inspect_port", "inspect_bytes", "log_level",
+)  # fmt: skip
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:

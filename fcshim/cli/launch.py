@@ -48,9 +48,9 @@ exit codes: that of the agent; 1 failure, 2 a mistake in arguments or settings
 """
 
 _SETTINGS = (
-    *("upstream", "upstream_key", "upstream_api", "tools", "dialect", "profile", "prompt_style", "constrain"),
-    *("reasoning", "max_tools", "prompt_budget", "max_retries", "invalid_calls", "num_ctx"),
-)
+    "upstream", "upstream_key", "upstream_api", "tools", "dialect", "profile", "prompt_style", "constrain",
+    "reasoning", "max_tools", "prompt_budget", "max_retries", "invalid_calls", "num_ctx",
+)  # fmt: skip
 """The settings of `fcshim serve` that this command has, too."""
 _UNKNOWN_CONTEXT = 32_768
 """Tokens of a context whose size the server does not say."""

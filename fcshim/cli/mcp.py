@@ -47,10 +47,10 @@ _NEEDS = {
 }
 """Options, each with the options of which at least one must be given for it to have an effect."""
 _SETTINGS = (
-    *("strict_packages", "web_search", "web_search_key"),
-    *("max_chars", "exec_timeout", "restrict_to_workspace"),
-    *("background_model", "upstream_api", "upstream_key", "log_level"),
-)
+    "strict_packages", "web_search", "web_search_key",
+    "max_chars", "exec_timeout", "restrict_to_workspace",
+    "background_model", "upstream_api", "upstream_key", "log_level",
+)  # fmt: skip
 """The settings of `fcshim.config` that this command has too."""
 _SETTINGS_DEFAULTS = {"log_level": "warning"}
 _DEFAULTS = {"host": "127.0.0.1", "port": 8182}

@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _report_problems(manager)
-        withheld = {server.name: manager.connection(server.name).withheld() for server in servers}
+        withheld = {server.name: manager.connection(server.name).listed.withheld() for server in servers}
     if arguments.json:
         write_data(json.dumps([_tool_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
         return code
@@ -244,15 +244,15 @@ async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Names
 
 async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager([_server_named(servers, arguments)], arguments) as manager:
-        connection, (status,) = manager.connection(arguments.server), manager.status()
+        listed, (status,) = manager.connection(arguments.server).listed, manager.status()
         if status.error:
             raise ToolError(f"{status.name}: {status.error}")
-        changes, shown = connection.changes(), connection.listed_tools
+        changes, shown = listed.changes(), listed.all
         for change in changes:
             write_data("\n".join(map(visible, compare(change))))
         if changes and not (arguments.yes or _confirms(arguments)):
             return _FAILED
-        connection.approve(shown)
+        listed.approve(shown)
     names = ", ".join(sanitize_line(change.name) for change in changes)
     write_line(f"{arguments.server}: {f'approved {names}' if changes else 'nothing had changed'}")
     return _DONE

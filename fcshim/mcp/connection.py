@@ -16,11 +16,11 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import anyio
 import msgspec
@@ -36,7 +36,7 @@ from fcshim.mcp.error_text import describe_error
 from fcshim.mcp.http_client import track_send
 from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
-from fcshim.mcp.pins import Pins, ToolChange
+from fcshim.mcp.pins import ListedTools, Pins
 from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback
 from fcshim.mcp.server_secrets import secrets_mask
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport, UnusableTransport
@@ -134,6 +134,49 @@ class _ConnectMode(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, ("sse" * self.sse, "handshake" * self.handshake)))
 
 
+class _ConnectModes:
+    """The modes in which one server is tried: the one that worked last, then those that older servers need."""
+
+    def __init__(self, server: McpServerConfig, pins: Pins) -> None:
+        self._server = server
+        self._pins = pins
+        http = isinstance(server.transport, HttpTransport)
+        self._configured = _ConnectMode(
+            sse=isinstance(server.transport, HttpTransport) and server.transport.sse, handshake=server.handshake
+        )
+        words = pins.connect_mode(server).split()
+        self.current = _ConnectMode(
+            sse=self._configured.sse or (http and "sse" in words),
+            handshake=self._configured.handshake or "handshake" in words,
+        )
+
+    def follow(self, link: Link) -> bool:
+        """Take the mode that a failed link shows its server to need, and return whether there is one."""
+        if link.wants_sse:
+            self.current = msgspec.structs.replace(self.current, sse=True)
+        elif link.opened and not self.current.handshake:
+            self.current = msgspec.structs.replace(self.current, handshake=True)
+        else:
+            return False
+        return True
+
+    def remember(self) -> None:
+        """Begin with the current mode from now on, also in other processes."""
+        self._pins.remember_connect_mode(self._server, self.current.name)
+
+    def reset(self) -> None:
+        """Return to the configured mode, since none has worked."""
+        self.current = self._configured
+
+
+class _EndedLink(NamedTuple):
+    """A link that has ended, and why; `timed_out`: the server did not answer in time."""
+
+    link: Link
+    error: str
+    timed_out: bool
+
+
 class Connection:
     """The connection to one server. `run` it in a task; `close` ends that task."""
 
@@ -155,7 +198,8 @@ class Connection:
         self.error = ""
         self.has_resources = False
         self.cache = ResultCache(server.cache, time.monotonic)
-        self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
+        self.listed = ListedTools(server, pins, on_change)
+        self._guard, self._timeouts = guard, timeouts
         self.mask = secrets_mask(server)
         self._logins, self._roots = logins, roots
         self._sampling = sampling.for_server(server.name) if isinstance(sampling, SamplingCallback) else sampling
@@ -174,14 +218,9 @@ class Connection:
         self._failures = 0
         self._last_ready = -math.inf
         self._active_calls = 0
-        self._tools: tuple[Tool, ...] = ()
-        self._changed_tools: tuple[str, ...] = ()
-        self._mode = self._remembered_mode()
+        self._modes = _ConnectModes(server, pins)
         self._was_ready = False  # in the current attempt
-        self._timed_out = False
         self._resource_changes: dict[str, asyncio.Event] = {}
-        self._last_link: Link | None = None
-        self._left_out: Mapping[str, str] = {}
 
     @property
     def state(self) -> ConnectionState:
@@ -191,12 +230,7 @@ class Connection:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools of the server's last list; none while a change waits for approval."""
-        return () if self._changed_tools else self._tools
-
-    @property
-    def changed_tools(self) -> tuple[str, ...]:
-        """The names of the tools whose definitions differ from the approved ones."""
-        return self._changed_tools
+        return self.listed.offered
 
     @property
     def protocol_version(self) -> str:
@@ -229,39 +263,10 @@ class Connection:
             lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
         )
 
-    @property
-    def listed_tools(self) -> tuple[Tool, ...]:
-        """The tools of the server's last list, approved or not."""
-        return self._tools
-
-    def changes(self) -> tuple[ToolChange, ...]:
-        """Return how the changed tools differ from the approved ones."""
-        return self._pins.changes(self.server, self._tools)
-
-    def withheld(self) -> dict[str, str]:
-        """Return why tools that the server lists are not offered, by their names."""
-        reasons = dict(self._left_out)
-        for tool in self._tools if self._changed_tools else ():
-            reasons[tool.name] = (
-                "its definition changed" if tool.name in self._changed_tools else "another tool changed"
-            )
-        return reasons
-
-    def approve(self, tools: Iterable[Tool] | None = None) -> None:
-        """Approve these definitions of the server's tools, by default those that it lists now."""
-        self._pins.approve(self.server, self._tools if tools is None else tools)
-        self._changed_tools = self._pins.check(self.server, self._tools)
-        self._on_change()
-
-    def recheck_pins(self) -> None:
-        """Check whether another process has approved the changed tools."""
-        if self._changed_tools:
-            self._set_tools(self._tools)
-
     def unavailable_message(self, tool: str) -> str:
         """Return why a tool of this server cannot be called, for the model."""
-        if self._changed_tools:
-            names = ", ".join(self._changed_tools)
+        if self.listed.changed:
+            names = ", ".join(self.listed.changed)
             return f"The MCP server {self.server.name!r} changed what it says of {names}, and waits for approval."
         if self._client is None:
             return f"The MCP server {self.server.name!r} is not connected" + (f": {self.error}" if self.error else ".")
@@ -323,7 +328,7 @@ class Connection:
     async def _call(self, tool: str, arguments: dict[str, JSON], listener: "ProgressFnT | None") -> CallToolResult:
         for attempt in range(1, _MAX_SENDS + 1):
             client, link = await self._wait_connected()
-            if self._changed_tools:
+            if self.listed.changed:
                 raise ToolError(self.unavailable_message(tool))
             try:
                 with track_send() as sent:
@@ -357,20 +362,21 @@ class Connection:
     async def _connect(self) -> None:
         """Connect, and stay until the connection is lost."""
         self._set_state(ConnectionState.CONNECTING)
-        first = error = await self._connect_in(self._mode)
-        while (mode := self._next_mode()) is not None:
-            self._mode = mode
-            error = await self._connect_in(mode)
+        first = ended = await self._connect_once()
+        # A server that does not answer gets the handshake in the same attempt.
+        while not (self._was_ready or self._closing or ended.timed_out) and self._modes.follow(ended.link):
+            ended = await self._connect_once()
         if not self._was_ready:
-            error = first if self._mode.sse else error  # the error of the configured mode
-            self._mode = self._configured_mode()
+            ended = first if self._modes.current.sse else ended  # the error of the configured mode
+            self._modes.reset()
         if not self._closing:
-            self.error = error
+            self.error = ended.error
 
-    async def _connect_in(self, mode: _ConnectMode) -> str:
-        """Connect in one mode, and stay until the connection is lost; return why it ended."""
+    async def _connect_once(self) -> _EndedLink:
+        """Connect in the current mode, and stay until the connection is lost."""
         self._was_ready = False
-        self._last_link = link = Link(self.server, self._guard, self._logins, sse=mode.sse, on_open=self._on_open)
+        sse = self._modes.current.sse
+        link = Link(self.server, self._guard, self._logins, sse=sse, on_open=self._on_open)
         failure: BaseException = TimeoutError()
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
@@ -380,44 +386,23 @@ class Connection:
             failure = error
         finally:
             self._drop_link(link)
-        self._timed_out = isinstance(failure, TimeoutError)
-        return self.mask.mask_text(describe_error(failure, link.diagnostics()))
-
-    def _configured_mode(self) -> _ConnectMode:
-        transport = self.server.transport
-        sse = isinstance(transport, HttpTransport) and transport.sse
-        return _ConnectMode(sse=sse, handshake=self.server.handshake)
-
-    def _remembered_mode(self) -> _ConnectMode:
-        words, configured = self._pins.connect_mode(self.server).split(), self._configured_mode()
-        http = isinstance(self.server.transport, HttpTransport)
-        return _ConnectMode(
-            sse=configured.sse or (http and "sse" in words), handshake=configured.handshake or "handshake" in words
-        )
-
-    def _next_mode(self) -> _ConnectMode | None:
-        """Return the mode to try after a failure: with the older transport, then with the older handshake."""
-        link, mode = self._last_link, self._mode
-        if link is None or self._was_ready or self._closing or self._timed_out:
-            return None  # a server that does not answer gets the handshake in the same attempt
-        if link.wants_sse:
-            return msgspec.structs.replace(mode, sse=True)
-        return msgspec.structs.replace(mode, handshake=True) if link.opened and not mode.handshake else None
+        reason = self.mask.mask_text(describe_error(failure, link.diagnostics()))
+        return _EndedLink(link, reason, timed_out=isinstance(failure, TimeoutError))
 
     async def _hold_connection(self, link: Link) -> None:
         monitor = ConnectionMonitor(
             link,
-            set_tools=self._set_tools,
+            set_tools=self.listed.update,
             is_busy=lambda: self._active_calls > 0,
             ping_interval=self._timeouts.ping,
             on_resource=self._on_resource,
         )
         async with self._new_client(link, monitor) as client:
             self._on_open()
-            self._left_out = link.left_out
+            self.listed.left_out = link.left_out
             tools = await list_tools(client)
             self.has_resources = await _lists_resources(client)
-            self._set_tools(tools)
+            self.listed.update(tools)
             self._on_ready(client, link)
             ready_since = self._now()
             await monitor.run(client)
@@ -432,7 +417,7 @@ class Connection:
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
             list_roots_callback=_roots_callback(self._roots) if self._roots else None,
-            mode="legacy" if self._mode.handshake else "auto",
+            mode="legacy" if self._modes.current.handshake else "auto",
             cache=None,  # a list that is read again after a change must not come from the SDK's cache
         )
 
@@ -441,18 +426,12 @@ class Connection:
             self._scope.deadline = math.inf
         self._client, self._link, self.error = client, link, ""
         self._was_ready = True
-        self._pins.remember_connect_mode(self.server, self._mode.name)
+        self._modes.remember()
         self._set_state(ConnectionState.READY)
 
     def _on_open(self) -> None:
         if self._state is ConnectionState.CONNECTING:
             self._set_state(ConnectionState.INITIALISING)
-
-    def _set_tools(self, tools: tuple[Tool, ...]) -> None:
-        before = (self._tools, self._changed_tools)
-        self._tools, self._changed_tools = tools, self._pins.check(self.server, tools)
-        if before != (self._tools, self._changed_tools):
-            self._on_change()
 
     def _drop_link(self, link: Link) -> None:
         """Mark the link as lost, so that no call uses it any more."""

@@ -159,7 +159,7 @@ class Manager:
     def status(self) -> list[ServerStatus]:
         """Return the status of each server."""
         return [
-            ServerStatus(name, each.state, len(each.tools), each.error, each.changed_tools, each.protocol_version)
+            ServerStatus(name, each.state, len(each.tools), each.error, each.listed.changed, each.protocol_version)
             for name, each in self._connections.items()
         ]
 
@@ -178,7 +178,7 @@ class Manager:
         if not enabled:
             return ()
         for connection in self._connections.values():
-            connection.recheck_pins()
+            connection.listed.recheck()
         if mode == "manual":
             for name in selected:
                 if name not in self._connections:
@@ -223,7 +223,7 @@ class Manager:
 
     def approve(self, name: str) -> None:
         """Approve the changed tools of a server. Raises `RequestError` for an unknown server."""
-        self.connection(name).approve()
+        self.connection(name).listed.approve()
 
     def _connection_for(self, name: str) -> Connection | None:
         for server, connection in self._connections.items():

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,6 +127,58 @@ class Pins:
         new.write_text(json.dumps(self._pinned, indent=1, sort_keys=True), encoding="utf-8")
         new.replace(path)
         self._file_state = _stat_file(path)
+
+
+class ListedTools:
+    """The tools of one server's last list, compared with its pins; `on_change` is called when anything of it changes.
+
+    While a definition waits for approval, none of the tools is offered.
+    """
+
+    def __init__(self, server: McpServerConfig, pins: Pins, on_change: Callable[[], None]) -> None:
+        self._server = server
+        self._pins = pins
+        self._on_change = on_change
+        self.all: tuple[Tool, ...] = ()
+        """All of them, approved or not."""
+        self.changed: tuple[str, ...] = ()
+        """The names of those whose definitions differ from the approved ones."""
+        self.left_out: Mapping[str, str] = {}
+        """Why others that the server lists cannot be used, by their names."""
+
+    @property
+    def offered(self) -> "tuple[Tool, ...]":
+        """The tools that can be called."""
+        return () if self.changed else self.all
+
+    def update(self, tools: "tuple[Tool, ...]") -> None:
+        """Take the server's list."""
+        before = (self.all, self.changed)
+        self.all, self.changed = tools, self._pins.check(self._server, tools)
+        if before != (self.all, self.changed):
+            self._on_change()
+
+    def changes(self) -> tuple[ToolChange, ...]:
+        """Return how the changed tools differ from the approved ones."""
+        return self._pins.changes(self._server, self.all)
+
+    def withheld(self) -> dict[str, str]:
+        """Return why tools that the server lists are not offered, by their names."""
+        reasons = dict(self.left_out)
+        for tool in self.all if self.changed else ():
+            reasons[tool.name] = "its definition changed" if tool.name in self.changed else "another tool changed"
+        return reasons
+
+    def approve(self, tools: "Iterable[Tool] | None" = None) -> None:
+        """Approve these definitions of the server's tools, by default those that it lists now."""
+        self._pins.approve(self._server, self.all if tools is None else tools)
+        self.changed = self._pins.check(self._server, self.all)
+        self._on_change()
+
+    def recheck(self) -> None:
+        """Check whether another process has approved the changed tools."""
+        if self.changed:
+            self.update(self.all)
 
 
 def default_pin_file(env: Mapping[str, str]) -> Path:

@@ -126,7 +126,7 @@ class McpTool:
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Call the server, or return a cached result; a failure is a result with `is_error`."""
         cache = self._connection.cache
-        cacheable = self.traits.reads_only and not self._connection.changed_tools
+        cacheable = self.traits.reads_only and not self._connection.listed.changed
         cached = cache.get(self.name, arguments) if cacheable else None
         if cached is not None:
             return cached

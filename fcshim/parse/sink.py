@@ -63,6 +63,7 @@ class CallSink:
         "name",
         "restarts",
         "schema_enforced",
+        "schemas",
         "tag_pairs",
         "tools",
         "unoffered_name",

@@ -53,10 +53,11 @@ class StreamParser:
     """Finds the calls in one reply while it streams.
 
     `dialect` is a name, a `Dialect`, or `"auto"`: all dialects of the table at once. `tools` are the offered tools
-    (`Tool` objects or OpenAI dicts); None admits any name. With `rescue`, calls to offered tools in any other dialect
-    are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
-    never ends and the call comes last, or `promote` it. `open_reasoning_tag` is the start tag (`<think>`) that the
-    prompt ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole.
+    (`Tool` objects or OpenAI dicts), or a mapping of them by name, which is not checked again; None admits any name.
+    With `rescue`, calls to offered tools in any other dialect are accepted too. `reasoning` decides about a call inside
+    reasoning: `ignore` it, `recover` it if the reasoning never ends and the call comes last, or `promote` it.
+    `open_reasoning_tag` is the start tag (`<think>`) that the prompt ends with. `arguments` selects how arguments are
+    sent: `stream` as the model writes them, `validated` whole.
     Those of strict tools are always validated; they stream if `schema_enforced` says that a grammar constrains the
     model to valid calls.
     A call without tags whose text stands in one of the `documents` of the conversation is text. With `calls_last` this
@@ -71,7 +72,7 @@ class StreamParser:
     def __init__(  # noqa: PLR0913 # settings with defaults
         self,
         dialect: str | Dialect = "function_call",
-        tools: Sequence[Tool | dict[str, JSON]] | None = None,
+        tools: Sequence[Tool | dict[str, JSON]] | Mapping[str, Tool] | None = None,
         *,
         rescue: bool = False,
         reasoning: ReasoningPolicy = "ignore",
@@ -85,7 +86,9 @@ class StreamParser:
         documents: Documents | None = None,
         calls_last: bool = False,
     ) -> None:
-        offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
+        if tools is not None and not isinstance(tools, Mapping):
+            tools = {tool.name: tool for tool in as_tools(tools)}
+        offered = tools
         primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
         others = primary is None or (rescue and offered is not None)
         start_markers = compile_start_markers(primary, others=others, allow_bare=offered is not None)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from fcshim.messages import Tool
-from fcshim.schema.expect import ANY, Expectation, compile_schema
+from fcshim.schema.expect import ANY, Expectation, SchemaExpectations
 from fcshim.schema.limits import StepLimit
 from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation
 
@@ -52,11 +52,10 @@ class ToolLookup:
     __slots__ = (
         "_beginnings",
         "_by_letters",
-        "_coercion_steps",
-        "_expectations",
         "_tools",
         "_validation_steps",
         "are_known",
+        "schemas",
     )
 
     def __init__(self, tools: Mapping[str, Tool] | None) -> None:
@@ -66,8 +65,7 @@ class ToolLookup:
         """The tool with these letters and digits, once it is needed; None if several have them."""
         self._beginnings: list[str] = []
         """What a call in Python's syntax may begin with, sorted, once it is needed."""
-        self._expectations: dict[str, Expectation] = {}
-        self._coercion_steps = StepLimit(_COERCION_STEPS)
+        self.schemas = SchemaExpectations(_COERCION_STEPS)
         self._validation_steps = StepLimit(_VALIDATION_STEPS)
 
     # Names.
@@ -144,12 +142,7 @@ class ToolLookup:
 
     def expectation_of(self, name: str) -> Expectation:
         """Return what the schema expects of the arguments of this tool."""
-        if self._tools is None:
-            return ANY
-        found = self._expectations.get(name)
-        if found is None:
-            found = self._expectations[name] = compile_schema(self._tools[name].parameters, self._coercion_steps)
-        return found
+        return ANY if self._tools is None else self.schemas.get(name, self._tools[name].parameters)
 
     def is_strict(self, name: str) -> bool:
         """Return whether a violation of this tool's schema is an error."""

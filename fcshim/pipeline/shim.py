@@ -123,13 +123,13 @@ class Shim:
         `on_text` receives the model's text as it came, `on_defect` the parser's defects. With `on_defect`, an empty
         `Text` stands in the place of each call that became text.
         """
-        options = self.options
+        options, offered = self.options, {tool.name: tool for tool in self.tools}
         withheld = WithheldText(on_defect, has_results=self.has_results)
         # Whether the prompt has anything of tools that a reply can copy.
-        may_copy = self.tools or any(isinstance(message, ToolMessage) for message in self.request.messages)
+        may_copy = offered or any(isinstance(message, ToolMessage) for message in self.request.messages)
         parser = StreamParser(
             self.dialect,
-            self.tools,
+            offered,  # checked by `prepare_shim`
             rescue=options.rescue,
             reasoning=options.reasoning,
             open_reasoning_tag=options.open_reasoning_tag,
@@ -145,7 +145,7 @@ class Shim:
         return ShimStream(
             parser,
             withheld=withheld,
-            bare_call=BareCallSearch({tool.name for tool in self.tools}) if self.tools else None,
+            bare_call=BareCallSearch(offered.keys()) if offered else None,
             on_defect=on_defect,
             unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stop_search=StopSearch(stops) if any(stops) else None,

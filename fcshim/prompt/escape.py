@@ -80,21 +80,21 @@ class UnescapePass:
 # Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters are ignored.
 _TAGS = (
-    *("invoke", "tool_result", "tool_code", "tool_outputs", "function_results"),
-    *("start_function_declaration", "end_function_declaration", "thought", "reasoning"),
+    "invoke", "tool_result", "tool_code", "tool_outputs", "function_results",
+    "start_function_declaration", "end_function_declaration", "thought", "reasoning",
     # turns of Gemma and SmolVLM; `system_note` marks system messages after the first turn (`turns.as_system_note`)
-    *("end_of_turn", "end_of_utterance", "system_note"),
-)
+    "end_of_turn", "end_of_utterance", "system_note",
+)  # fmt: skip
 # Tags that are tokens only with `>` directly after the name; otherwise they are too common (`<s`, `<sys/types.h>`).
 _CLOSED_TAGS = (
-    *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "eot", "eod"),
-    *("media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token"),  # llama-server, Gemma
-)
+    "s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "eot", "eod",
+    "media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token",  # llama-server, Gemma
+)  # fmt: skip
 # Control tokens in square brackets, of the Mistral family.
 _BRACKETS = (
-    *("AVAILABLE_TOOLS", "TOOL_CONTENT", "SYSTEM_PROMPT", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO"),
-    *("PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS"),
-)
+    "AVAILABLE_TOOLS", "TOOL_CONTENT", "SYSTEM_PROMPT", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO",
+    "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS",
+)  # fmt: skip
 
 
 def markers(dialect: Dialect) -> tuple[str, ...]:

@@ -26,16 +26,14 @@ _MAX_TEXT = 2_000
 _MAX_SCHEMA_PARTS = 200
 """Parts of a schema that are read for names, descriptions and enumeration values."""
 
-_STOP_WORDS = frozenset(
-    [
-        *("a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by"),
-        *("can", "could", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into"),
-        *("is", "it", "its", "let", "may", "me", "my", "no", "not", "now", "of", "on", "only", "or", "our"),
-        *("out", "please", "should", "so", "some", "such", "than", "that", "the", "their", "them", "then"),
-        *("there", "these", "they", "thi", "this", "to", "u", "up", "was", "we", "were", "what", "when"),
-        *("where", "which", "who", "why", "will", "with", "would", "you", "your"),
-    ]
-)
+_STOP_WORDS = frozenset([
+    "a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
+    "can", "could", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into",
+    "is", "it", "its", "let", "may", "me", "my", "no", "not", "now", "of", "on", "only", "or", "our",
+    "out", "please", "should", "so", "some", "such", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "thi", "this", "to", "u", "up", "was", "we", "were", "what", "when",
+    "where", "which", "who", "why", "will", "with", "would", "you", "your",
+])  # fmt: skip
 """English words that identify no tool. BM25 gives them little weight among a hundred tools, but not among five."""
 
 _RUN = re.compile(r"[^\W_]+")

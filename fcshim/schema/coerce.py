@@ -73,17 +73,19 @@ Scalar: TypeAlias = tuple[ValueKind, JSON, str]
 """A value with its kind and its JSON."""
 
 
-def coerce(expectation: Expectation, value: JSON, raw: str, *, wrap: bool = True) -> CoercedValue | None:
-    """Return the coerced `value`, whose JSON is `raw`; None where it does not change.
+def coerce(
+    expectation: Expectation, value: JSON, raw: str, steps: StepLimit | None = None, *, wrap: bool = True
+) -> CoercedValue | None:
+    """Return the coerced `value`, whose JSON is `raw`; None where it does not change, or no `steps` are left.
 
     Without `wrap`, which is for an element of an array, the value is not made an array.
     """
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
-    if expectation.is_exhausted:
+    if steps is not None and steps.remaining < 0:
         return None
     node = scan(raw)
-    result = None if node is None else match_value(node, expectation, wrap=wrap)
+    result = None if node is None else match_value(node, expectation, steps, wrap=wrap)
     if result is None or result.text is None:
         return None
     return CoercedValue(result.text, result.changes)
@@ -96,16 +98,15 @@ def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
     return any({"integer", "fraction"} & shape.kinds for shape in expectation.shapes)
 
 
-def match_value(node: Node, expectation: Expectation, *, wrap: bool = True) -> MatchResult:
-    """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
-    steps = min(_MAX_STEPS, _BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start))
-    whole = expectation.steps
-    if whole is not None:
-        whole.remaining -= _STEPS_PER_VALUE
+def match_value(
+    node: Node, expectation: Expectation, steps: StepLimit | None = None, *, wrap: bool = True
+) -> MatchResult:
+    """Match a value against an expectation; beyond its own steps, or `steps`, it does not fit and does not change."""
+    own = min(_MAX_STEPS, _BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start))
+    if steps is not None:
+        steps.remaining -= _STEPS_PER_VALUE
     try:
-        return _ValueMatcher(StepLimit(steps) if whole is None else whole.part(steps)).match(
-            node, expectation, wrap=wrap
-        )
+        return _ValueMatcher(StepLimit(own) if steps is None else steps.part(own)).match(node, expectation, wrap=wrap)
     except StepLimitError:
         return MISFIT
 

@@ -7,9 +7,15 @@ several alternatives admit objects, the right one is known only when the value i
 says, by a value's first character, whether it may be sent as it arrives: no coercion can apply to the value as a whole,
 and for coercions inside it there are `member`, `item` and `drops_null`.
 
+Schemas of equal JSON share what was compiled, because an agent sends the same tools with each turn. Parts are compiled
+when a value needs them; several threads may do that at once, and get the same objects.
+
 Rule: compiling never raises and is bounded; an unusable schema, or part of one, expects `ANY`.
 """
 
+import contextlib
+import functools
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
@@ -24,9 +30,14 @@ CompileSchemas: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
 
 _DIGITS = frozenset("-0123456789")
 _ALL_STARTS = frozenset('{["tfn') | _DIGITS
-_MAX_WORK = 25_000
-"""Steps of compiling one schema, 50 ms in all: what the largest schemas within `ToolLimits` take. References that
-multiply would never end; the parts beyond the limit expect ANY."""
+_MAX_STEPS = 30_000
+"""Steps of compiling one schema, 60 ms in all: 1,300 different subschemas that values needed. References that multiply
+would never end; the parts beyond the limit expect ANY."""
+_MAX_CACHED = 16 * 1024
+"""Characters of the JSON of a schema that is cached, some 300 parameters with descriptions; with `_MAX_SCHEMAS` the
+cache has at most 4 MB of JSON."""
+_MAX_SCHEMAS = 256
+"""Schemas in the cache: the tools of some ten agents."""
 _MIN_DISCRIMINATED = 8
 """Fewer alternatives are tried one after the other."""
 _NUMBER_KINDS: frozenset[ValueKind] = frozenset({"integer", "fraction"})
@@ -118,11 +129,12 @@ class SchemaShape:
     def find_ignoring_case(self, text: str) -> str | None:
         """Return the admitted string that differs from `text` only in letter case; None unless there is exactly one."""
         if self._casefolded is None:
-            self._casefolded = {}
+            found: dict[str, str | None] = {}
             for _, value in self.values or ():
                 if isinstance(value, str) and not has_lone_surrogate(value):
                     folded = value.casefold()
-                    self._casefolded[folded] = None if folded in self._casefolded else value
+                    found[folded] = None if folded in found else value
+            self._casefolded = found
         return self._casefolded.get(text.casefold())
 
     # Objects.
@@ -209,23 +221,26 @@ class Expectation:
 
     __slots__ = (
         "_by_member",
+        "_compiler",
         "_objects",
         "_only_array",
         "_only_object",
         "admits_nothing",
         "only_strings",
         "shapes",
-        "steps",
         "streaming_starts",
         "streams_integers",
     )
 
     def __init__(
-        self, shapes: tuple[SchemaShape, ...], *, admits_nothing: bool = False, steps: StepLimit | None = None
+        self,
+        shapes: tuple[SchemaShape, ...],
+        *,
+        admits_nothing: bool = False,
+        compiler: "_SchemaCompiler | None" = None,
     ) -> None:
         self.shapes = shapes
-        self.steps = steps
-        """The steps that are left for all matching against the schema, if they are limited."""
+        self._compiler = compiler
         self._by_member: _ShapesByMember | None = None
         self.admits_nothing = admits_nothing
         self._objects = objects = tuple(shape for shape in shapes if "object" in shape.kinds)
@@ -247,9 +262,9 @@ class Expectation:
         return any(shape.admits(kind, value) for shape in self.shapes)
 
     @property
-    def is_exhausted(self) -> bool:
-        """True if no steps are left for matching against the schema."""
-        return self.steps is not None and self.steps.remaining < 0
+    def compile_steps(self) -> int:
+        """The steps that compiling the whole schema has taken so far."""
+        return 0 if self._compiler is None else self._compiler.steps
 
     def member(self, key: str) -> "Expectation":
         """Return the expectation of a member of a streamed object.
@@ -327,40 +342,77 @@ def _listed_scalars(expectation: Expectation) -> frozenset[tuple[str, JSON]]:
     return (shape is not None and not shape.kinds & CONTAINERS and shape.values) or frozenset()
 
 
-def compile_schema(schema: JSON, steps: StepLimit | None = None) -> Expectation:
-    """Return the expectation of a JSON Schema; never raises, whatever the schema is.
+class SchemaExpectations:
+    """What the schemas of the tools in one reply expect. Compiling and coercion take of `steps`."""
 
-    Compiling, which is lazy, and all matching against the schema take `steps`; without any left, parts expect ANY.
+    __slots__ = ("_by_tool", "_compile_steps", "steps")
+
+    def __init__(self, steps: int) -> None:
+        self.steps = StepLimit(steps)
+        self._by_tool: dict[str, Expectation] = {}
+        self._compile_steps = 0
+        """What compiling these has taken since the process began, as far as it is paid for."""
+
+    def get(self, tool: str, schema: JSON) -> Expectation:
+        """Return the expectation of the tool's schema; ANY for a further tool where no steps are left."""
+        found = self._by_tool.get(tool)
+        if found is None:
+            taken = sum(each.compile_steps for each in self._by_tool.values())
+            self.steps.remaining -= taken - self._compile_steps
+            found = compile_schema(schema) if self.steps.remaining >= 0 else ANY
+            self._compile_steps = taken + found.compile_steps
+            self._by_tool[tool] = found
+        return found
+
+
+def compile_schema(schema: JSON) -> Expectation:
+    """Return the expectation of a JSON Schema; never raises, whatever the schema is.
 
     Supported are `type`, `enum`, `const`, `properties`, `additionalProperties`, `required`, `items`, `prefixItems`,
     `allOf`, `anyOf`, `oneOf`, `nullable` and local `$ref`. Patterns are never run, because Python cannot stop a
     catastrophic one: a key that may match one expects ANY.
     """
-    return _SchemaCompiler(schema, steps).expect((schema,))
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply
+        text = json.dumps(schema)
+        if len(text) <= _MAX_CACHED:
+            return _compile_text(text)
+    return _compile(schema)
+
+
+@functools.lru_cache(maxsize=_MAX_SCHEMAS)
+def _compile_text(text: str) -> Expectation:
+    """Compile a schema from its JSON, so that later changes of the caller's object do not count."""
+    return _compile(json.loads(text))
+
+
+def _compile(schema: JSON) -> Expectation:
+    return _SchemaCompiler(schema).expect((schema,))
 
 
 class _SchemaCompiler:
     """Compiles expectations inside one schema, cached by the conjunction of subschemas."""
 
-    def __init__(self, root: JSON, steps: StepLimit | None) -> None:
-        self._expansion = Expansion(root)
-        self._steps = steps
+    def __init__(self, root: JSON) -> None:
+        self.steps = 0
+        """Steps that compiling has taken."""
+        self._root = root
         self._cache: dict[tuple[int, ...], Expectation] = {}
 
     def expect(self, schemas: tuple[JSON, ...]) -> Expectation:
         distinct = {id(schema): schema for schema in schemas if schema is not True}
         key = tuple(distinct)  # the root keeps the subschemas alive, so no id is reused
-        if key not in self._cache:
-            if self._expansion.work > _MAX_WORK or (self._steps is not None and self._steps.remaining < 0):
+        found = self._cache.get(key)
+        if found is None:
+            if self.steps > _MAX_STEPS:
                 return ANY
-            self._cache[key] = self._compile(tuple(distinct.values()))
-        return self._cache[key]
+            # Another thread may have compiled it meanwhile: all get the first one, since `Expectation.member` compares.
+            found = self._cache.setdefault(key, self._compile(tuple(distinct.values())))
+        return found
 
     def _compile(self, schemas: tuple[JSON, ...]) -> Expectation:
-        before = self._expansion.work
-        found = self._expansion.alternatives(schemas)
-        if self._steps is not None:
-            self._steps.remaining -= self._expansion.work - before + _COMPILE_STEPS
+        expansion = Expansion(self._root)
+        found = expansion.alternatives(schemas)
+        self.steps += expansion.work + _COMPILE_STEPS
         if found is None:
             return ANY
         shapes: list[SchemaShape] = []
@@ -368,7 +420,7 @@ class _SchemaCompiler:
             shape = SchemaShape(alternative, self.expect)
             if shape.kinds and not any(earlier.merge_scalars(shape) for earlier in shapes):
                 shapes.append(shape)
-        return Expectation(tuple(shapes), steps=self._steps) if shapes else NOTHING
+        return Expectation(tuple(shapes), compiler=self) if shapes else NOTHING
 
 
 def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int) -> frozenset[str]:

@@ -9,30 +9,36 @@ import json
 
 from fcshim.schema.coerce import MatchResult, match_value
 from fcshim.schema.expect import Expectation
+from fcshim.schema.limits import StepLimit
 from fcshim.schema.node import Node, scan
 
 _SPACE = " \t\r\n"
 
 
-def read_untyped_text(expectation: Expectation, text: str) -> str:
-    """Return strict JSON for `text`, from which the caller has removed the tags' own line breaks."""
+def read_untyped_text(expectation: Expectation, text: str, steps: StepLimit | None = None) -> str:
+    """Return strict JSON for `text`, from which the caller has removed the tags' own line breaks.
+
+    The work takes of `steps`; where none are left, the text is read as if the schema did not admit it.
+    """
     string = json.dumps(text, ensure_ascii=False)
     if expectation.only_strings:
         return string
     bare = text.strip(_SPACE)
     literal = scan(bare)
-    if literal is not None and literal.kind != "string" and _fits_unchanged(literal, expectation):
+    if literal is not None and literal.kind != "string" and _fits_unchanged(literal, expectation, steps):
         return literal.text
     as_string = scan(string)
     if as_string is None or expectation.admits("string", as_string.value):
         return string
-    return _best_reading(expectation, literal, scan(json.dumps(bare, ensure_ascii=False)), string)
+    return _best_reading(expectation, literal, scan(json.dumps(bare, ensure_ascii=False)), string, steps)
 
 
-def _best_reading(expectation: Expectation, literal: Node | None, bare: Node | None, string: str) -> str:
+def _best_reading(
+    expectation: Expectation, literal: Node | None, bare: Node | None, string: str, steps: StepLimit | None
+) -> str:
     """Coerce the stripped text as a string, then as JSON; prefer a result that fits."""
     results: list[tuple[MatchResult, Node]] = [
-        (match_value(node, expectation), node) for node in (bare, literal) if node is not None
+        (match_value(node, expectation, steps), node) for node in (bare, literal) if node is not None
     ]
     for result, node in results:
         if result.fits:
@@ -43,6 +49,6 @@ def _best_reading(expectation: Expectation, literal: Node | None, bare: Node | N
     return string if literal is None or literal.kind == "string" else literal.text
 
 
-def _fits_unchanged(node: Node, expectation: Expectation) -> bool:
-    result = match_value(node, expectation)
+def _fits_unchanged(node: Node, expectation: Expectation, steps: StepLimit | None) -> bool:
+    result = match_value(node, expectation, steps)
     return result.fits and result.text is None

@@ -30,8 +30,6 @@ class ObservedCall(NamedTuple):
     name: str
     dialect: str
     outcome: CallOutcome
-    violation: str = ""
-    """How the arguments of a call that the client has violate their schema."""
 
 
 class ObservedAttempt:
@@ -165,15 +163,14 @@ class ObservedRequest(RequestObserver):
         match event:
             case ToolCallEnd() if len(self.calls) < _MAX_OBSERVED:
                 last = self.attempts[-1]
-                violation = last.exchange.invalid_calls.get(event.tool_call_id)
+                is_invalid = event.tool_call_id in last.exchange.invalid_calls
                 outcome = outcome_of(
                     event,
                     last.attempt.parse_record,
                     is_retry=last.attempt.is_retry,
-                    has_defect=bool(last.exchange.remaining_defects or violation),
+                    has_defect=is_invalid or bool(last.exchange.remaining_defects),
                 )
-                call = self._call(event.tool_call_name, outcome)
-                self.calls.append(call if violation is None else call._replace(violation=violation.message))
+                self.calls.append(self._call(event.tool_call_name, outcome))
             case Usage():
                 self.usage = event
             case Stop():

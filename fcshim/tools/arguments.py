@@ -7,13 +7,12 @@ own message that says what was expected, so that the model can correct all of th
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.coerce import coerce
-from fcshim.schema.expect import Expectation, compile_schema
+from fcshim.schema.expect import compile_schema
 from fcshim.schema.limits import StepLimitError
 from fcshim.schema.strict_json import parse_strict_json
 from fcshim.schema.validate import SchemaViolation, find_violations
@@ -27,7 +26,7 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
     """Decode, repair and check arguments; empty text means `{}`. Raises `ToolError` that names every violation."""
     value = parse_strict_json(text or "{}")
     if isinstance(value, dict) and tool.parameters:
-        repaired = coerce(_compiled_schema(json.dumps(tool.parameters)), value, text or "{}")
+        repaired = coerce(compile_schema(tool.parameters), value, text or "{}")
         value = value if repaired is None else json.loads(repaired.text)
     if not isinstance(value, dict):
         raise ToolError("The arguments are not a JSON object.")
@@ -44,12 +43,6 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     messages = list(dict.fromkeys(message for fault in violations for message in _messages(fault)))
     if messages:
         raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in messages))
-
-
-@lru_cache(maxsize=256)
-def _compiled_schema(schema: str) -> Expectation:
-    """Compile a schema once per JSON text, which is the cache key because dicts are not hashable."""
-    return compile_schema(json.loads(schema))
 
 
 def _messages(violation: SchemaViolation) -> Iterator[str]:

@@ -245,9 +245,10 @@ class Capabilities:
 
     def find_varying_front(self, prompt: Request) -> VaryingFront | None:
         """Return the line of the system text that differs from the requests before, so that much is read again."""
-        if len(self._fronts) >= _MAX_MODELS and prompt.model not in self._fronts:
-            self._fronts.clear()
-        return self._fronts.setdefault(prompt.model, PromptFronts()).compare(prompt)
+        fronts = self._fronts.get(prompt.model)
+        if fronts is None:
+            fronts = _remember(self._fronts, prompt.model, PromptFronts())
+        return fronts.compare(prompt)
 
     def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
         """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
@@ -263,9 +264,9 @@ class Capabilities:
 
     async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
         """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
-        if len(self._prompt_counts) >= _MAX_MODELS and prompt.model not in self._prompt_counts:
-            self._prompt_counts.clear()
-        counts = self._prompt_counts.setdefault(prompt.model, ModelCounts())
+        counts = self._prompt_counts.get(prompt.model)
+        if counts is None:
+            counts = _remember(self._prompt_counts, prompt.model, ModelCounts())
         verdict = counts.judge(sent, tokens)
         if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
             return verdict.loss
@@ -472,7 +473,9 @@ def _is_on_internet(url: str) -> bool:
     return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))
 
 
-def _remember(table: dict[str, Value], model: str, value: Value) -> None:
+def _remember(table: dict[str, Value], model: str, value: Value) -> Value:
+    """Keep a value for a model, and return it."""
     if len(table) >= _MAX_MODELS and model not in table:
         table.clear()
     table[model] = value
+    return value

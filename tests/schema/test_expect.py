@@ -2,6 +2,9 @@
 
 import functools
 import json
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.schema.coerce import coerce
-from fcshim.schema.expect import ANY, Expectation, compile_schema
+from fcshim.schema.expect import ANY, Expectation, SchemaExpectations, compile_schema
 from fcshim.schema.node import scan
 from fcshim.schema.untyped_text import read_untyped_text
 from tests.schema.generate import KEYS, roots, texts
@@ -103,6 +106,68 @@ def test_a_recursive_schema_is_compiled_once():
     inner = tree.member("kids").item(0)
     assert inner is inner.member("kids").item(7)
     assert tree.member("n") is inner.member("n")
+
+
+def test_equal_schemas_are_compiled_once():
+    again = json.loads(json.dumps(TREE))
+
+    assert compile_schema(TREE) is compile_schema(again)
+    assert compile_schema(TREE).member("n") is compile_schema(again).member("n")
+    assert compile_schema(TREE) is not compile_schema(TREE | {"required": ["n"]})
+
+
+def test_a_later_change_of_a_schema_has_no_effect_on_what_was_compiled():
+    schema = {"properties": {"a": {"type": "integer"}}}
+    before = compile_schema(schema)
+    schema["properties"]["a"]["type"] = "string"
+
+    assert before.member("a").admits("integer", 1)
+    assert not compile_schema(schema).member("a").admits("integer", 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, {1}, "\ud800", 10**5_000, b"x", ("a",)],
+    ids=["nan", "set", "surrogate", "large", "bytes", "tuple"],
+)
+def test_a_schema_that_is_not_json_is_compiled_too(value):
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"const": value}}}
+
+    assert coerce(compile_schema(schema).member("a"), "5", '"5"') is not None
+    assert isinstance(compile_schema(schema).member("b"), Expectation)
+
+
+def test_a_schema_nested_too_deeply_is_compiled_too():
+    schema = functools.reduce(lambda inner, _: {"items": inner}, range(100_000), {})
+
+    assert compile_schema(schema | {"type": "array"}).admits("array", [])
+
+
+def test_threads_that_compile_at_once_get_the_same_expectations():
+    schema = {"properties": {f"k{at}": {"type": "integer", "minimum": at} for at in range(300)}, "title": "threads"}
+    barrier = threading.Barrier(4)
+
+    def compile_all(_):
+        barrier.wait()
+        return [compile_schema(schema).member(f"k{at}") for at in range(300)]
+
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(compile_all, range(4))
+
+    assert all(one is another for other in others for one, another in zip(first, other, strict=True))
+
+
+def test_the_tools_of_a_reply_share_the_steps_of_compiling():
+    """A schema that is expensive takes of the steps of a reply only in the reply that compiles it."""
+    schemas = [{"properties": {f"k{at}": {"const": tool} for at in range(100)}} for tool in range(3)]
+    reply, other = SchemaExpectations(3_000), SchemaExpectations(3_000)
+    for at in range(100):
+        reply.get("a", schemas[0]).member(f"k{at}")
+        reply.get("b", schemas[1]).member(f"k{at}")
+
+    assert ANY is reply.get("c", schemas[2])
+    assert reply.steps.remaining < 0
+    assert ANY not in [other.get(name, schema) for name, schema in zip("abc", schemas, strict=True)]
 
 
 @pytest.mark.parametrize(("key", "dropped"), [("n", True), ("kids", True), ("m", False), ("other", False)])

@@ -10,7 +10,6 @@ JSON string stands between prefix and suffix, the chunk contains that text and n
 
 import re
 from collections.abc import Callable
-from typing import NoReturn
 
 import msgspec
 
@@ -229,6 +228,8 @@ class ChatDecoder:
         if not self._done:
             try:
                 for document in self._framing.feed(data):
+                    if self.ended:  # nothing counts after `[DONE]`
+                        break
                     (self._read_whole if self._framing.whole else self._read_document)(document, out)
                 self._pattern = self._find_pattern(data)
             except UpstreamError as error:
@@ -261,12 +262,14 @@ class ChatDecoder:
                 return
             if document.startswith(b"[DONE]") or read_chunk(document) is not None:
                 self._read_document(document, out)
-        self._end()
+        if not self._done:
+            self._end()
 
     def _read_document(self, document: bytes, out: list[tuple[int, Event]]) -> None:
-        """Read one document of a stream. Raises `UpstreamError`, also for the end of the reply."""
+        """Read one document of a stream. Raises `UpstreamError`."""
         if document.startswith(b"[DONE]"):
             self._end()
+            return
         chunk = read_chunk(document)
         if chunk is None:
             raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
@@ -313,8 +316,11 @@ class ChatDecoder:
         reader = self._choices[index] = ChoiceReader(self._new_id, self._limits.call_chars)
         return reader
 
-    def _end(self) -> NoReturn:
+    def _end(self) -> None:
         """End the reply. Raises the error of the choices that are unfinished, or of a reply without choices."""
+        if self._choices and all(reader.finished for reader in self._choices.values()):
+            self._done = True
+            return
         if self._choices:
             raise UpstreamError("the upstream's reply broke off: it ended without a finish_reason")
         head = self._framing.excerpt()

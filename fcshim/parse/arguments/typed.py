@@ -112,7 +112,7 @@ class TypedArguments(ValueHandler):
 
     def coerce_whole(self, arguments: str) -> str:
         """Return complete arguments, coerced, and record the coercions."""
-        found = coerce(self._sink.expectation, json.loads(arguments), arguments)
+        found = coerce(self._sink.expectation, json.loads(arguments), arguments, self._sink.tools.schemas.steps)
         if found is None:
             return arguments
         self._sink.add_coercions(found.changes)
@@ -237,7 +237,7 @@ class TypedArguments(ValueHandler):
 
     def _coerce(self, expectation: Expectation, raw: str) -> str:
         value = json.loads(raw)
-        found = coerce(expectation, value, raw, wrap=self._containers[-1] == "{")
+        found = coerce(expectation, value, raw, self._sink.tools.schemas.steps, wrap=self._containers[-1] == "{")
         if found is None:
             if is_misgrouped(expectation, value):
                 self._sink.reject(f"{raw[:40]} is no number")

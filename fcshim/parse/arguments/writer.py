@@ -16,6 +16,7 @@ from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.sink import CallSink
 from fcshim.schema.coerce import is_misgrouped
 from fcshim.schema.expect import Expectation
+from fcshim.schema.untyped_text import read_untyped_text
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -62,6 +63,10 @@ class ArgumentWriter:
         if self._unread:
             text, self._unread = self._unread + text, ""
         self._unread = text[self.read(text, 0) :]
+
+    def read_untyped(self, expectation: Expectation, text: str) -> str:
+        """Return strict JSON for an untyped text, by what the schema expects of it."""
+        return read_untyped_text(expectation, text, self._sink.tools.schemas.steps)
 
     def write_literal(self, strict: str, text: str, path: Sequence[str | int], expectation: Expectation) -> None:
         """Write `strict`, the JSON of the untyped `text` at `path`; record the coercion if the schema changed it.

@@ -15,7 +15,6 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.schema.expect import ANY, Expectation
-from fcshim.schema.untyped_text import read_untyped_text
 
 _JSON_STARTS = frozenset("[{-0123456789")
 _CONTAINER_STARTS = frozenset("[{")
@@ -115,7 +114,7 @@ class UntypedValue:
         if self._is_json and bare[:1] == '"' and self.may_be_text:
             self._writer.write(bare)  # the format types it as JSON
             return
-        strict = read_untyped_text(self._expected, text)
+        strict = self._writer.read_untyped(self._expected, text)
         is_key = bare == self._path[-1]  # as the name of a variable
         if (self._is_leaf or is_key) and strict[0] in _CONTAINER_STARTS:
             raise AmbiguousValueError
@@ -174,7 +173,7 @@ class WrappedArguments(UntypedValue):
     def write_collected(self, text: str) -> None:
         """Write an object as the arguments, if it has only keys of the tool; else as a member."""
         arguments = self._writer.expectation
-        strict = read_untyped_text(arguments, text)
+        strict = self._writer.read_untyped(arguments, text)
         members = json.loads(strict)
         self.is_whole = isinstance(members, dict) and bool(members) and members.keys() <= set(self._parameters)
         if self.is_whole:

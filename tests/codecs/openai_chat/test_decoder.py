@@ -281,3 +281,24 @@ def test_chunks_that_always_differ_give_no_pattern():
 )
 def test_data_without_plain_text_gives_no_pattern(data):
     assert find_pattern(data, data) is None
+
+
+def test_nothing_counts_after_the_end_of_the_reply():
+    decoder = OpenAIChat().decoder()
+    text = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+    events = decoder.feed(text + b'data: {"choices":[{"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n' + text)
+
+    assert [(0, Text("a")), (0, Stop("complete"))] == events
+    assert decoder.ended
+    assert [] == decoder.feed(text) == decoder.close()
+
+
+def test_a_choice_that_is_unfinished_at_the_end_of_the_reply_ends_with_an_error():
+    decoder = OpenAIChat().decoder()
+    finished = b'data: {"choices":[{"index":0,"finish_reason":"stop"}]}\n\n'
+    events = decoder.feed(
+        b'data: {"choices":[{"index":1,"delta":{"content":"a"}}]}\n\n' + finished + b"data: [DONE]\n\n"
+    )
+
+    assert [1, 0, 1] == [choice for choice, _ in events]
+    assert isinstance(events[-1][1], Error)
