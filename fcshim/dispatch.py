@@ -18,7 +18,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -35,9 +35,9 @@ from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
-from fcshim.events import Error, Stop
+from fcshim.events import Error, Stop, Usage
 from fcshim.messages import Request, text_of, uses_tools
-from fcshim.pipeline.attempt import Attempt, Batch, Plan, estimate_usage
+from fcshim.pipeline.attempt import Batch, Plan, estimate_usage
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import RECEIVING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
@@ -79,6 +79,8 @@ _MAX_REPORTED = 8
 """Invalid calls of one reply that are logged."""
 _LONG_PROMPT = 4_096
 """Characters of a conversation from which the server's progress is of interest: a second of reading on a laptop."""
+_CHANGING_FIELDS = frozenset({"cachedContent", "cached_content", "container", "context_management", "mcp_servers"})
+"""Fields of one API by which its server changes the prompt: stored text, tools of its own, results that it clears."""
 _UNAVAILABLE = frozenset({503, 504, 529})
 """Statuses of a server that is loading, overloaded or too slow, whatever the request."""
 
@@ -107,7 +109,19 @@ class ReplySink(Protocol):
         ...
 
 
-class AttemptObserver(Protocol):
+class PromptObserver(Protocol):
+    """Observes how the upstream has read a prompt; it must not raise."""
+
+    def lose_prompt(self, message: str) -> None:
+        """Handle that the upstream has read only a part of the prompt."""
+        ...
+
+    def vary_prompt(self, message: str) -> None:
+        """Handle that text at the front of the prompt varies, so that much is read again."""
+        ...
+
+
+class AttemptObserver(PromptObserver, Protocol):
     """Observes every attempt of a request; it must not raise."""
 
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
@@ -123,14 +137,6 @@ class AttemptObserver(Protocol):
 
     def fail_attempt(self, message: str) -> None:
         """Handle the failure of the attempt."""
-        ...
-
-    def lose_prompt(self, message: str) -> None:
-        """Handle that the upstream has read only a part of the attempt's prompt."""
-        ...
-
-    def vary_prompt(self, message: str) -> None:
-        """Handle that text at the front of the attempt's prompt varies, so that much is read again."""
         ...
 
     def end_attempt(self, batch: Batch) -> None:
@@ -271,6 +277,49 @@ def make_shim(
     return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
 
 
+class SentRequest(NamedTuple):
+    """A request as the upstream got it, the settings of its model, and the bytes of the client's request."""
+
+    request: Request
+    model: ModelConfig
+    size: int
+    is_retry: bool = False
+
+
+async def report_prompt(
+    sent: SentRequest, usage: Usage | None, capabilities: Capabilities, observer: PromptObserver | None
+) -> PromptLoss | None:
+    """Log how the upstream has read a prompt: from its cache, again, or only in part; return what was lost."""
+    prompt, name = sent.request, sent.request.model
+    if usage is not None and usage.cached_tokens:
+        logger.info(
+            "%s: %s of %s tokens of the prompt were in the server's cache",
+            name,
+            f"{usage.cached_tokens:,}",
+            f"{usage.input_tokens:,}",
+        )
+    if not sent.is_retry and (front := capabilities.find_varying_front(prompt)) is not None:
+        logger.info("%s: %s", name, front)
+        if observer is not None:
+            observer.vary_prompt(str(front))
+    is_countable = usage is not None and usage.input_tokens and not prompt.suffix and not _is_changed_upstream(prompt)
+    if usage is None or not is_countable or sent.model.cut_prompt == "off":
+        return None
+    pieces = await run_off_loop(sent.size, functools.partial(read_prompt, prompt))
+    loss = await capabilities.find_prompt_loss(prompt, pieces, usage.input_tokens)
+    if loss is not None:
+        logger.warning("%s: %s", name, loss)
+        if observer is not None:
+            observer.lose_prompt(str(loss))
+    return loss
+
+
+def _is_changed_upstream(request: Request) -> bool:
+    """Return whether the server itself puts text into the prompt or takes text out of it, as the client has asked."""
+    fields = {name for own in request.verbatim.values() for name, value in own.items() if value is not None}
+    return bool(request.provider_tools) or not fields.isdisjoint(_CHANGING_FIELDS)
+
+
 class RequestAttempts:
     """The attempts of one request: native tools or the prompt, with a constraint or without, and retries.
 
@@ -365,33 +414,12 @@ class RequestAttempts:
                 yield
                 if exchange.finished:
                     break
-            loss = await self._report_prompt(exchange.attempt)  # before the end, which estimates missing tokens
+            attempt = exchange.attempt
+            sent = SentRequest(attempt.request, self._planner.model, self._planner.size, is_retry=attempt.is_retry)
+            # Before the end, which estimates missing tokens.
+            loss = await report_prompt(sent, attempt.usage, self._capabilities, self._observer)
             self._end(exchange.close(), sink, loss)
             yield
-
-    async def _report_prompt(self, attempt: Attempt) -> PromptLoss | None:
-        """Log how the upstream has read the prompt: from its cache, again, or only in part; return what was lost."""
-        prompt, usage, planner = attempt.request, attempt.usage, self._planner
-        if usage is not None and usage.cached_tokens:
-            logger.info(
-                "%s: %s of %s tokens of the prompt were in the server's cache",
-                self._request.model,
-                f"{usage.cached_tokens:,}",
-                f"{usage.input_tokens:,}",
-            )
-        if not attempt.is_retry and (front := self._capabilities.find_varying_front(prompt)) is not None:
-            logger.info("%s: %s", self._request.model, front)
-            if self._observer is not None:
-                self._observer.vary_prompt(str(front))
-        if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
-            return None
-        sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
-        loss = await self._capabilities.find_prompt_loss(prompt, sent, usage.input_tokens)
-        if loss is not None:
-            logger.warning("%s: %s", self._request.model, loss)
-            if self._observer is not None:
-                self._observer.lose_prompt(str(loss))
-        return loss
 
     def _end(self, batch: Batch, sink: ReplySink, loss: PromptLoss | None = None) -> None:
         """Pass the last events of an attempt on, which end the reply unless another attempt may follow.

@@ -39,6 +39,7 @@ examples:
   fcshim doctor http://127.0.0.1:8080 --quick --budget 30
   fcshim doctor http://127.0.0.1:11434 --model qwen3:8b --write fcshim.toml
   fcshim doctor http://127.0.0.1:8080 --section local --write fcshim.toml
+  fcshim doctor http://127.0.0.1:11434 --quick --measure-context 120
   fcshim doctor http://127.0.0.1:8080 --json | jq .candidates
   fcshim serve --config fcshim.toml
 
@@ -64,6 +65,13 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=_positive_number,
         help="time for the race, after which the best so far is the result (default: 420, with --quick 80)",
+    )
+    parser.add_argument(
+        "--measure-context",
+        metavar="SECONDS",
+        type=_positive_number,
+        default=0.0,
+        help="measure the context length with long prompts, for at most SECONDS (default: believe the server)",
     )
     parser.add_argument("--cases", metavar="N", type=_positive_int, help="at most so many cases for each candidate")
     parser.add_argument(
@@ -125,6 +133,7 @@ def _options(arguments: argparse.Namespace, config: Config) -> "DoctorOptions":
         budget=arguments.budget,
         cases=arguments.cases,
         categories=tuple(arguments.category),
+        context_seconds=arguments.measure_context,
     )
 
 

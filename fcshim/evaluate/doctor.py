@@ -16,7 +16,14 @@ from fcshim.evaluate.candidates import Candidate, candidates_for
 from fcshim.evaluate.connect import EndpointInfo, connect
 from fcshim.evaluate.probes import run_probes
 from fcshim.evaluate.race import Race, RaceLimits, RaceProgress
-from fcshim.evaluate.recommendations import Recommendation, explain, model_pattern, recommend, recommend_candidate
+from fcshim.evaluate.recommendations import (
+    Recommendation,
+    explain,
+    find_context,
+    model_pattern,
+    recommend,
+    recommend_candidate,
+)
 from fcshim.evaluate.result import NATIVE, Finding
 from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.standings import CandidateReport, Standing, report_on
@@ -88,6 +95,7 @@ class DoctorOptions:
 
     `api` None: the one the backend prefers. `quick`: few probes and a short race. `budget`: seconds for the race, None
     for the default. `cases`: at most so many for each candidate. `categories`: empty for the cases of the race.
+    `context_seconds`: time for measuring the context length, 0 to believe what the server reports.
     """
 
     api: str | None = None
@@ -96,6 +104,7 @@ class DoctorOptions:
     budget: float | None = None
     cases: int | None = None
     categories: tuple[str, ...] = ()
+    context_seconds: float = 0.0
 
 
 class Doctor:
@@ -147,6 +156,7 @@ class Doctor:
 
     async def _run_probes(self, upstream: Upstream, endpoint: EndpointInfo) -> None:
         target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
+        target.context_seconds = self._options.context_seconds
         async for finding in run_probes(target, quick=self._options.quick):
             self._findings.append(finding)
             self._probe_requests = target.request_count
@@ -185,9 +195,9 @@ class Doctor:
 
     def _limits(self) -> RaceLimits:
         quick, budget = self._options.quick, self._options.budget
-        context = next((each.value for each in self._findings if each.probe == "context"), None)
+        context = find_context(self._findings)
         # A reply gets at most a quarter of the context; the rest is for the prompt.
-        room = (context if isinstance(context, int) else _DEFAULT_CONTEXT) // 4
+        room = (context.value if context else _DEFAULT_CONTEXT) // 4
         return RaceLimits(
             budget=budget or (QUICK_BUDGET if quick else BUDGET),
             first_round=_QUICK_FIRST_ROUND if quick else _FIRST_ROUND,

@@ -17,6 +17,7 @@ from fcshim.evaluate.probes_calls import (
     probe_text_calls,
     probe_tools,
 )
+from fcshim.evaluate.probes_context import probe_measured_context
 from fcshim.evaluate.probes_prompt import (
     probe_context_length,
     probe_developer_role,
@@ -63,6 +64,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("stream", "streams cleanly", probe_stream, quick=True),
     Probe("concurrency", "several requests at once", probe_concurrency, _is_local),
     Probe("context", "context length", probe_context_length, quick=True),
+    Probe("measured_context", "context length, measured", probe_measured_context, quick=True),
     Probe("system", "system messages", probe_system_role, quick=True),
     Probe("order", "messages in any order", probe_turn_order),
     Probe("developer", "developer messages", probe_developer_role, _is_openai),

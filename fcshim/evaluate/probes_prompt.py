@@ -136,6 +136,7 @@ async def probe_context_length(target: ProbeTarget) -> ProbeResult:
         if not target.backend.name.startswith(source.backend):
             continue
         tokens = source.read(await _fetch_document(target, source.path), target.model)
+        target.context_length = tokens or target.context_length
         if tokens and source.at_most:
             return ProbeResult("unclear", f"at most {tokens} tokens ({source.path.lstrip('/')}), maybe fewer")
         if tokens:

@@ -58,7 +58,7 @@ def recommend(
         *own,
         *_recommend_profile(endpoint.model, by_probe),
         *_recommend_reasoning(by_probe),
-        *_recommend_budget(by_probe),
+        *_recommend_budget(findings),
     )
 
 
@@ -150,9 +150,15 @@ def _is_unsupported(finding: Finding) -> bool:
     return finding.verdict == "no" and (finding.probe != "replay" or finding.value == "refused")
 
 
-def _recommend_budget(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
-    context = findings.get("context")
-    if context is not None and isinstance(context.value, int):
+def find_context(findings: Iterable[Finding]) -> Finding | None:
+    """Return the finding whose value is the context length in tokens: the measured one, or else the reported one."""
+    by_probe = {each.probe: each for each in findings if isinstance(each.value, int)}
+    return by_probe.get("measured_context") or by_probe.get("context")
+
+
+def _recommend_budget(findings: Iterable[Finding]) -> Iterable[Recommendation]:
+    context = find_context(findings)
+    if context is not None:
         reason = f"a context of {context.evidence}; old results, then tools are shortened before the prompt fills it"
         yield Recommendation(
             setting="prompt_budget", value=int(context.value * _PROMPT_SHARE), reason=reason, of_model=True

@@ -89,6 +89,10 @@ class ProbeTarget:
         """Whether replies are streamed. Some servers report token counts only without streaming."""
         self.emits_reasoning = False
         """Whether a probe has seen reasoning."""
+        self.context_length = 0
+        """The tokens of context that the server reports; 0 if it reports none."""
+        self.context_seconds = 0.0
+        """The time for measuring them; 0 to send no long prompt."""
         self.request_count = 0
 
     def make_request(self, *messages: Message, max_tokens: int, **fields: JSON) -> Request:

@@ -23,6 +23,7 @@ from fcshim.errors import FcshimError, UpstreamError
 from fcshim.server.client_connection import ClientConnection, Headers
 from fcshim.server.guard import FORM_CONTENT_TYPE, client_key
 from fcshim.server.model_name import read_model_name
+from fcshim.server.relayed_reply import RelayedUsage
 from fcshim.server.request_body import split_body
 from fcshim.upstream import Upstream, UpstreamReply, key_header
 
@@ -98,11 +99,12 @@ class Relay:
         content: bytes,
         may_be_sent_otherwise: Callable[[FcshimError], bool] | None = None,
         complete_reply: Callable[[bytes], bytes] | None = None,
+        usage: RelayedUsage | None = None,
     ) -> FcshimError | None:
         """Relay a request whose body has been read.
 
         Return an error of the upstream for which `may_be_sent_otherwise` is true; the client then has nothing yet.
-        `complete_reply` adds what a reply that is one document lacks.
+        `complete_reply` adds what a reply that is one document lacks. `usage` gets the bytes of a reply.
         """
         headers = self.forwarded_headers(connection.headers)
         async with (
@@ -130,13 +132,13 @@ class Relay:
             if complete_reply is not None and _is_document(reply):
                 # Its length may change, and follows from the body that is sent.
                 connection.prepare(reply.status, [pair for pair in returned if pair[0].lower() != b"content-length"])
-                await self._copy_body(reply, connection, complete_reply)
+                await self._copy_body(reply, connection, complete_reply, usage)
                 return None
             connection.prepare(reply.status, returned)
             await connection.start()
             if error_body:
                 await connection.write(error_body)
-            await self._copy_body(reply, connection)
+            await self._copy_body(reply, connection, usage=usage if reply.status == 200 else None)
         return None
 
     async def _renamed_body(self, body: bytes) -> bytes:
@@ -153,6 +155,7 @@ class Relay:
         reply: UpstreamReply,
         connection: ClientConnection,
         complete_reply: Callable[[bytes], bytes] | None = None,
+        usage: RelayedUsage | None = None,
     ) -> None:
         # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
@@ -165,6 +168,8 @@ class Relay:
             async for data in reply:
                 if observers is not None:
                     observers.relay(data)
+                if usage is not None:
+                    usage.add((data,))
                 if complete_reply is None:
                     await connection.write(data)
                 else:

@@ -20,9 +20,16 @@ from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import MIN_SIZE, AttemptPlanner, RequestAttempts, run_off_loop
+from fcshim.dispatch import (
+    MIN_SIZE,
+    AttemptPlanner,
+    RequestAttempts,
+    SentRequest,
+    report_prompt,
+    run_off_loop,
+)
 from fcshim.errors import FcshimError, RequestError, release_frames
-from fcshim.events import Error, id_source, secret_source
+from fcshim.events import JSON, Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any, media_of
@@ -30,6 +37,7 @@ from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.choice_rounds import ChoiceRounds
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.relay import Relay, with_model_name
+from fcshim.server.relayed_reply import RelayedUsage
 from fcshim.server.request_body import split_body
 from fcshim.server.request_log import take_logged_body
 from fcshim.server.server_tools import ServerTools
@@ -315,9 +323,14 @@ class ReplyEndpoints:
         name = model.upstream_model or request.model
         is_handled = None if stored else functools.partial(self._refuses_part, request, name)
         complete_reply = None if request.stream else self._codec.relayed_reply
-        refused = await self._relay.forward(connection, content, is_handled, complete_reply)
+        usage = RelayedUsage()
+        refused = await self._relay.forward(connection, content, is_handled, complete_reply, usage)
         if connection.status == 200:
             self._capabilities.record_media(name, media_of(request))
+            if not (stored and _refers_to_stored(request.verbatim.get(self._codec.name, {}))):
+                sent = SentRequest(msgspec.structs.replace(request, model=name), model, len(content))
+                tokens = usage.read(self._codec.decoder())
+                await report_prompt(sent, tokens, self._capabilities, connection.observers)
         return refused
 
     def _refuses_part(self, request: Request, model: str, error: FcshimError) -> bool:
@@ -406,3 +419,14 @@ def _check_tool_count(count: int, max_tools: int, limit: int) -> None:
             "--tool-limit allows more",
             param="tools",
         )
+
+
+def _refers_to_stored(source: dict[str, JSON]) -> bool:
+    """Return whether a request of the Responses API names text that only the upstream has."""
+    items = source.get("input")
+    references = (
+        (item for item in items if isinstance(item, dict) and item.keys() <= {"id", "type"})
+        if isinstance(items, list)
+        else ()
+    )
+    return any(source.get(name) for name in ("previous_response_id", "conversation", "prompt")) or any(references)

@@ -204,3 +204,12 @@ def _through_serve(file: Path, folder: Path) -> dict[str, Any]:
         answer = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=60, trust_env=False)
     message: dict[str, Any] = answer.raise_for_status().json()["choices"][0]["message"]
     return message
+
+
+def test_the_context_length_is_measured(program: Path, tmp_path: Path) -> None:
+    with running(program, TINY, tmp_path, context=1024) as server:
+        report = examined(server.url, "--quick", "--measure-context", "120")
+
+    assert [1024, 1024] == [report["found"][probe]["value"] for probe in ("context", "measured_context")]
+    assert "exceeds the available context size" in report["found"]["measured_context"]["evidence"]
+    assert 716 == report["set"]["prompt_budget"]

@@ -1,8 +1,16 @@
 """Through the proxy: a prompt that the upstream has cut is logged, counted and shown, and the next ones fit."""
 
+import asyncio
+import json
+
 import pytest
 
 from fcshim import Client
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.events import Stop, Text, Usage
+from fcshim.messages import AssistantMessage, Request, SystemMessage, TextPart, Tool, UserMessage
+from fcshim.pipeline.response import response_for
 from tests.scripted import ROLE, Script, end_chunks, scripted_upstream, text_chunk
 from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 from tests.server.test_metrics import figures, netloc
@@ -136,3 +144,125 @@ async def test_cached_tokens_and_a_varying_front_are_named(caplog):
     assert 1 == len(again)
     assert again[0].endswith("line 1 differs from the requests before: 'Session 8'")
     assert [1_900, 1_900] == [each["cached_tokens"] for each in listed]
+
+
+TOOL = Tool("add", "Adds.", {"type": "object", "properties": {}})
+
+
+def long_talk(turns: int, *, stream: bool, tools: tuple[Tool, ...] = ()) -> Request:
+    """Make a conversation in text, in which the user has said as much as in so many files."""
+    messages = [SystemMessage((TextPart(WORDS * 70),))]
+    for turn in range(turns):
+        messages.append(UserMessage((TextPart(f"Part {turn}. " + WORDS * 60),)))
+        messages.append(AssistantMessage((TextPart("Fine."),), ()))
+    messages[-1:] = [] if turns else [UserMessage((TextPart("Hi"),))]
+    return Request(model="m", messages=tuple(messages), tools=tools, stream=stream, include_usage=True, max_tokens=9)
+
+
+def strings(value: object) -> str:
+    if isinstance(value, dict):
+        return "".join(map(strings, value.values()))
+    return "".join(map(strings, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def counted_reply(kind, body: dict, *, stream: bool) -> Script:
+    """Answer in the upstream's API with the tokens of at most the context."""
+    identity = ReplyIdentity(id="reply_1", created=1, model="m")
+    request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=stream, include_usage=True)
+    response = response_for(request, identity, kind.codec, max_reply=10_000_000)
+    usage = Usage(input_tokens=min(len(strings(body)) // 4, CONTEXT), output_tokens=1)
+    events = [(0, Text("Fine.")), (0, usage), (0, Stop(stop_reason="complete"))]
+    return Script((response.feed(events) + response.close(),), content_type=response.content_type)
+
+
+async def relayed_talks(
+    kind, requests, caplog, fields: dict | None = None, **settings: object
+) -> tuple[list[bytes], list[bytes], list[str]]:
+    """Send requests with more fields through the proxy; return what the upstream wrote, what came, and the warnings."""
+    written: list[bytes] = []
+
+    def respond(asked) -> Script:
+        script = counted_reply(kind, asked.body, stream=requests[0].stream)
+        written.append(b"".join(script.pieces))
+        return script
+
+    received, bodies = [], []
+    async with (
+        scripted_upstream(respond=respond, pages={}) as upstream,
+        running_proxy(
+            upstream.url, metrics=True, inspect=True, tools="native", upstream_api=kind.name, **settings
+        ) as url,
+        http_client(url) as client,
+    ):
+        for request in requests:
+            sent = kind.codec.encode_request(request)
+            path = sent.path[1:] if sent.path.startswith("//") else (kind.version or "/v1") + sent.path
+            path = path if kind.name != "ollama" else "/api/chat"
+            body = json.loads(sent.body) | (fields or {})
+            bodies.append(body)
+            reply = await client.post(path, json=body, headers={"content-type": "application/json"})
+            received.append(reply.content)
+        listed = (await client.get("/fcshim/api/requests")).json()["requests"]
+        while any(each["duration"] is None for each in listed):  # the check of the last one follows its end
+            await asyncio.sleep(0.01)
+            listed = (await client.get("/fcshim/api/requests")).json()["requests"]
+        pages = [(await client.get(f"/fcshim/api/requests/{each['id']}")).text for each in listed]
+        _, found = await figures(url)
+    lines = [record.getMessage() for record in caplog.records if "read only" in record.getMessage()]
+
+    assert bodies == [asked.body for asked in upstream.requests], "not relayed"
+    assert len(lines) == sum("the server read only 6,000" in page for page in pages)
+    assert len(lines) == found.get(("fcshim_cut_prompts_total", "m", netloc(upstream)), 0)
+    return written, received, lines
+
+
+RELAYED = [
+    ("openai", ()),
+    ("ollama", ()),
+    ("responses", (TOOL,)),
+    ("anthropic", ()),
+    ("anthropic", (TOOL,)),
+    ("gemini", (TOOL,)),
+]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("name", "tools"), RELAYED, ids=[f"{name}-{len(tools)}" for name, tools in RELAYED])
+async def test_a_cut_prompt_of_a_relayed_request_is_reported_and_nothing_is_changed(name, tools, stream, caplog):
+    requests = [long_talk(turns, stream=stream, tools=tools) for turns in range(12)]
+    written, received, lines = await relayed_talks(UPSTREAMS[name], requests, caplog)
+
+    assert written == received
+    assert lines
+    assert all("m: the server read only 6,000 of about" in line for line in lines)
+
+
+async def test_a_relayed_request_of_which_everything_was_read_is_none(caplog):
+    requests = [long_talk(turns, stream=True) for turns in range(4)]
+    _, _, lines = await relayed_talks(UPSTREAMS["openai"], requests, caplog)
+
+    assert [] == lines
+
+
+async def test_a_relayed_request_is_not_looked_at_where_the_settings_say_so(caplog):
+    requests = [long_talk(turns, stream=True) for turns in range(12)]
+    _, _, lines = await relayed_talks(UPSTREAMS["openai"], requests, caplog, cut_prompt="off")
+
+    assert [] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("anthropic", {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
+        ("anthropic", {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}),
+        ("gemini", {"cachedContent": "cachedContents/1"}),
+        ("responses", {"previous_response_id": "resp_1"}),
+        ("responses", {"input": [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": WORDS * 500}]}),
+    ],
+)
+async def test_a_prompt_that_the_server_itself_changes_is_not_compared(name, fields, caplog):
+    requests = [long_talk(turns, stream=True, tools=(TOOL,)) for turns in range(12)]
+    _, _, lines = await relayed_talks(UPSTREAMS[name], requests, caplog, fields)
+
+    assert [] == lines

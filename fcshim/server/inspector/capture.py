@@ -106,6 +106,8 @@ class CapturedRequest:
         self.status = 0
         self.sent = ChunkLog(self.room.charge, written=True)
         self.error = ""
+        self.cut_prompt = self.varying_front = ""
+        """What is said of the prompt of a request that was relayed; else the attempt has it."""
         self.withheld = ""
         self.resent_from = ""
         """The id of the request that was sent again by this one."""
@@ -210,11 +212,19 @@ class Capture(CapturedRequest, RequestObserver):
 
     def lose_prompt(self, message: str) -> None:
         """Keep that the upstream has read only a part of the prompt."""
-        self.attempts[-1].error = self.mask.mask_text(message)
+        masked = self.mask.mask_text(message)
+        if self.attempts:
+            self.attempts[-1].error = masked
+        else:
+            self.cut_prompt = masked
 
     def vary_prompt(self, message: str) -> None:
         """Keep that text at the front of the prompt varies."""
-        self.attempts[-1].front = self.mask.mask_text(message)
+        masked = self.mask.mask_text(message)
+        if self.attempts:
+            self.attempts[-1].front = masked
+        else:
+            self.varying_front = masked
 
     def end_attempt(self, batch: Batch) -> None:
         """Keep the last events of an attempt, which have no bytes, and what is wrong with its reply."""

@@ -121,8 +121,8 @@ def _message_view(reply: DecodedReply, *, is_running: bool) -> dict[str, JSON]:
 def _relayed_views(capture: CapturedRequest) -> list[dict[str, JSON]]:
     note = {
         "reason": "",
-        "error": "",
-        "front": "",
+        "error": capture.cut_prompt,
+        "front": capture.varying_front,
         "path": "",
         "native": True,
         "prompt": LimitedText("", 0),
