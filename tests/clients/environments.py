@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,9 +57,9 @@ ENVIRONMENTS = {
 }
 
 
-def main() -> None:
-    """Create the missing environments."""
-    names = [name for name in (*_TOOLS, *ENVIRONMENTS, *AGENTS) if missing(name)]
+def main(wanted: Sequence[str] = ()) -> None:
+    """Create the missing environments, of all or of those that are wanted."""
+    names = [name for name in (*_TOOLS, *ENVIRONMENTS, *AGENTS) if missing(name) and name in (wanted or (name,))]
     for number, name in enumerate(names, 1):
         sys.stdout.write(f"installing {name}, {number} of {len(names)} ... ")
         sys.stdout.flush()
@@ -155,4 +155,4 @@ def _package_name(package: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
