@@ -48,10 +48,11 @@ ENVIRONMENTS = {
         ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama"),
     ),
     "openai_agents": Environment(("openai-agents",), ("openai_chat", "openai_responses")),
-    "litellm": Environment(("litellm", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
+    "litellm": Environment(("litellm[proxy]", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
     "instructor": Environment(("instructor",), ("openai_chat",)),
     "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
     "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
+    "dspy": Environment(("dspy",), ()),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }
