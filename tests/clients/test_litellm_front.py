@@ -27,6 +27,11 @@ TOOL = {
 }
 
 
+def is_listening(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextlib.asynccontextmanager
 async def litellm_front(proxy, folder):
     """Run LiteLLM's proxy with the recipe's settings; yield the base URL of its Chat API."""
@@ -43,7 +48,7 @@ async def litellm_front(proxy, folder):
             stderr=log,
         )
         try:
-            await eventually(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, seconds=240)
+            await eventually(lambda: is_listening(port), seconds=240)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.kill()
