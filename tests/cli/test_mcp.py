@@ -19,7 +19,7 @@ from fcshim.reply import Reply
 from fcshim.tools import Executor, Permissions
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
-from tests.mcp.server_programs import _wait, eventually, manager, stdio_transport
+from tests.mcp.server_programs import eventually, manager, stdio_transport, wait_listening
 from tests.scripted import scripted_upstream, text_reply
 
 READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "Notify"}
@@ -39,7 +39,7 @@ def serving_http(root, port, *options):
     command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port), "--api-key", "k"]
     with subprocess.Popen([*command, *map(str, options)], stderr=subprocess.DEVNULL) as process:
         try:
-            _wait(process, port)
+            wait_listening(process, port)
             yield
             process.send_signal(signal.SIGINT)
             process.wait(10)
@@ -234,7 +234,7 @@ def test_a_client_that_does_not_finish_cannot_prevent_the_end(root):
     command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait(process, port)
+            wait_listening(process, port)
             with socket.create_connection(("127.0.0.1", port)) as client:
                 head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
                 client.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())

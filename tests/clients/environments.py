@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,18 +48,19 @@ ENVIRONMENTS = {
         ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama"),
     ),
     "openai_agents": Environment(("openai-agents",), ("openai_chat", "openai_responses")),
-    "litellm": Environment(("litellm", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
+    "litellm": Environment(("litellm[proxy]", "mcp"), ("openai_chat", "anthropic", "gemini", "ollama")),
     "instructor": Environment(("instructor",), ("openai_chat",)),
     "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
     "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
+    "dspy": Environment(("dspy",), ()),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }
 
 
-def main() -> None:
-    """Create the missing environments."""
-    names = [name for name in (*_TOOLS, *ENVIRONMENTS, *AGENTS) if missing(name)]
+def main(wanted: Sequence[str] = ()) -> None:
+    """Create the missing environments, of all or of those that are wanted."""
+    names = [name for name in (*_TOOLS, *ENVIRONMENTS, *AGENTS) if missing(name) and name in (wanted or (name,))]
     for number, name in enumerate(names, 1):
         sys.stdout.write(f"installing {name}, {number} of {len(names)} ... ")
         sys.stdout.flush()
@@ -155,4 +156,4 @@ def _package_name(package: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

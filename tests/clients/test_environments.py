@@ -16,7 +16,7 @@ def test_uv_makes_the_environments_of_python_packages_from_one_cache(tmp_path):
     made, filled = environments._commands("litellm", tmp_path / "litellm")
 
     assert str(tmp_path / "uv" / "bin" / "uv") == made[0] == filled[0]
-    assert ["litellm", "mcp"] == filled[-2:]
+    assert ["litellm[proxy]", "mcp"] == filled[-2:]
     assert str(tmp_path / "uv-cache") == environments._environment()["UV_CACHE_DIR"]
     assert str(tmp_path / "npm-cache") == environments._environment()["npm_config_cache"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, framework_version, missing
 from tests.clients.text_only import check_text_only
-from tests.scripted import MISSING, model_list, scripted_upstream, text_reply
+from tests.scripted import MISSING, Script, model_list, scripted_upstream, text_reply
 from tests.server.mcp_proxy import call_text, prompts
 from tests.server.proxy import CALL, running_proxy
 
@@ -44,14 +44,18 @@ def _slow_clients(monkeypatch):
 
 
 async def converse(name, api, mode, *scripts):
-    """Run a framework's program; return its status, its last line, its errors, and the upstream."""
+    """Run a framework's program; return its status, its last line, its errors, and the upstream.
+
+    A script that is a text is streamed, or sent as one document if the request does not ask for a stream.
+    """
     if problem := missing(name):
         pytest.skip(problem)
     waiting = iter(scripts)
 
     def respond(request):
         # The proxy asks for it when a client of Ollama's API asks what the model can do.
-        return MISSING if request.path == "/api/show" else next(waiting)
+        script = MISSING if request.path == "/api/show" else next(waiting)
+        return _reply(script, request) if isinstance(script, str) else script
 
     listing = model_list("m")
     async with scripted_upstream(listing=listing, respond=respond) as upstream, running_proxy(upstream.url) as url:
@@ -65,6 +69,14 @@ async def converse(name, api, mode, *scripts):
         )
         out, errors = await process.communicate()
     return process.returncode, json.loads(out.decode().strip().splitlines()[-1]), errors.decode()[-3000:], upstream
+
+
+def _reply(text: str, request) -> Script:
+    if request.body.get("stream"):
+        return text_reply(*cut(text))
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    document = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Script((json.dumps(document).encode(),), content_type="application/json")
 
 
 EACH = pytest.mark.parametrize(("name", "api"), CASES, ids=[f"{name}-{api}" for name, api in CASES])
@@ -111,6 +123,32 @@ async def test_the_agents_sdk_runs_its_built_in_tools(mode):
 
     assert (0, {"text": "Done.", "called": BUILTIN_RUNS}) == (status, found), errors
     assert [['"shell">', "3"], ['"local_shell">', "4"], ['"apply_patch">', "done"]] == results
+
+
+DSPY_ANSWER = "[[ ## answer ## ]]\nIt is 3.\n\n[[ ## completed ## ]]"
+DSPY_REPLIES = {
+    "openai_chat": [CALL, DSPY_ANSWER],
+    "react": [
+        f"[[ ## next_thought ## ]]\nCall it.\n\n[[ ## next_tool_name ## ]]\n{name}\n\n"
+        f"[[ ## next_tool_args ## ]]\n{arguments}\n\n[[ ## completed ## ]]"
+        for name, arguments in (("add", '{"a": 1, "b": 2}'), ("finish", "{}"))
+    ]
+    + ["[[ ## reasoning ## ]]\nIt was added.\n\n" + DSPY_ANSWER],
+}
+"""What the model writes for the endpoint's tools, and what DSPy's own module asks it to write as text."""
+
+
+@MODES
+@pytest.mark.parametrize("api", DSPY_REPLIES)
+async def test_dspy_calls_by_the_endpoint_and_by_its_own_text(api, mode, record_property):
+    if not missing("dspy") and api == "openai_chat":
+        described = {"client": "dspy", "version": framework_version("dspy"), "api": api, "dialect": "function_call"}
+        for key, value in described.items():
+            record_property(key, value)
+    status, found, errors, upstream = await converse("dspy", api, mode, *DSPY_REPLIES[api])
+
+    assert (0, {"text": "It is 3.", "called": [[1, 2]]}) == (status, found), errors
+    assert [] == [asked.body for asked in upstream.requests if "tools" in asked.body]
 
 
 def test_every_program_has_an_environment():

@@ -6,6 +6,8 @@ Rule: a verdict is measured, never written by hand.
 """
 
 from fcshim.testing.conformance import judge, load
+from tests.conformance.environment import MCP
+from tests.conformance.mcp_suite import conformance
 from tests.conformance.readers import installed
 from tests.conformance.suites import SUITES
 from tests.conformance.table import suite_table, table
@@ -19,7 +21,8 @@ def main() -> None:
         chosen = [at for at, case in enumerate(cases) if case.origin == origin]
         part = {name: [verdicts[at] for at in chosen] for name, verdicts in columns.items()}
         print(table(part, [cases[at] for at in chosen]), end="\n\n")
-    print(suite_table({name: read() for name, (file, read) in SUITES.items() if file.exists()}))
+    suites = {**SUITES, "MCP conformance": (MCP, conformance)}
+    print(suite_table({name: read() for name, (file, read) in suites.items() if file.exists()}))
 
 
 if __name__ == "__main__":

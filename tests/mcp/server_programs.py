@@ -43,7 +43,7 @@ def serve_over_http(way: str, port: int | None = None, name: str = "friendly") -
     path = "sse" if way == "sse" else "mcp"
     with subprocess.Popen([sys.executable, SERVERS / f"{name}.py", way, str(port)]) as process:
         try:
-            _wait(process, port)
+            wait_listening(process, port)
             yield HttpTransport(url=f"http://127.0.0.1:{port}/{path}", sse=way == "sse")
         finally:
             process.kill()
@@ -64,7 +64,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def _wait(process: subprocess.Popen, port: int) -> None:
+def wait_listening(process: subprocess.Popen, port: int) -> None:
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
