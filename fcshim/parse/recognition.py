@@ -13,6 +13,46 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import parse
 
+SAMPLE_NAME = "lookup_time"
+SAMPLE_ARGUMENTS: dict[str, JSON] = {"city": "Lima"}
+SAMPLE_TOOLS: list[dict[str, JSON]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": SAMPLE_NAME,
+            "description": "Returns the time.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+_QUESTION = "Sample question."
+_RESULT = "Sample result."
+_CALL_ID = "call12345"
+"""Mistral's templates demand nine letters and digits."""
+
+
+def sample_messages(arguments: JSON) -> list[dict[str, JSON]]:
+    """Return a conversation with a call of the sample tool, for a chat template to render.
+
+    `arguments` are `SAMPLE_ARGUMENTS`, or their JSON, whichever the templates get.
+    """
+    call = {"id": _CALL_ID, "type": "function", "function": {"name": SAMPLE_NAME, "arguments": arguments}}
+    return [
+        {"role": "user", "content": _QUESTION},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": _CALL_ID, "name": SAMPLE_NAME, "content": _RESULT},
+    ]
+
+
+def call_in_prompt(prompt: str) -> str:
+    """Return the part of a rendered prompt in which the sample's call stands; empty if it does not."""
+    text = prompt.rpartition(_QUESTION)[2].partition(_RESULT)[0]
+    return text if SAMPLE_NAME in text else ""
+
 
 def recognise_dialects(text: str, name: str, arguments: Mapping[str, JSON]) -> list[Dialect]:
     """Return the dialects of the table that read exactly this call in `text`, in the order of the table."""

@@ -3,62 +3,24 @@
 Rule: the template's text is data from outside; nothing of it is executed here.
 """
 
+import json
 import re
 from collections.abc import Iterator
 
 import msgspec
 
-from fcshim.events import JSON
+from fcshim.parse.recognition import SAMPLE_ARGUMENTS, SAMPLE_NAME, SAMPLE_TOOLS, call_in_prompt, sample_messages
 from fcshim.upstream.endpoint import Upstream
 from fcshim.upstream.pages import fetch_object
 
-SAMPLE_NAME = "lookup_time"
-SAMPLE_ARGUMENTS: dict[str, JSON] = {"city": "Lima"}
-_ARGUMENTS = '{"city": "Lima"}'
-_QUESTION = "Sample question."
-_RESULT = "Sample result."
-_CALL_ID = "call12345"
-"""Mistral's templates demand nine letters and digits."""
-_CONVERSATION: dict[str, JSON] = {
-    "messages": [
-        {"role": "user", "content": _QUESTION},
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [
-                {"id": _CALL_ID, "type": "function", "function": {"name": SAMPLE_NAME, "arguments": _ARGUMENTS}}
-            ],
-        },
-        {"role": "tool", "tool_call_id": _CALL_ID, "name": SAMPLE_NAME, "content": _RESULT},
-    ],
-    "tools": [
-        {
-            "type": "function",
-            "function": {
-                "name": SAMPLE_NAME,
-                "description": "Returns the time.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {"city": {"type": "string"}},
-                    "required": ["city"],
-                },
-            },
-        }
-    ],
-}
+_ARGUMENTS = json.dumps(SAMPLE_ARGUMENTS)
 
 
 async def rendered_call(upstream: Upstream, model: str) -> str:
     """Return what llama-server writes for a past call (`/apply-template`); empty if it says nothing."""
-    body = msgspec.json.encode({"model": model, **_CONVERSATION})
+    body = msgspec.json.encode({"model": model, "messages": sample_messages(_ARGUMENTS), "tools": SAMPLE_TOOLS})
     prompt = (await fetch_object(upstream, "POST", "//apply-template", body)).get("prompt")
     return call_in_prompt(prompt) if isinstance(prompt, str) else ""
-
-
-def call_in_prompt(prompt: str) -> str:
-    """Return the part of a rendered prompt in which the sample's call stands; empty if it does not."""
-    text = prompt.rpartition(_QUESTION)[2].partition(_RESULT)[0]
-    return text if SAMPLE_NAME in text else ""
 
 
 _BLOCKS = ("if", "range", "with", "block", "define")

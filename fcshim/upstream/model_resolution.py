@@ -18,9 +18,9 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.model_defaults import defaults_for, has_defaults
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL, get_dialect
-from fcshim.parse.recognition import recognise_dialects, start_marker
+from fcshim.parse.recognition import SAMPLE_ARGUMENTS, SAMPLE_NAME, recognise_dialects, start_marker
 from fcshim.sanitize import sanitize_line
-from fcshim.upstream.chat_template import SAMPLE_ARGUMENTS, SAMPLE_NAME, rendered_call, written_by_go_template
+from fcshim.upstream.chat_template import rendered_call, written_by_go_template
 from fcshim.upstream.dialect_probe import probe_dialect
 from fcshim.upstream.endpoint import Upstream
 from fcshim.upstream.measured import MeasuredModel, ProbeResult, load_measured, save_measured

@@ -1,0 +1,86 @@
+"""The fixtures of CanIToolCall for the parsers of model servers, and tokenizers without a model.
+
+Rule: a parser of tool calls reads text, so a tokenizer of bytes takes the place of the model's own; its chat template
+ends as the prompt of the fixture does.
+"""
+
+import functools
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from fcshim.testing.splits import splits
+
+Fixture = dict[str, Any]
+Read = Callable[[Fixture, Sequence[str] | None], tuple[list[dict[str, Any]], str]]
+"""Reads the reply of a fixture, whole (None) or in pieces; returns the calls that a client runs, and the content."""
+
+_TOKEN = re.compile(r"<[^<>\n]{1,40}>|\[[A-Z_/]{2,40}\]|[ ]?\w{1,6}|\s+|[^\w\s]{1,3}")
+HERMES = """{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}{% for call in message.tool_calls or [] %}<tool_call>
+{{ {"name": call.function.name, "arguments": call.function.arguments} | tojson }}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}<|im_start|>assistant
+"""
+"""A chat template that writes calls as Qwen's does."""
+
+
+@functools.cache
+def tokenizer(name: str = "model", chat_template: str = HERMES) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of bytes with a name and a chat template."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE(vocab={char: at for at, char in enumerate(alphabet)}, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(tokenizer_object=made, chat_template=chat_template)
+    fast.name_or_path = name
+    return fast
+
+
+def tokenizer_of(fixture: Fixture) -> PreTrainedTokenizerFast:
+    """Make the tokenizer of a fixture's model."""
+    return tokenizer(fixture["models"][0], "{{ " + json.dumps(_prompt_end(fixture) or "assistant\n") + " }}")
+
+
+def _prompt_end(fixture: Fixture) -> str:
+    end: str = fixture.get("generation_prompt") or PROMPT_ENDS.get(fixture["models"][0], "")
+    return end
+
+
+def failures(read: Read) -> Iterator[str]:
+    """Yield the names of the fixtures that are not read as the suite expects."""
+    for name, fixture in CASES.items():
+        if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(fixture, *read(fixture, tokens(fixture))):
+            yield name
+
+
+def differing(read: Read) -> Iterator[str]:
+    """Yield the names of the fixtures whose calls depend on how the reply is split."""
+    for name, fixture in CASES.items():
+        calls = read(fixture, tokens(fixture))[0]
+        for pieces in splits(fixture["raw_output"], random.Random(name), count=1):
+            if read(fixture, pieces)[0] != calls:
+                yield name
+                break
+
+
+def tokens(fixture: Fixture) -> list[str]:
+    """Split a reply about as a tokenizer does: markers whole, words with the blank before them, signs."""
+    return _TOKEN.findall(fixture["raw_output"])
+
+
+def _is_expected(fixture: Fixture, calls: list[dict[str, Any]], content: str) -> bool:
+    """Compare as the suite does, which ignores white space around text; a damaged fixture expects no call."""
+    reasons = content.startswith("<think>") or _prompt_end(fixture).rstrip().endswith(REASONING_TAGS)
+    reasoning, _, text = content.removeprefix("<think>").partition("</think>") if reasons else ("", "", content)
+    if "expected" not in fixture:
+        return not calls
+    expected = fixture["expected"]
+    wanted = [(expected[part] or "").strip() for part in ("content", "reasoning_content")]
+    return calls == expected["tool_calls"] and wanted == [text.strip(), reasoning.strip()]
