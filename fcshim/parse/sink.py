@@ -6,7 +6,7 @@ Rule: `start chunk* end` per call, ids from one source, and chunks that add up t
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Literal
 
 from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
@@ -39,7 +39,6 @@ class CallSink:
     # Without slots, CPython gives an object of 30 attributes a table of names of its own: 1.3 KB for each live stream.
     __slots__ = (
         "_accepted",
-        "_coerced",
         "_escapes_names",
         "_expected_tool",
         "_id",
@@ -54,12 +53,13 @@ class CallSink:
         "_sending",
         "_sent_parts",
         "_size",
+        "_state",
         "accepted_count",
         "buffered",
         "call_count",
+        "coerced",
         "escapes_doubtful",
         "events",
-        "is_complete",
         "name",
         "restarts",
         "schema_enforced",
@@ -106,12 +106,12 @@ class CallSink:
         self.wrapper_tool = ""
         """The tool that the tag around the next calls names."""
         self._id = ""
-        """The id of the open call; empty if none is open."""
         self.name = ""
         """The tool of the open call, or of the last one."""
         self._parts: list[str] = []
         self._size = 0
-        self._coerced: list[Coercion] = []
+        self.coerced: list[Coercion] = []
+        """What the schema coercion changed in the open call."""
         self._rejection = self._expected_tool = self._restarted_tool = ""
         """Why the open call must not run although it is complete; and the tool of the call before it that was broken
         off in a string: what is begun there is a call of that tool, or content."""
@@ -123,13 +123,17 @@ class CallSink:
         its end."""
         self._sent_parts = 0
         """The number of parts that were sent before the remainder was withheld."""
-        self.is_complete = False
-        """True if the open call is complete; the next `finish` or `start` ends it without an error."""
+        self._state: Literal["closed", "open", "complete"] = "closed"
 
     @property
     def is_open(self) -> bool:
         """True between the start and the end of a call."""
-        return bool(self._id)
+        return self._state != "closed"
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the open call is complete; the next `finish` or `start` ends it without an error."""
+        return self._state == "complete"
 
     def resolve(self, name: str) -> str | None:
         """Return the offered tool that this name means (`ToolLookup`), or None."""
@@ -148,8 +152,8 @@ class CallSink:
     def start(self, name: str) -> None:
         """Begin a call; the previous one ends first if it is complete."""
         self.finish()
-        self._id, self.name, self._parts, self._size = self._new_id(), name, [], 0
-        self._coerced, self._rejection, self.escapes_doubtful = [], "", False
+        self._id, self.name, self._parts, self._size, self._state = self._new_id(), name, [], 0, "open"
+        self.coerced, self._rejection, self.escapes_doubtful = [], "", False
         self._expected_tool, self._restarted_tool = self._restarted_tool, ""
         is_whole = (
             self._mode in {"validated", "checked"}
@@ -181,15 +185,11 @@ class CallSink:
 
     def arguments(self) -> str:
         """Return the arguments of the open call so far."""
-        return "".join(self._parts) if self._id else ""
-
-    def add_coercions(self, coercions: Sequence[Coercion]) -> None:
-        """Record what the schema coercion changed in the open call."""
-        self._coerced.extend(coercions)
+        return "".join(self._parts) if self.is_open else ""
 
     def misplaces(self, words: Set[str]) -> bool:
         """Return whether one of the open call's `words` without quotes stands where the schema admits no string."""
-        return bool(words) and holds_misplaced_word(self.arguments(), words, self._coerced, self.expectation)
+        return bool(words) and holds_misplaced_word(self.arguments(), words, self.coerced, self.expectation)
 
     def reject(self, reason: str) -> None:
         """Let the open call end with the error `invalid`: one of its values cannot be read with certainty."""
@@ -208,11 +208,11 @@ class CallSink:
 
     def mark_complete(self) -> None:
         """Record that the open call is complete; the text after it decides whether it may be executed."""
-        self.is_complete = self.is_open
+        self._state = "complete" if self.is_open else "closed"
 
     def finish(self) -> None:
         """End the open call without an error if it is complete: it may be executed."""
-        if self.is_complete:
+        if self._state == "complete":
             self._end()
 
     def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
@@ -231,7 +231,7 @@ class CallSink:
     def reset(self, call_count: int, accepted_count: int) -> None:
         """Drop the calls started since these counts: they are quoted text, or come a second time."""
         self.call_count, self.accepted_count = call_count, accepted_count
-        self._id, self.is_complete = "", False
+        self._state = "closed"
 
     def begin_again(self) -> None:
         """Count a call that is begun again, after which accepted calls may come twice.
@@ -319,8 +319,8 @@ class CallSink:
 
     def _send_end(self, error: CallError | None = None) -> None:
         arguments, index = self.arguments(), self.call_count - 1
-        self.events.append(ToolCallEnd(self._id, self.name, arguments, index, self._coerced, error))
-        self._id, self.is_complete = "", False
+        self.events.append(ToolCallEnd(self._id, self.name, arguments, index, self.coerced, error))
+        self._state = "closed"
 
     def _rename_text(self) -> None:
         """Give the only argument of a custom tool its name; reject the call if it is not one text."""
@@ -330,6 +330,6 @@ class CallSink:
             case [(str(name), str(text))]:
                 if name != parameter:
                     self._parts = [json.dumps({parameter: text}, ensure_ascii=False)]
-                    self._coerced.append(Coercion("", value, {parameter: text}))
+                    self.coerced.append(Coercion("", value, {parameter: text}))
             case _:
                 self.reject(f"{self.name} takes one text, the string {parameter!r}")

@@ -115,7 +115,7 @@ class TypedArguments(ValueHandler):
         found = coerce(self._sink.expectation, json.loads(arguments), arguments, self._sink.tools.schemas.steps)
         if found is None:
             return arguments
-        self._sink.add_coercions(found.changes)
+        self._sink.coerced.extend(found.changes)
         return found.text
 
     # The handler of the buffer.
@@ -245,7 +245,9 @@ class TypedArguments(ValueHandler):
                 self._on_schema_mismatch()
             return raw
         pointer = json_pointer(self._path)
-        self._sink.add_coercions([Coercion(pointer + change.path, change.from_, change.to) for change in found.changes])
+        self._sink.coerced.extend(
+            [Coercion(pointer + change.path, change.from_, change.to) for change in found.changes]
+        )
         return found.text
 
     def _drops_null(self) -> bool:
@@ -253,7 +255,7 @@ class TypedArguments(ValueHandler):
         key = self._path[-1]
         if self._containers[-1] != "{" or not self._expectations[-1].drops_null(str(key)):
             return False
-        self._sink.add_coercions([Coercion(json_pointer(self._path), None, None)])
+        self._sink.coerced.extend([Coercion(json_pointer(self._path), None, None)])
         return True
 
     def _stop_collecting(self) -> None:
