@@ -117,9 +117,15 @@ class Tags:
             replace(tag, head=_add_suffix(tag.head, suffix), end=_add_suffix(tag.end, suffix))
             for tag in (self.call, self.parameter)
         )
-        names = ("call_close", "parameter_close", "separator", "value_open")
-        others = {name: _add_suffix(getattr(self, name), suffix) for name in names}
-        return replace(self, call=call, parameter=parameter, **others)
+        return replace(
+            self,
+            call=call,
+            call_close=_add_suffix(self.call_close, suffix),
+            parameter=parameter,
+            parameter_close=_add_suffix(self.parameter_close, suffix),
+            separator=_add_suffix(self.separator, suffix),
+            value_open=_add_suffix(self.value_open, suffix),
+        )
 
     def call_opening(self, name: str, number: int) -> str:
         """Write the opening tag of the `number`th call of a turn."""
