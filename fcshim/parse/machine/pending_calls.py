@@ -95,14 +95,17 @@ class PendingCallStates(StateGroup):
         end = self._hold_space(pos, _SEPARATORS if pending.kind == "bare" else SPACE)
         if end > pos:
             return end
-        if self._begins_turn(pending, pos):
+        if self._begins_turn(pos):
             return self._end_reply(pos)
         if pending.kind in {"reasoning", "bare"} and not self._is_full():
             call = self._openings.find_next(buffer, pos)
             if call is not None:
                 return self._calls.open(*call, pos, self._calls.return_state)
-        if not self._output.line.may_be_example() and begins_result_line(buffer, pos):
-            return self._read_result_line(pending, pos)
+        scan = Scanner(buffer, pos)
+        if pending.kind != "fence":
+            scan.take(_CLOSING_BACKTICKS)
+        if not self._output.line.may_be_example() and begins_result_line(buffer, scan.pos):
+            return self._read_result_line(pending, pos, scan.pos)
         end = self._hold_leftover(pending, pos)
         return end if end > pos else self._open_next_fence(pending, pos)
 
@@ -117,22 +120,17 @@ class PendingCallStates(StateGroup):
         self._cursor.state = State.IN_FENCE_OF_CALLS
         return end
 
-    def _begins_turn(self, pending: PendingCalls, pos: int) -> bool:
+    def _begins_turn(self, pos: int) -> bool:
         """Return whether a further turn or a tool's result begins at `pos`."""
         buffer, results = self._cursor.buffer, self._start_markers.result_marker_set
         # An example may show a call with its result.
         is_result = not self._output.line.may_be_example() and results.read(buffer, pos)
-        if is_result or FURTHER_TURNS.read(buffer, pos):
-            return True
-        if pending.kind not in {"reasoning", "bare"}:
-            return False
-        scan = Scanner(buffer, pos)
-        scan.take(_CLOSING_BACKTICKS)
-        return self._start_markers.begins_result_line(self._calls.start_marker, buffer, scan.pos)
+        return bool(is_result or FURTHER_TURNS.read(buffer, pos))
 
-    def _read_result_line(self, pending: PendingCalls, pos: int) -> int:
+    def _read_result_line(self, pending: PendingCalls, pos: int, start: int) -> int:
         """Read the line of an invented result: a tag ends the reply; a word may also stand in an explanation."""
-        if self._cursor.buffer[pos] == "<" or "observation" in self._cursor.buffer[pos : pos + _MAX_WORD].lower():
+        word = self._cursor.buffer[start : start + _MAX_WORD].lower()
+        if word[0] == "<" or "observation" in word:
             return self._end_reply(pos)
         if pending.kind == "bare" and pending.accepted:
             self._reports.report_unreadable()
