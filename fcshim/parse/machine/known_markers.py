@@ -148,8 +148,7 @@ _IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
 _NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\[?+(?:\d|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])|\[[ \t]?\]|\*{1,3}+[^*<&\\\[])"
 """What follows the bullet of a list item whose text is not a call, see `OpeningFinder`."""
 _LIST_ITEM_WITHOUT_CALL = (
-    rf"[-*](?=[ \t]{{1,4}}+{_NO_CALL})|-(?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[])"
-    rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
+    rf"[-*](?=[^ \t]|[ \t]{{1,4}}+{_NO_CALL})|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
 )
 """The beginning of a line that may be a list item or bold text, and holds no call."""
 _NO_TAG = {"[": r"(?=\d)", "<": "(?=/)", "&": "(?=[^l]|l[^t])", "\\": r"(?=[^<\[])"}
@@ -241,7 +240,7 @@ class StartMarkers:
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{［｛"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
-        list_chars = "-0123456789" if any_body else ""
+        list_chars = "-*0123456789" if any_body else ""
         self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars, *list_chars))
         """Characters that may open a call only at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
