@@ -9,8 +9,8 @@ next one; `Cursor.wait` asks for more text after the remaining few characters. T
     IN_REASONING         text            a reasoning block                            its end tag
     IN_TEXT              text            the answer                                   a marker; a fence line
     IN_CALL              calls           a call's body, read by the body reader       the end of the body
-    AFTER_CALL           calls           after a call                                 anything but another end marker
-    IN_SECTION           calls           between the calls of a section               a call; its end; anything else
+    AFTER_CALL           sections        after a call                                 anything but another end marker
+    IN_SECTION           sections        between the calls of a section               a call; its end; anything else
     IN_FENCE             code            a code fence whose content is text           its closing line
     IN_FENCE_OF_CALLS    pending_calls   a fence with only calls so far               anything else; its closing line
     AFTER_PENDING_CALLS  pending_calls   after pending calls that must come last      anything else
@@ -35,10 +35,12 @@ from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
-from fcshim.parse.machine.known_markers import compile_start_markers, reasoning_end_tag
+from fcshim.parse.machine.known_markers import compile_start_markers
 from fcshim.parse.machine.openings import OpeningFinder
+from fcshim.parse.machine.parts import MachineParts
 from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.reports import DefectReports
+from fcshim.parse.machine.sections import SectionStates
 from fcshim.parse.machine.state import Cursor, Output, State, SurrogateJoiner
 from fcshim.parse.machine.text import ReasoningPolicy, ReasoningStates, TextStates
 from fcshim.parse.scanner import MoreNeeded
@@ -101,39 +103,18 @@ class StreamParser:
         self._surrogates = SurrogateJoiner()
         self._direct_reader: BodyReader | None = None
         """The reader of a started call, if the next ASCII piece may go to it directly."""
-        self._code = CodeStates(cursor, output, limits)
         openings = OpeningFinder(start_markers, sink, any_body=others and offered is not None)
         reports = DefectReports(cursor, output, openings, primary, on_defect)
-        self._calls = CallStates(
-            cursor,
-            output,
-            limits,
-            openings,
-            reports,
-            primary=primary,
-            schema_enforced=schema_enforced,
-            calls_last=calls_last,
-        )
-        self._pending_calls = PendingCallStates(
-            cursor,
-            output,
-            limits,
-            start_markers,
-            openings,
-            self._code,
-            self._calls,
-            reports,
-            fenced_calls=offered is not None,
-        )
-        self._reasoning = ReasoningStates(
-            cursor, output, start_markers, openings, self._calls, reasoning, primary.turn.reasoning if primary else ()
-        )
-        self._text = TextStates(
-            cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls, reports
-        )
+        parts = MachineParts(cursor, output, limits, primary, start_markers, openings, reports)
+        self._code = CodeStates(parts)
+        self._calls = CallStates(parts, schema_enforced=schema_enforced, calls_last=calls_last)
+        self._sections = SectionStates(parts, self._calls)
+        self._pending_calls = PendingCallStates(parts, self._code, self._calls, fenced_calls=offered is not None)
+        self._reasoning = ReasoningStates(parts, self._calls, reasoning)
+        self._text = TextStates(parts, self._code, self._calls, self._sections, self._pending_calls)
         self._states = self._state_table()
         if open_reasoning_tag:
-            self._reasoning.enter(reasoning_end_tag(open_reasoning_tag, primary.turn.reasoning if primary else ()))
+            self._reasoning.enter_with(open_reasoning_tag)
 
     def _state_table(self) -> Mapping[State, Callable[[int], int]]:
         """Return the method of each state in which text is read."""
@@ -142,8 +123,8 @@ class StreamParser:
             State.IN_REASONING: self._reasoning.in_reasoning,
             State.IN_TEXT: self._text.in_text,
             State.IN_CALL: self._calls.in_call,
-            State.AFTER_CALL: self._calls.after_call,
-            State.IN_SECTION: self._calls.in_section,
+            State.AFTER_CALL: self._sections.after_call,
+            State.IN_SECTION: self._sections.in_section,
             State.IN_FENCE: self._code.in_fence,
             State.IN_FENCE_OF_CALLS: self._pending_calls.in_fence_of_calls,
             State.AFTER_PENDING_CALLS: self._pending_calls.after_pending_calls,
@@ -241,7 +222,7 @@ class StreamParser:
         self._end_text("complete")
         self._output.flush()
         self._output.in_reasoning = False
-        self._calls.open_without_context(FUNCTION_CALL, start_marker)
+        self._calls.open_body(FUNCTION_CALL, start_marker, State.IN_TEXT)
         return self._end_piece()
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
@@ -279,7 +260,7 @@ class StreamParser:
             tail = self._pending_calls.close(pending, tail, natural=stop_reason in NATURAL_STOPS)
             self._read(tail)
             return pending.kind == "span"
-        self._output.emit_text(self._calls.close_section(tail, stop_reason))
+        self._output.emit_text(self._sections.close(tail, stop_reason))
         return False
 
 

@@ -26,10 +26,8 @@ WRAPPERS = [
     ("<appel_de_fonction>", "</appel_de_fonction>"),
     ('<tool type="function">', "</tool>"),
     ("<|call|>", "<|/call|>"),
-    ("<|call_start|>", "<|call_end|>"),
     ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
     ("[tool]", "[/tool]"),
-    ("**<call>**", "**</call>**"),
     ("&lt;call&gt;", "&lt;/call&gt;"),
     ("\\<call\\>", "\\</call\\>"),
     ("<tool_call>", "</tool_call>"),
@@ -64,7 +62,6 @@ def _read(text: str, size: int) -> list[Any]:
 
 
 @given(wrappers, bodies, arguments, spaces, pieces)
-@example(("**<call>**", "**</call>**"), BODIES[0], {"to": "x"}, "", 1)
 @example(("<tool>", "</tool>"), BODIES[5], {"to": "x"}, "\n", 1)
 def test_any_body_in_any_wrapper_is_the_call(
     wrapper: tuple[str, str], body: str, given_arguments: dict[str, str], space: str, size: int
@@ -106,7 +103,6 @@ def test_an_unknown_tag_with_anything_else_is_text(wrapper: tuple[str, str], bod
         ('<tool id="1">{', '<tool id="1">', "</tool>"),
         ("<|tool|>{", "<|tool|>", "<|/tool|>"),
         ("[CALL]{", "[CALL]", "[/CALL]"),
-        ("***<call>***{", "***<call>***", "***</call>***"),
     ],
 )
 def test_a_tag_has_the_end_marker_of_its_spelling(text: str, tag: str, close: str) -> None:
@@ -116,9 +112,7 @@ def test_a_tag_has_the_end_marker_of_its_spelling(text: str, tag: str, close: st
     assert (found.text, found.closers()[0]) == (tag, close)
 
 
-@pytest.mark.parametrize(
-    "text", ["<", "<tool", "<tool ", "&", "&lt", "&lt;tool", "\\", "\\<", "[", "[A", "**", "**<a>*"]
-)
+@pytest.mark.parametrize("text", ["<", "<tool", "<tool ", "&", "&lt", "&lt;tool", "\\", "\\<", "[", "[A"])
 def test_the_beginning_of_a_tag_waits_for_more(text: str) -> None:
     with pytest.raises(MoreNeeded):
         read_wrapper_tag(text, 0)

@@ -2,23 +2,19 @@
 
 from collections.abc import Callable
 
-from fcshim.parse.limits import Limits
-from fcshim.parse.machine.state import Cursor, Output, State
+from fcshim.parse.machine.parts import StateGroup
+from fcshim.parse.machine.state import State
 from fcshim.parse.markers import END_TOKENS, MarkerSet
 from fcshim.parse.scanner import MoreNeeded
 
 _END_TOKENS = MarkerSet(END_TOKENS)
 
 
-class CodeStates:
+class CodeStates(StateGroup):
     """Reads runs of backticks or tildes; `fence_char` and `fence_length` describe the line that opened the fence."""
 
-    def __init__(self, cursor: Cursor, output: Output, limits: Limits) -> None:
-        self.fence_char = ""
-        self.fence_length = 0
-        self._cursor = cursor
-        self._output = output
-        self._limits = limits
+    fence_char = ""
+    fence_length = 0
 
     def read_run(self, start: int, end: int, open_fence: Callable[[str, int], int]) -> int:
         """Read a run: part of the text, or the beginning of a fence line, which `open_fence` gets with its end."""

@@ -148,8 +148,7 @@ _IN_LINE = r"(?:(?<=\S[\S\s])|(?<=\S[ \t][\S\s]))"
 _NO_CALL = r"(?=[^\w<&*\\\[{｛［`]|\[?+(?:\d|[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+[^(\[])|\[[ \t]?\]|\*{1,3}+[^*<&\\\[])"
 """What follows the bullet of a list item whose text is not a call, see `OpeningFinder`."""
 _LIST_ITEM_WITHOUT_CALL = (
-    rf"[-*](?=[ \t]{{1,4}}+{_NO_CALL})|-(?=[^ \t])|\*(?=[^* \t<&\\\[])|\*{{2,3}}+(?=[^*<&\\\[tTfF])"
-    rf"|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
+    rf"[-*](?=[^ \t]|[ \t]{{1,4}}+{_NO_CALL})|\d(?=\d{{0,2}}+(?:[^\d.)]|\d|[.)](?:[^ \t]|[ \t]{{1,4}}+{_NO_CALL})))"
 )
 """The beginning of a line that may be a list item or bold text, and holds no call."""
 _NO_TAG = {"[": r"(?=\d)", "<": "(?=/)", "&": "(?=[^l]|l[^t])", "\\": r"(?=[^<\[])"}
@@ -223,12 +222,6 @@ class StartMarkers:
         )
         """The start tags of results that stand in no ordinary text: `<results>` of another dialect may."""
         self.result_marker_set = MarkerSet(self.result_markers)
-        self._result_lines = {
-            marker: opening.dialect.result.open.strip("\n:").lower()
-            for marker, openings in self.openings.items()
-            for opening in openings
-            if marker[0] == "\n" and opening.dialect.result.open[:1] == "\n"
-        }
         self.markup = frozenset(
             token for row in dialects for token in row.turn.tokens if _is_dropped_markup(token, row, primary)
         )
@@ -247,7 +240,7 @@ class StartMarkers:
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{［｛"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
-        list_chars = "-0123456789" if any_body else ""
+        list_chars = "-*0123456789" if any_body else ""
         self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars, *list_chars))
         """Characters that may open a call only at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
@@ -293,14 +286,6 @@ class StartMarkers:
             raise MoreNeeded
         marker = self.line_start_marker_at(text, pos) or self.inline_marker_set.read(text, pos)
         return marker or (text[pos] if text[pos] in self.line_start_chars else "")
-
-    def begins_result_line(self, start_marker: str, text: str, pos: int) -> bool:
-        """Return whether a line begins at `pos` with which the result of a call begins. Raises `MoreNeeded`."""
-        word = self._result_lines.get(f"\n{start_marker}", "")
-        ahead = text[pos : pos + len(word) + 5].replace("*", "").lower()
-        if word and len(text) - pos < len(word) + 5 and f"{word}:" != ahead and f"{word}:".startswith(ahead):
-            raise MoreNeeded
-        return bool(word) and ahead.startswith(f"{word}:")
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
         """Return the line-start marker at `pos`, or an empty string."""

@@ -35,15 +35,10 @@ from fcshim.parse.sink import CallSink
 FoundOpening: TypeAlias = tuple[Opening, str] | None
 """An opening with its marker; None for none. The methods raise `MoreNeeded` where the text does not decide."""
 
-_MAX_AHEAD = 128
 _MAX_BACKTICKS = 3
 _BACKTICKS = re.compile(r"`*+")
 _LIST_ITEM = re.compile(r"(?:[-*]|\d{1,3}+(?:[.)]|\Z))(?:[ \t]{1,4}+|\Z)")
 """A list item that may hold a call, or what may become one; `+` rather begins the added line of a diff."""
-_LABELS = tuple(
-    f"**{word}{gap}call{end}" for word in ("tool", "function") for gap in ("", " ", "_", "-") for end in (":**", "**:")
-)
-"""Labels before a call in a code span, in lower case."""
 _MAX_TAGS = 16
 """Different unknown tags in one reply: the end markers of each are compiled."""
 
@@ -122,23 +117,12 @@ class OpeningFinder:
 
     def _find_in_list(self, text: str, pos: int) -> FoundOpening:
         """Return the call in an item of a Markdown list."""
-        if text.startswith("**", pos):
-            return self._find_after_label(text, pos)
         item = Scanner(text, pos).take(_LIST_ITEM)
         at = pos + len(item)
         if not item or (text[at].isalpha() and not self._sink.tools.may_begin_call(text[at])):
             return None
         is_tag = text[at] in FIRST_CHARS and text[at] != "["
         return _after_prefix(item, (self._find_unknown_tag if is_tag else self.find_line)(text, at))
-
-    def _find_after_label(self, text: str, pos: int) -> FoundOpening:
-        """Return the call in a code span after a label."""
-        scan = Scanner(text[pos : pos + _MAX_AHEAD].lower(), 0)
-        if not scan.skip(*_LABELS):
-            return None
-        scan.take()
-        end = pos + scan.pos
-        return _after_prefix(text[pos:end], self.find_line(text, end)) if scan.peek() == "`" else None
 
     def find_in_section(self, section: Dialect, text: str, pos: int) -> FoundOpening:
         """Return the call of a section that opens at `pos`."""

@@ -9,16 +9,15 @@ Rule: released text is emitted from its first byte on; accepted events are sent 
 
 import re
 
-from fcshim.parse.limits import Limits
-from fcshim.parse.machine.calls import SHORT_SPACE, CallStates
+from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.example_announcements import announces_example
 from fcshim.parse.machine.invented_results import begins_result_line
-from fcshim.parse.machine.known_markers import FURTHER_TURNS, StartMarkers, is_last_leftover, leftover_end
-from fcshim.parse.machine.openings import OpeningFinder
+from fcshim.parse.machine.known_markers import FURTHER_TURNS, is_last_leftover, leftover_end
+from fcshim.parse.machine.parts import MachineParts, StateGroup
 from fcshim.parse.machine.quotations import QUOTING_LANGUAGES
-from fcshim.parse.machine.reports import DefectReports
-from fcshim.parse.machine.state import SHOWN_KINDS, Cursor, Output, PendingCalls, State
+from fcshim.parse.machine.sections import SHORT_SPACE
+from fcshim.parse.machine.state import SHOWN_KINDS, PendingCalls, State
 from fcshim.parse.scanner import SPACE, MoreNeeded, Scanner, decided
 
 _MAX_WORD = 24
@@ -29,30 +28,13 @@ _CLOSING_BACKTICKS = re.compile(r"`{1,8}\s{0,8}")
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
 
 
-class PendingCallStates:
+class PendingCallStates(StateGroup):
     """Decides about pending calls; without `fenced_calls` the content of every fence is text."""
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        output: Output,
-        limits: Limits,
-        start_markers: StartMarkers,
-        openings: OpeningFinder,
-        code: CodeStates,
-        calls: CallStates,
-        reports: DefectReports,
-        *,
-        fenced_calls: bool,
-    ) -> None:
-        self._cursor = cursor
-        self._output = output
-        self._limits = limits
-        self._start_markers = start_markers
-        self._openings = openings
+    def __init__(self, parts: MachineParts, code: CodeStates, calls: CallStates, *, fenced_calls: bool) -> None:
+        super().__init__(parts)
         self._code = code
         self._calls = calls
-        self._reports = reports
         self._fenced_calls = fenced_calls
 
     def open_fence(self, line: str, pos: int) -> int:
@@ -61,8 +43,8 @@ class PendingCallStates:
         begins = opening is not None and decided(opening.dialect.body.begins(self._cursor.buffer, pos))
         self._code.enter(line)
         if opening is not None and begins:
-            self._calls.begin_fenced(opening.dialect, line)
-        elif self._fenced_calls and _language(line) not in QUOTING_LANGUAGES:
+            return self._calls.begin(opening, line, pos - len(line))
+        if self._fenced_calls and _language(line) not in QUOTING_LANGUAGES:
             self._output.begin_pending("fence")
             self._output.held.add(line)
             self._cursor.state = State.IN_FENCE_OF_CALLS
@@ -113,14 +95,17 @@ class PendingCallStates:
         end = self._hold_space(pos, _SEPARATORS if pending.kind == "bare" else SPACE)
         if end > pos:
             return end
-        if self._begins_turn(pending, pos):
+        if self._begins_turn(pos):
             return self._end_reply(pos)
         if pending.kind in {"reasoning", "bare"} and not self._is_full():
             call = self._openings.find_next(buffer, pos)
             if call is not None:
                 return self._calls.open(*call, pos, self._calls.return_state)
-        if not self._output.line.may_be_example() and begins_result_line(buffer, pos):
-            return self._read_result_line(pending, pos)
+        scan = Scanner(buffer, pos)
+        if pending.kind != "fence":
+            scan.take(_CLOSING_BACKTICKS)
+        if not self._output.line.may_be_example() and begins_result_line(buffer, scan.pos):
+            return self._read_result_line(pending, pos, scan.pos)
         end = self._hold_leftover(pending, pos)
         return end if end > pos else self._open_next_fence(pending, pos)
 
@@ -135,22 +120,17 @@ class PendingCallStates:
         self._cursor.state = State.IN_FENCE_OF_CALLS
         return end
 
-    def _begins_turn(self, pending: PendingCalls, pos: int) -> bool:
+    def _begins_turn(self, pos: int) -> bool:
         """Return whether a further turn or a tool's result begins at `pos`."""
         buffer, results = self._cursor.buffer, self._start_markers.result_marker_set
         # An example may show a call with its result.
         is_result = not self._output.line.may_be_example() and results.read(buffer, pos)
-        if is_result or FURTHER_TURNS.read(buffer, pos):
-            return True
-        if pending.kind not in {"reasoning", "bare"}:
-            return False
-        scan = Scanner(buffer, pos)
-        scan.take(_CLOSING_BACKTICKS)
-        return self._start_markers.begins_result_line(self._calls.start_marker, buffer, scan.pos)
+        return bool(is_result or FURTHER_TURNS.read(buffer, pos))
 
-    def _read_result_line(self, pending: PendingCalls, pos: int) -> int:
+    def _read_result_line(self, pending: PendingCalls, pos: int, start: int) -> int:
         """Read the line of an invented result: a tag ends the reply; a word may also stand in an explanation."""
-        if self._cursor.buffer[pos] == "<" or "observation" in self._cursor.buffer[pos : pos + _MAX_WORD].lower():
+        word = self._cursor.buffer[start : start + _MAX_WORD].lower()
+        if word[0] == "<" or "observation" in word:
             return self._end_reply(pos)
         if pending.kind == "bare" and pending.accepted:
             self._reports.report_unreadable()

@@ -100,6 +100,13 @@ PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable
 
 SHOWN_KINDS: frozenset[PendingKind] = frozenset({"fence", "bare"})
 """The kinds in which a call counts only if nothing follows it."""
+STATES_AFTER_PENDING: dict[PendingKind, State] = {
+    "fence": State.IN_FENCE_OF_CALLS,
+    "span": State.AFTER_CALL_IN_SPAN,
+    "reasoning": State.AFTER_PENDING_CALLS,
+    "bare": State.AFTER_PENDING_CALLS,
+    "wrapper": State.AFTER_CALL,
+}
 _KINDS_OF_COPIES: frozenset[PendingKind] = frozenset({*SHOWN_KINDS, "wrapper", "quotable"})
 _EVENTS_SIZE = 200
 """What a pending call counts for, in characters, beside its text: its events take memory too."""

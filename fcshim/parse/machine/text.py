@@ -11,22 +11,23 @@ that is a proper prefix of a marker waits.
 import re
 from typing import Literal
 
-from fcshim.parse.machine.calls import SHORT_SPACE, CallStates
+from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.known_markers import (
     CHAT_TURN_MARKERS,
     PARTIAL_LIST_ITEM,
     REASONING_TAGS,
-    StartMarkers,
+    reasoning_end_tag,
 )
 from fcshim.parse.machine.line_context import BYTE_ORDER_MARK
-from fcshim.parse.machine.openings import FoundOpening, OpeningFinder
+from fcshim.parse.machine.openings import FoundOpening
+from fcshim.parse.machine.parts import MachineParts, StateGroup
 from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.quotations import QUOTATION_STARTS, read_quotation
-from fcshim.parse.machine.reports import DefectReports
-from fcshim.parse.machine.state import Cursor, Output, State
+from fcshim.parse.machine.sections import SHORT_SPACE, SectionStates
+from fcshim.parse.machine.state import State
 from fcshim.parse.markers import marker_set
-from fcshim.parse.scanner import MoreNeeded, Scanner
+from fcshim.parse.scanner import MoreNeeded, Scanner, decided
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
@@ -35,29 +36,17 @@ _LOOK_AHEAD = 64
 """Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
 
-class ReasoningStates:
+class ReasoningStates(StateGroup):
     """Separates the reasoning from the answer."""
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        output: Output,
-        start_markers: StartMarkers,
-        openings: OpeningFinder,
-        calls: CallStates,
-        policy: ReasoningPolicy,
-        own_tags: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        """Separate reasoning between `own_tags`, which are the dialect's, or between any known tags."""
-        self._tags = (*own_tags, *REASONING_TAGS)
-        self._cursor = cursor
-        self._output = output
-        self._start_markers = start_markers
-        self._openings = openings
+    def __init__(self, parts: MachineParts, calls: CallStates, policy: ReasoningPolicy) -> None:
+        super().__init__(parts)
+        self._own_tags = parts.primary.turn.reasoning if parts.primary else ()
+        self._tags = (*self._own_tags, *REASONING_TAGS)
         self._calls = calls
         self._policy = policy
         self._end_tag = ""
-        self._markers = start_markers.all_markers
+        self._markers = parts.start_markers.all_markers
         """The markers that are searched in reasoning."""
 
     def before_answer(self, pos: int) -> int:
@@ -81,9 +70,20 @@ class ReasoningStates:
         call = self._find_line(ahead, pos)
         if call is not None:
             return self._calls.begin(*call, pos)
-        if not self._calls.open_at_reply_start(pos):
+        if not self._open_after_prompt(pos):
             self._cursor.state = State.IN_TEXT
         return pos
+
+    def _open_after_prompt(self, pos: int) -> bool:
+        """Open the call whose start marker the prompt ended with, if one begins at `pos`."""
+        primary = self._primary
+        if primary is None or not primary.call.may_be_in_prompt or self._output.line.last_char or self._sink.call_count:
+            return False
+        begins = decided(self._sink.tools.begins_with_name(self._cursor.buffer[pos:]))
+        if begins:
+            self._calls.await_document_search()
+            self._calls.open_body(primary, "", State.IN_TEXT)
+        return begins
 
     def _skip_tag(self, ahead: str, pos: int) -> int:
         """Enter reasoning that opens at `pos`, or drop the first header; return its end, or `pos` if there is none."""
@@ -106,6 +106,10 @@ class ReasoningStates:
             return self._calls.begin(opening, marker, pos)
         self._cursor.state = State.IN_TEXT
         return pos
+
+    def enter_with(self, start_tag: str) -> None:
+        """Enter the reasoning that a start tag at the end of the prompt has opened. Raises `ConfigError`."""
+        self.enter(reasoning_end_tag(start_tag, self._own_tags))
 
     def enter(self, end_tag: str) -> None:
         """Enter the reasoning that `end_tag` ends."""
@@ -148,28 +152,22 @@ class ReasoningStates:
         return self._calls.open(opening, marker, start, State.IN_REASONING)
 
 
-class TextStates:
+class TextStates(StateGroup):
     """Searches the answer for markers."""
 
     def __init__(
         self,
-        cursor: Cursor,
-        output: Output,
-        start_markers: StartMarkers,
-        openings: OpeningFinder,
+        parts: MachineParts,
         code: CodeStates,
         calls: CallStates,
+        sections: SectionStates,
         pending_calls: PendingCallStates,
-        reports: DefectReports,
     ) -> None:
-        self._cursor = cursor
-        self._output = output
-        self._start_markers = start_markers
-        self._openings = openings
+        super().__init__(parts)
         self._code = code
         self._calls = calls
+        self._sections = sections
         self._pending_calls = pending_calls
-        self._reports = reports
         self._result_end_tag = ""
         self._reported_result = False
 
@@ -197,7 +195,7 @@ class TextStates:
         newline = text.rfind("\n", 0, start)
         if item is None or text[newline + 1 : start].strip() or not (newline >= 0 or self._output.line.at_line_start()):
             return -1
-        if item["name"] is None or self._output.sink.tools.may_begin_call(item["name"]):
+        if item["name"] is None or self._sink.tools.may_begin_call(item["name"]):
             return start
         found = self._start_markers.plain_text_in_line.match(text, start)
         assert found is not None
@@ -218,7 +216,7 @@ class TextStates:
         if start > pos:
             self._output.emit_text(buffer[pos:start])
             return start
-        if self._output.sink.accepted_count and self._output.line.shows_result():
+        if self._sink.accepted_count and self._output.line.shows_result():
             self._cursor.state = State.AFTER_ROLE_MARKER
             return start
         if marker[0] in "`~":
@@ -234,7 +232,7 @@ class TextStates:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
-        if marker in CHAT_TURN_MARKERS and self._output.sink.accepted_count and self._output.line.holds_only_calls():
+        if marker in CHAT_TURN_MARKERS and self._sink.accepted_count and self._output.line.holds_only_calls():
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
         if marker in self._start_markers.markup:
@@ -249,7 +247,7 @@ class TextStates:
         """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
         found = self._find_opening(marker, start)
         if found is None:
-            section_end = self._calls.end_of_empty_section(marker, end)
+            section_end = self._sections.end_of_empty_section(marker, end)
             if section_end > end:
                 return section_end
             self._reports.report_unknown_syntax(marker, end)
@@ -281,7 +279,7 @@ class TextStates:
 
     def _read_result_tag(self, marker: str, end: int) -> int:
         """Read the start tag of a tool result: after a call the model invents a result, else it repeats one."""
-        if self._output.sink.accepted_count:
+        if self._sink.accepted_count:
             self._cursor.state = State.FINISHED
             return len(self._cursor.buffer)
         self._reported_result = marker in self._start_markers.result_markers and self._reports.report_result()

@@ -120,8 +120,8 @@ class Tags:
         return replace(
             self,
             call=call,
-            parameter=parameter,
             call_close=_add_suffix(self.call_close, suffix),
+            parameter=parameter,
             parameter_close=_add_suffix(self.parameter_close, suffix),
             separator=_add_suffix(self.separator, suffix),
             value_open=_add_suffix(self.value_open, suffix),
