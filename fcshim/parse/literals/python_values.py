@@ -16,7 +16,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, SPREAD, TUPLE, BracketKind
-from fcshim.parse.literals.strings import PREFIXES, LiteralError, Matcher, json_escape, string_syntax
+from fcshim.parse.literals.strings import RAW_PREFIX, LiteralError, Matcher, json_escape, string_syntax
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
 
 _QUOTE_RUN = re.compile(r"\"{1,7}|'{1,7}")
@@ -148,7 +148,7 @@ class PythonValues(LiteralValues):
         end = found.end()
         if end == pos:
             raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)
-        if text[end : end + 1] in {'"', "'"} and found[0].lower() in PREFIXES:
+        if text[end : end + 1] in {'"', "'"} and found[0].lower() == RAW_PREFIX:
             return self._open_string(text, pos, end)
         self._word = found[0]
         self.read_next = self._after_word
