@@ -185,10 +185,6 @@ class CallSink:
         tool = self.find_tool(name)
         return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
 
-    def has_any_parameter(self, parameter: str) -> bool:
-        """Return whether any offered tool has this parameter; True if the tools are not known."""
-        return self._tools is None or any(parameter in self.parameter_names(name) for name in self._tools)
-
     def may_begin_call(self, prefix: str) -> bool:
         """Return whether `print` or the name of an offered tool, in the same spelling, begins like this."""
         if self._tools is None:

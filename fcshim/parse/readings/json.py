@@ -61,7 +61,7 @@ _DAMAGED_KEY = re.compile(
 _ONE_SYMBOL = re.compile(_SYMBOL)
 _ATOM = re.compile(
     r"(?:[+-]?0[xXoObB][0-9a-fA-F_]{1,16}|[+-]?(?:\d+(?:_\d+)*(?:\.\d+|\.(?=[eE]|\s*(?:[,，}\]/#]|\Z)))?|\.\d+)(?:[eE][+-]?\d+)?"
-    r"|(?:true|false|null|True|False|None|TRUE|FALSE|NULL|undefined|[+-]?(?:NaN|nan|Infinity|Inf|inf)))(?!\w|\.(?!\s+[\"']))"
+    r"|(?:true|false|null|True|False|None|TRUE|FALSE|NULL|[+-]?(?:NaN|nan|Infinity|Inf|inf)))(?!\w|\.(?!\s+[\"']))"
 )
 """Numbers, also +1, .5, 5. and 1_000, and the words that stand for values; those that JSON lacks are rejected later."""
 _WORD = re.compile(r"(?!\w+(?:\.\w+)*\()[^\W\d](?:(?!\s--?\w)[^,{}\[\]\"'“”:\n])*(?=[,}\]]|\n\s*\S)")
