@@ -133,6 +133,14 @@ def disposed_state(_text: str, _pos: int) -> int:
     raise AssertionError
 
 
+class PartialTokenError(Exception):
+    """The text ends in what may be a token, which starts at `pos`."""
+
+    def __init__(self, pos: int) -> None:
+        super().__init__()
+        self.pos = pos
+
+
 class BodyProgress:
     """The status of a body, which its reader copies after each `feed`, and the state of its current call."""
 
@@ -153,6 +161,11 @@ class BodyProgress:
         self.end_pending = False
         """True where the next `feed` only reports the end of a call, because this one reports that it is text."""
         self._sink = sink
+
+    def need_more(self, pos: int) -> None:
+        """Read on from `pos` when more text is there. Raises `PartialTokenError`, unless the reply is over."""
+        if not self.final:
+            raise PartialTokenError(pos)
 
     def begin_call(self) -> None:
         """Begin a call, which is discarded where the body was refused."""

@@ -63,7 +63,6 @@ class CallSink:
         "name",
         "restarts",
         "schema_enforced",
-        "schemas",
         "tag_pairs",
         "tools",
         "unoffered_name",

@@ -136,10 +136,6 @@ class ToolLookup:
         tool = self.find(name)
         return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
 
-    def has_any_parameter(self, parameter: str) -> bool:
-        """Return whether any offered tool has this parameter; True if the tools are not known."""
-        return self._tools is None or any(parameter in self.parameter_names(name) for name in self._tools)
-
     def expectation_of(self, name: str) -> Expectation:
         """Return what the schema expects of the arguments of this tool."""
         return ANY if self._tools is None else self.schemas.get(name, self._tools[name].parameters)

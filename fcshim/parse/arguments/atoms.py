@@ -22,9 +22,10 @@ _DECIMAL = re.compile(
     re.ASCII,
 )
 _LEADING_ZERO = re.compile(r"[+-]?0_?\d", re.ASCII)
-_RADIX_INTEGER = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)", re.ASCII)
-_MAX_RADIX_DIGITS = 1_000
-"""Digits of a hexadecimal number. `str()` refuses integers of more than 4,300 decimal digits."""
+_RADIX_INTEGER = re.compile(
+    r"([+-]?)(0[xX](?:_?[0-9a-fA-F]){1,1000}|0[oO](?:_?[0-7]){1,1000}|0[bB](?:_?[01]){1,1000})", re.ASCII
+)
+"""The bound is that of `str()`, which refuses integers of more than 4,300 decimal digits."""
 
 
 def atom_to_json(token: str) -> str | None:
@@ -36,7 +37,7 @@ def atom_to_json(token: str) -> str | None:
         return _LITERALS[token]
     based = _RADIX_INTEGER.fullmatch(token)
     if based is not None:
-        return _radix_integer_to_json(based)
+        return ("-" if based[1] == "-" else "") + str(int(based[2].replace("_", ""), 0))
     found = _DECIMAL.fullmatch(token)
     if found is None or not (found[2] or found[4]) or _LEADING_ZERO.match(token):
         return None
@@ -44,10 +45,3 @@ def atom_to_json(token: str) -> str | None:
     text = ("-" if sign == "-" else "") + (whole or "0")
     text += f".{fraction or '0'}" if point else ""
     return (text + (exponent or "")).replace("_", "")
-
-
-def _radix_integer_to_json(found: re.Match[str]) -> str | None:
-    sign, digits = found.groups()
-    if len(digits) > _MAX_RADIX_DIGITS:
-        return None
-    return ("-" if sign == "-" else "") + str(int(digits.replace("_", ""), 0))

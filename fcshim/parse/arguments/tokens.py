@@ -91,11 +91,6 @@ class TokenWriter:
             for depth, container in enumerate(self.buffer.containers)
         ]
 
-    @property
-    def depth(self) -> int:
-        """Number of open containers."""
-        return len(self.buffer.containers)
-
     def admits_key(self, depth: int, key: str) -> bool:
         """Return whether this key may come next in the open object at this depth in the arguments."""
         keys = self.buffer.keys[self.buffer.containers[:depth].count("{")]

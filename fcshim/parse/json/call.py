@@ -129,8 +129,6 @@ class JsonCalls:
             self.arguments.on_value("{")
         elif first in _CONTAINERS:
             self._buffer.target = self._whole
-        elif self.has_arguments:
-            self._whole.append(first)
 
     def _start(self) -> None:
         assert self.name is not None

@@ -9,8 +9,6 @@ from fcshim.parse.backslashes import mixes_escapes
 from fcshim.parse.call_keys import OWN_KEYS
 from fcshim.parse.limits import Limits
 from fcshim.parse.markers import compile_end_markers
-from fcshim.parse.readings.json import read_json
-from fcshim.parse.readings.steps import NoReadingError
 from fcshim.schema.expect import Expectation
 
 
@@ -24,24 +22,13 @@ def may_lack_bracket(written: str, expected: Expectation) -> bool:
 def decode_object(encoded: str, limits: Limits) -> str | None:
     """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
     inner: str = json.loads(encoded).strip() or "{}"
-    strict = _read_object(inner, limits)
-    if strict is not None or len(inner) > limits.search:
-        return strict
-    try:
-        reading = read_json(None, "start", inner)
-    except NoReadingError:
-        return None
-    return _read_object(reading.text, limits) if reading.complete else None
-
-
-def _read_object(text: str, limits: Limits) -> str | None:
     reader = StrictJsonReader(compile_end_markers(()), limits)
     parts = reader.buffer.target = []
     try:
-        reader.read_whole(text)
+        reader.read_whole(inner)
     except (LimitError, NotStrictError):
         return None
     strict = "".join(parts)
     if reader.mixes_line_breaks(strict) or (reader.has_backslash and mixes_escapes(json.loads(strict))):
         return None
-    return strict if text[0] == "{" else None
+    return strict if inner[0] == "{" else None

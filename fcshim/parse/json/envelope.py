@@ -173,7 +173,7 @@ class JsonEnvelope(ValueHandler):
             self._reject_second_part(first)
         elif self._is_message and key == "content":
             self._on_content(first)
-        elif key == "role" and first == '"' and (self._is_message or not self._may_be_parameter(key)):
+        elif key == "role" and first == '"' and (self._is_message or not calls.takes_parameter(key)):
             calls.begin_string(self._on_role)
         else:
             self._on_other_member(key, first)
@@ -189,10 +189,6 @@ class JsonEnvelope(ValueHandler):
 
     def _reject_second_part(self, first: str) -> None:
         self._calls.abandon("malformed", f"the call has a second part {self._member_key[:40]!r}", first)
-
-    def _may_be_parameter(self, key: str) -> bool:
-        """Return whether the tool, or any tool where none is known yet, has this parameter."""
-        return self._sink.tools.has_any_parameter(key) if self._calls.name is None else self._calls.takes_parameter(key)
 
     def _on_other_member(self, key: str, first: str) -> None:
         """Handle a member that is not a part of a call; it may be an argument, or hold one."""

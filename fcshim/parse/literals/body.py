@@ -29,6 +29,7 @@ from fcshim.parse.body import (
     BodyProgress,
     BodyReader,
     BodyStatus,
+    PartialTokenError,
     TrailingStatus,
     TrailingText,
     disposed_state,
@@ -37,14 +38,14 @@ from fcshim.parse.dialect import Dialect, compiled_call_markers, compiled_closer
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.strings import LiteralError, json_escape
-from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
+from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
-_ERRORS = (LiteralError, PartialMarkerError, DoubtfulQuoteError, *WRITING_ERRORS)
+_ERRORS = (LiteralError, PartialTokenError, DoubtfulQuoteError, *WRITING_ERRORS)
 _ARGUMENT = re.compile(r"\)|[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
     r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
@@ -122,7 +123,7 @@ class LiteralBody(BodyReader):
         return self._end_piece(pos)
 
     def _recover(
-        self, error: LiteralError | PartialMarkerError | DoubtfulQuoteError | LimitError | NotStrictError, pos: int
+        self, error: LiteralError | PartialTokenError | DoubtfulQuoteError | LimitError | NotStrictError, pos: int
     ) -> int:
         """Act on what a state raised that began at `pos`; return the position at which to continue."""
         match error:
@@ -133,7 +134,7 @@ class LiteralBody(BodyReader):
                 self._fail(error)
             case DoubtfulQuoteError():
                 self._state = self._hold
-            case PartialMarkerError():
+            case PartialTokenError():
                 self._progress.wait = True
         return error.pos
 
@@ -241,10 +242,9 @@ class LiteralBody(BodyReader):
 
     def _reject_or_wait(self, pos: int, partial: object) -> int:
         """Report that no body starts at `pos`, or wait where a partial match may become one."""
-        if partial and not self._progress.final:
-            self._progress.wait = True
-        else:
-            self._progress.reject_body()
+        if partial:
+            self._progress.need_more(pos)
+        self._progress.reject_body()
         return pos
 
     # Errors.
@@ -303,12 +303,12 @@ class LiteralBody(BodyReader):
             return pos
         end = self._end_markers.end_of_marker(text, pos)
         if end is None:
-            self._progress.wait = True
-        elif end > pos:
+            raise PartialTokenError(pos)
+        if end > pos:
             self._progress.end_body()
         else:
             self._state = self._in_trailing_text
-        return end or pos
+        return end
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the end marker after unexpected text."""

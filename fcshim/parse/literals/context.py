@@ -80,12 +80,11 @@ class OpenBrackets:
 
         Every quote then ends its string. Raises `NoReadingError`.
         """
-        if string.syntax.is_raw:
-            raise NoReadingError("a quote in a raw string, which cannot be escaped")
         sent, quote = self._call.sent_arguments(), string.syntax.quote
         before = open_string_content(sent)
         has_escapes = string.has_escape or 0 < string.line_breaks < before.count("\n")
-        escaped = self._make_search(before + text).escape(self._frame(), quote, len(before))
+        search = self._make_search(before + text)
+        escaped = search.escape(self._frame(), quote, len(before), is_raw=string.syntax.is_raw)
         if escaped != text and (has_escapes or LITERAL_COMMA.search(sent)):
             raise NoReadingError("a backslash or a comma that was read may be content of a string that is not escaped")
         return escaped

@@ -81,10 +81,9 @@ class GemmaBody(LiteralBody):
         if found is not None:
             self._state = self._read_name
             return self._skip_to(found.end())
-        if _PARTIAL_NEXT_CALL.match(text, pos) and not self._progress.final:
-            self._progress.wait = True
-        else:
-            self._state = self._after_calls
+        if _PARTIAL_NEXT_CALL.match(text, pos):
+            self._progress.need_more(pos)
+        self._state = self._after_calls
         return pos
 
     def _is_rest_of_call(self, text: str) -> bool:

@@ -82,9 +82,8 @@ class GemmaValues(LiteralValues):
         """Begin a string between tokens or in ordinary quotes, or read a word."""
         quote = self._token
         if not text.startswith(quote, pos):
-            if quote.startswith(text[pos : pos + len(quote)]) and not self._progress.final:
-                self._progress.wait = True
-                return pos
+            if quote.startswith(text[pos : pos + len(quote)]):
+                self._progress.need_more(pos)
             if text[pos] not in "\"'":
                 return self._read_word(match_word, text, pos)
             quote = text[pos]
@@ -94,8 +93,6 @@ class GemmaValues(LiteralValues):
     def _read_word(self, match_word: Matcher, text: str, pos: int) -> int:
         """A key, a number, a literal or an unquoted string."""
         found = self._match_word(match_word, text, pos)
-        if found is None:
-            return pos
         end = found.end()
         if end == pos or text[pos] in ":<":
             raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)

@@ -79,9 +79,8 @@ class PythonBody(LiteralBody):
         """Read the name of the tool and the parenthesis after it; a word that starts no call ends the body."""
         found = _NAME.match(text, pos)
         if found is None or not found["parenthesis"]:
-            if found is not None and found.end() == len(text) and not self._progress.final:
-                self._progress.wait = True
-                return pos
+            if found is not None and found.end() == len(text):
+                self._progress.need_more(pos)
             return self._end_or_reject(pos)
         name, pos = found["name"].removesuffix(self._method), found.end()
         if name == "print" and not self._bare and self._sink.resolve(name) is None:

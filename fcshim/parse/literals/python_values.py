@@ -16,8 +16,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, SPREAD, TUPLE, BracketKind
-from fcshim.parse.literals.strings import PREFIXES, LiteralError, Matcher, json_escape, string_syntax
-from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues, PartialMarkerError
+from fcshim.parse.literals.strings import RAW_PREFIX, LiteralError, Matcher, json_escape, string_syntax
+from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues
 
 _QUOTE_RUN = re.compile(r"\"{1,7}|'{1,7}")
 _MAX_QUOTE_RUN = 7
@@ -83,8 +83,8 @@ class PythonValues(LiteralValues):
         end = found.end()
         marker = self._end_markers.search(text, pos, end)
         self._in_comment = marker is None and end == len(text)
-        if self._in_comment and not self._progress.final and self._end_markers.partial_start(text, pos) < end:
-            raise PartialMarkerError(self._end_markers.partial_start(text, pos))
+        if self._in_comment and (partial := self._end_markers.partial_start(text, pos)) < end:
+            self._progress.need_more(partial)
         return end if marker is None else marker.start()
 
     # Items.
@@ -143,12 +143,10 @@ class PythonValues(LiteralValues):
     def _read_word(self, text: str, pos: int) -> int:
         """A number, a name, or the prefix of a string."""
         found = self._match_word(_MATCH_WORD, text, pos)
-        if found is None:
-            return pos
         end = found.end()
         if end == pos:
             raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)
-        if text[end : end + 1] in {'"', "'"} and found[0].lower() in PREFIXES:
+        if text[end : end + 1] in {'"', "'"} and found[0].lower() == RAW_PREFIX:
             return self._open_string(text, pos, end)
         self._word = found[0]
         self.read_next = self._after_word
@@ -175,9 +173,8 @@ class PythonValues(LiteralValues):
         return pos
 
     def _read_argument_name(self, text: str, pos: int) -> int:
-        if pos + 1 == len(text) and text[pos] in "=:" and not self._progress.final:
-            self._progress.wait = True
-            return pos
+        if pos + 1 == len(text) and text[pos] in "=:":
+            self._progress.need_more(pos)
         if not _KEY.fullmatch(self._word) or text[pos : pos + 2] in {"==", ":="}:
             raise LiteralError("expected the name of an argument", pos)
         self._write_key(self.brackets[-1], self._word)
@@ -202,9 +199,8 @@ class PythonValues(LiteralValues):
         assert found is not None
         run = found[0]
         size = len(run)
-        if found.end() == len(text) and size < _MAX_QUOTE_RUN and not self._progress.final:
-            self._progress.wait = True
-            return start
+        if found.end() == len(text) and size < _MAX_QUOTE_RUN:
+            self._progress.need_more(start)
         if self.string.key is None and self.brackets[-1].kind is ARGUMENTS and not self._has_name:
             self._name_argument(pos)
         quote = run[:3] if size in {3, 6} else run[0]

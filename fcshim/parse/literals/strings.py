@@ -15,8 +15,8 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.markers import MAX_RUNS, EndMarkers
 
-PREFIXES = frozenset({"r", "u"})
-"""String prefixes, in lower case: JSON has no bytes, and nothing is evaluated."""
+RAW_PREFIX = "r"
+"""The prefix of a string, in lower case: JSON has no bytes, and nothing is evaluated."""
 JSON_ESCAPES = {"\\'": "'", '\\"': '"', "\\\\": "\\", "\\n": "\n", "\\t": "\t", "\\b": "\b", "\\f": "\f"}
 """Frequent escapes, each with its character."""
 _ESCAPE = re.compile(
@@ -57,7 +57,7 @@ class LiteralStringSyntax:
     def __init__(self, prefix: str, quote: str, markers: EndMarkers) -> None:
         self.quote = quote
         self.is_token = quote[0] not in "\"'"
-        self.is_raw = prefix == "r"
+        self.is_raw = prefix == RAW_PREFIX
         special = rf"{'' if self.is_token else chr(92) * 2}{re.escape(quote[0])}{markers.first_chars}"
         run = rf'[^"\\{special}\x00-\x1f]*+'
         if not (self.is_raw or self.is_token):

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
-from fcshim.parse.body import disposed_state
+from fcshim.parse.body import PartialTokenError, disposed_state
 from fcshim.parse.dialect import Dialect, compiled_closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
@@ -39,24 +39,18 @@ from fcshim.parse.literals.context import (
 from fcshim.parse.literals.strings import LiteralError, LiteralStringSyntax, Matcher, StringReader
 
 
-class _PositionError(Exception):
+class DoubtfulQuoteError(Exception):
+    """Whether the quote at `pos` ends its string is decided at the end of the body."""
+
     def __init__(self, pos: int) -> None:
         super().__init__()
         self.pos = pos
 
 
-class DoubtfulQuoteError(_PositionError):
-    """Whether the quote at `pos` ends its string is decided at the end of the body."""
-
-
-class PartialMarkerError(_PositionError):
-    """The text ends in the middle of what may be an end marker, which starts at `pos`."""
-
-
 class LiteralValues(ABC):
     """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
 
-    Its states raise `LiteralError`, `PartialMarkerError` and `DoubtfulQuoteError`, and what a write raises.
+    Its states raise `LiteralError`, `PartialTokenError` and `DoubtfulQuoteError`, and what a write raises.
     """
 
     _next_patterns: ClassVar[dict[BracketKind, Matcher]]
@@ -163,9 +157,7 @@ class LiteralValues(ABC):
             if found is not None:
                 if found.lastgroup in COMPLETE_GROUPS:
                     return self._read_fast_item(bracket, found)
-                if not self._progress.final:
-                    self._progress.wait = True
-                    return pos
+                self._progress.need_more(pos)
         self.read_next = self._after_value_slow
         return self._after_value_slow(text, pos)
 
@@ -201,9 +193,8 @@ class LiteralValues(ABC):
             return pos + 1
         if self._end_markers.marker_at(text, pos):
             return self._close_all(pos)
-        if self._end_markers.is_partial(text, pos) and not self._progress.final:
-            self._progress.wait = True
-            return pos
+        if self._end_markers.is_partial(text, pos):
+            self._progress.need_more(pos)
         raise LiteralError(f"expected a comma or a bracket, found {char!r}", pos)
 
     def _close_all(self, pos: int) -> int:
@@ -229,9 +220,7 @@ class LiteralValues(ABC):
         if found is not None:
             if found.lastgroup in COMPLETE_GROUPS:
                 return self._read_fast_item(self.brackets[-1], found)
-            if not self._progress.final:
-                self._progress.wait = True
-                return pos
+            self._progress.need_more(pos)
         self.read_next = self._before_item
         return pos
 
@@ -276,14 +265,15 @@ class LiteralValues(ABC):
         self._call.writer.write_atom(atom)
         self.read_next = self._after_value
 
-    def _match_word(self, match: Matcher, text: str, pos: int) -> re.Match[str] | None:
-        """Return the word at `pos`; None where more text is needed. Raises `LiteralError`."""
+    def _match_word(self, match: Matcher, text: str, pos: int) -> re.Match[str]:
+        """Return the word at `pos`. Raises `LiteralError`, `PartialTokenError`."""
         found = match(text, pos)
         assert found is not None
         if found.end() - pos > self._limits.number:
             raise LiteralError(f"a word of more than {self._limits.number} characters", pos, "limit")
-        self._progress.wait = found.end() == len(text) and not self._progress.final
-        return None if self._progress.wait else found
+        if found.end() == len(text):
+            self._progress.need_more(pos)
+        return found
 
     # Strings.
 
@@ -302,8 +292,7 @@ class LiteralValues(ABC):
             return pos
         quote = string.syntax.quote
         if not text.startswith(quote, pos):
-            self._progress.wait = True
-            return pos
+            raise PartialTokenError(pos)
         end, buffer = pos + len(quote), self._call.writer.buffer
         ends: bool | None = True
         if string.key is not None:
@@ -317,8 +306,7 @@ class LiteralValues(ABC):
             self.context.next_item = None
             return self._read_fast_item(self.brackets[-1], found)
         if ends is None:
-            self._progress.wait = True
-            return pos
+            raise PartialTokenError(pos)
         if buffer.paused:
             raise LiteralError("a string is not closed", pos, after_body=self.text_after_marker())
         raise DoubtfulQuoteError(pos)

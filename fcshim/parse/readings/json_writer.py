@@ -88,8 +88,6 @@ class JsonWriter:
         return f'"{content}"'
 
     def _spell_atom(self, text: str) -> str:
-        if text == "undefined":
-            return "null"
         atom = atom_to_json(text)
         if atom is None:
             raise NoReadingError(f"{text[:20]} is no JSON", whole=True)

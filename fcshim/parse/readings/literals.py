@@ -53,12 +53,15 @@ class LiteralSearch(JsonSearch):
     def __init__(self, text: str, arguments_of: Callable[[str], Members | None]) -> None:
         super().__init__(text, (), CALL_LIST, has_end_marker=True)
         self._arguments_of = arguments_of
+        self._raw_starts: set[int] = set()
 
-    def escape(self, frame: Frame, quote: str, before: int) -> str:
+    def escape(self, frame: Frame, quote: str, before: int, *, is_raw: bool) -> str:
         """Return the text, which begins inside a string, with its inner quotes escaped.
 
         `before` characters of the text were sent. Raises `NoReadingError`.
         """
+        if is_raw:
+            self._raw_starts.add(0)
         last = self.find(Step(self._string, 0, frame, OpenString(quote, 0)), before)
         if last.cost > NOT_ESCAPED.cost + END_MISSING.cost:
             raise NoReadingError("more than the quotes of a string are damaged")
@@ -85,13 +88,34 @@ class LiteralSearch(JsonSearch):
             pos = at + 1
         return found
 
+    def content_end(self, start: int) -> int:
+        """Return where a string that is not escaped ends at the latest; the quotes of a raw one cannot be escaped."""
+        return start if start in self._raw_starts else super().content_end(start)
+
     # Values.
+
+    def _value(self, step: Step) -> None:
+        string = self._marked_string(self._skip(step.pos)[0])
+        if string is None:
+            super()._value(step)
+            return
+        if "r" in (string["prefix"] or "").lower():
+            self._raw_starts.add(string.end())
+        self.open_string(step, string["quote"], string.end())
+
+    def _marked_string(self, pos: int) -> re.Match[str] | None:
+        """Return the start of a string with a prefix, or in triple quotes."""
+        found = _STRING.match(self.text, pos)
+        return found if found is not None and (found["prefix"] or len(found["quote"]) > 1) else None
 
     def _key(self, step: Step) -> None:
         pos, char = self._skip(step.pos)
         frame = step.frame
         assert frame is not None
-        if not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
+        if (string := self._marked_string(pos)) and (end := self._end_of_key(string)) >= 0:
+            token = ("key", string.end(), end - len(string["quote"]))
+            self.add(step, self._value, self._skip(end)[0] + 1, frame, token=token)
+        elif not frame.is_call or char == frame.closer or (char in _QUOTES and self.key_at(pos) is not None):
             super()._key(step)
         elif found := _ARGUMENT.match(self.text, pos):
             named = frame.changed(slot=frame.slot)
@@ -99,6 +123,17 @@ class LiteralSearch(JsonSearch):
             self._add_key(step, named, found)
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
+
+    def _end_of_key(self, string: re.Match[str]) -> int:
+        """Return the end of a key that begins like this, before its colon; -1 if it is none."""
+        end = self.text.find(string["quote"], string.end()) + len(string["quote"])
+        return end if end >= string.end() and self._skip(end)[1] == ":" else -1
+
+    def key_at(self, pos: int) -> str | None:
+        """Return the key that begins at `pos`, if a colon follows it."""
+        string = self._marked_string(pos)
+        end = self._end_of_key(string) if string else -1
+        return self.text[string.end() : end - len(string["quote"])] if string and end >= 0 else super().key_at(pos)
 
     # What follows a value.
 

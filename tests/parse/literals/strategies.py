@@ -63,7 +63,7 @@ def python_strings(draw: st.DrawFn) -> WrittenValue:
         case 3 if not text.endswith("\\") and '"' not in text:
             return f'{draw(st.sampled_from(["r", "R"]))}"""{text}"""', text
         case _:
-            return "u'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
+            return "'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
 
 
 def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
