@@ -50,8 +50,9 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
-from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint
 from fcshim.upstream.prompt_loss import PromptLoss, read_prompt
+from fcshim.upstream.tool_support import refuses_tools
 
 Result = TypeVar("Result")
 
@@ -220,7 +221,7 @@ class AttemptPlanner:
             name_rules=kind.name_rules,
             media=chosen_profile(self.model.profile, self.model.real_name or request.model).media,
             searched_stops=searched_stops,
-            report=self.capabilities.native_tools_observer(request.model) if is_checked else None,
+            report=self.capabilities.tools.observer(request.model) if is_checked else None,
             new_id=self.new_id,
             buffered=self.buffered,
         )
@@ -358,7 +359,7 @@ class RequestAttempts:
         Raises `RequestError`, and `UpstreamError` if no attempt succeeds; `fail` then has the last events.
         """
         exchange, reason = self._exchange, ""
-        self._native = self._capabilities.uses_native_tools(self._request, self._planner.model)
+        self._native = self._capabilities.tools.uses_native(self._request, self._planner.model)
         await self._translate_messages()
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
@@ -514,7 +515,7 @@ class RequestAttempts:
         return await run_off_loop(self._planner.size, functools.partial(self._exchange.retry, backend))
 
     def _is_constraint_refused(self) -> bool:
-        return self._capabilities.is_refused(self._exchange.attempt.constraint_key)
+        return self._capabilities.constraints.is_refused(self._exchange.attempt.constraint_key)
 
     async def _fall_back(self, error: UpstreamError, sink: ReplySink) -> bool:
         """Make another attempt after `error`; return false if an earlier reply stands instead, or raise it."""
@@ -590,7 +591,7 @@ class RequestAttempts:
         if not (self._native and self._planner.model.tools == "auto" and uses_tools(self._request)):
             return False
         if refuses_tools(error):
-            self._capabilities.record_native_failure(self._request.model, error.message)
+            self._capabilities.tools.record_refusal(self._request.model, error.message)
             return True
         status = 0 if self.refusal is None else self.refusal.status
         if status < 500 or status in _UNAVAILABLE:
@@ -610,16 +611,16 @@ class RequestAttempts:
 
     def _confirm(self) -> None:
         """Record that the upstream answered the attempt that was sent last, and so what it accepts and refuses."""
-        self._capabilities.record_success(self._exchange.attempt.constraint_key)
+        self._capabilities.constraints.record_success(self._exchange.attempt.constraint_key)
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
         self._capabilities.record_media(model, set(media_of(self._request)).difference(self._omissions))
         if self._native_error:
-            self._capabilities.record_native_error(model, self._native_error)
+            self._capabilities.tools.record_error(model, self._native_error)
             self._native_error = ""
         if self._suspected_key:
-            self._capabilities.record_refusal(self._suspected_key, stated=self._refusal_stated)
+            self._capabilities.constraints.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
 
     async def _ask_again(self, sink: ReplySink) -> bool:

@@ -223,14 +223,16 @@ _PARAM_PATTERNS = {
 """Patterns of parameters: the versions of Google's API, and no endpoint as id of a response. Others match anything."""
 
 
-def _compile_path(path: str) -> re.Pattern[str]:
-    """Compile a route's path to a pattern with a group for each parameter."""
+def _compile_path(path: str) -> re.Pattern[str] | None:
+    """Compile a route's path to a pattern with a group for each parameter; None for a path without parameters."""
+    if "{" not in path:
+        return None
     return re.compile(
         re.sub(r"\\{(\w+)\\}", lambda match: f"(?P<{match[1]}>{_PARAM_PATTERNS.get(match[1], '.+')})", re.escape(path))
     )
 
 
-_CompiledRoutes = list[tuple[re.Pattern[str], Route, Api]]
+_CompiledRoutes = list[tuple[re.Pattern[str] | None, Route, Api]]
 
 
 def _compile_routes(*apis: Api) -> _CompiledRoutes:
@@ -267,13 +269,13 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
 
     `model_lists`: also serve OpenAI's model endpoints.
     """
-    matching = list(_matching_routes(path, headers, _ALL_ROUTES if model_lists else _ROUTES))
-    for match, route, api in matching:
+    others: list[tuple[str, Api]] = []
+    for params, route, api in _matching_routes(path, headers, _ALL_ROUTES if model_lists else _ROUTES):
         if route.method == method:
-            return RouteMatch(api, route.operation, match.groupdict(), ())
-    if matching:
-        methods = tuple(dict.fromkeys(route.method for _, route, _ in matching))
-        return RouteMatch(matching[0][2], None, {}, methods)
+            return RouteMatch(api, route.operation, params, ())
+        others.append((route.method, api))
+    if others:
+        return RouteMatch(others[0][1], None, {}, tuple(dict.fromkeys(other for other, _ in others)))
     return RouteMatch(_guess_api(path, headers), None, {}, ())
 
 
@@ -281,15 +283,26 @@ def expected_path(path: str) -> str:
     """Return the path that a client with a wrong base URL wants, without or with `/v1`; empty if none is served."""
     without = path.removeprefix("/v1")
     candidates = (without, f"/v1{path}") if without != path else (f"/v1{path}",)
-    return next((each for each in candidates if any(pattern.fullmatch(each) for pattern, _, _ in _ALL_ROUTES)), "")
+    return next((each for each in candidates if any(_routes_of(each, _ALL_ROUTES))), "")
 
 
 def _matching_routes(
     path: str, headers: Collection[bytes], routes: _CompiledRoutes
-) -> Iterator[tuple[re.Match[str], Route, Api]]:
+) -> Iterator[tuple[dict[str, str], Route, Api]]:
+    """Yield the routes of a request, each with the values of its parameters."""
+    for params, route, api in _routes_of(path, routes):
+        if not route.headers or any(name in headers for name in route.headers):
+            yield params, route, api
+
+
+def _routes_of(path: str, routes: _CompiledRoutes) -> Iterator[tuple[dict[str, str], Route, Api]]:
+    """Yield the routes of a path, whatever the headers are."""
     for pattern, route, api in routes:
-        if (match := pattern.fullmatch(path)) and (not route.headers or any(name in headers for name in route.headers)):
-            yield match, route, api
+        if pattern is None:
+            if path == route.path:
+                yield {}, route, api
+        elif match := pattern.fullmatch(path):
+            yield match.groupdict(), route, api
 
 
 def _guess_api(path: str, headers: Collection[bytes]) -> Api:

@@ -10,9 +10,10 @@ from itertools import islice
 import msgspec
 
 from fcshim.events import JSON
-from fcshim.schema.evaluate import Evaluator, UnusableSchemaError, Violation
+from fcshim.schema.evaluate import Evaluator, UnusableSchemaError
 from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.scalar_keywords import is_of_type, names_types, type_names
+from fcshim.schema.violation import Violation
 
 MAX_VALIDATION_STEPS = 20_000
 """For one value, at most 20 ms: arguments of some 3,000 values. The event loop of a proxy waits meanwhile."""

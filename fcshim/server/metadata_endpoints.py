@@ -111,7 +111,7 @@ class MetadataEndpoints:
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         model = await self._capabilities.models.resolve(model, named.model, probe=False)
-        by_prompt = uses_tools(named) and not self._capabilities.uses_native_tools(named, model)
+        by_prompt = uses_tools(named) and not self._capabilities.tools.uses_native(named, model)
         upstream_request = named
         if by_prompt:
             upstream_request = await run_off_loop(len(body), lambda: make_shim(named, model).prepared)
@@ -141,7 +141,7 @@ class MetadataEndpoints:
         if evidence is None:
             return {}
         model = apply_evidence(model, evidence)
-        tools = self._capabilities.choose_tools(model.upstream_model or name, model)
+        tools = self._capabilities.tools.choose(model.upstream_model or name, model)
         return {
             "tools": tools.name,
             "tools_reason": tools.reason,

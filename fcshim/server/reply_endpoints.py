@@ -302,7 +302,7 @@ class ReplyEndpoints:
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        return self._upstream_kind.allows_verbatim and self._capabilities.uses_native_tools(upstream_request, model)
+        return self._upstream_kind.allows_verbatim and self._capabilities.tools.uses_native(upstream_request, model)
 
     async def _is_document_constrained(self, request: Request) -> bool:
         """Return whether the proxy itself constrains the format of a reply without calls.

@@ -1,21 +1,17 @@
 """Detects and remembers what one upstream supports: models, native tools, backend and constraints.
 
 Rule: the upstream is asked once per question, and only when a request needs the answer; what it then does overrides its
-claim. What only follows from the success of a request without images, or without native tools after a server error,
-holds for an hour, since the reason may have been another one. A refused constraint is not sent again; after three
-refusals and no success, no constraint is sent at all.
+claim. What only follows from the success of a request without images holds for an hour, since the reason may have been
+another one. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
 """
 
 import asyncio
 import contextlib
 import logging
 import math
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,7 +20,7 @@ from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import dialect_note
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.messages import Request, requested_schema, uses_tools
+from fcshim.messages import Request, requested_schema
 from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, backend_of_owner, get_backend
 from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.resumption import PREFILL
@@ -33,20 +29,17 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
 from fcshim.upstream.detection import PAGE_TIMEOUT, detect, loads_on_demand, matches
-from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
+from fcshim.upstream.model_resolution import BY_SETTING, ModelResolver
 from fcshim.upstream.pages import props_path
 from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
 from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
 from fcshim.upstream.token_count import count_exactly
+from fcshim.upstream.tool_support import MAX_MODELS, UNSTATED_PERIOD, ToolSupport, remember
 from fcshim.upstream.translation import Translations
-
-Value = TypeVar("Value")
 
 logger = logging.getLogger("fcshim.upstream")
 
 AUTO = "auto"
-_MAX_MODELS = 1024
-"""Models that are remembered. Clients choose the names, so the table must not grow without bound."""
 _MAX_OPTIONS = 256
 """Options of clients that are named in the log, once each."""
 _MAX_OPTION_NAME = 64
@@ -57,234 +50,22 @@ _MAX_REFUSALS = 3
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
 _MAX_REMEMBERED = 1_000
 """Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
-_UNSTATED_PERIOD = 3_600.0
-"""Seconds for which something counts as refused whose refusal was not stated; then one request asks again."""
+_NOT_GRAMMARS = frozenset({"", PREFILL})
+"""Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _LLAMA_SERVER = BACKENDS["llama-server"]
 _WITHOUT_IMAGES = frozenset({"images", "media"})
 """Omissions that replace pictures."""
-_NOT_GRAMMARS = frozenset({"", PREFILL})
-"""Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
 """Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
-_UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
-"""Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
-_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja|\broles?\b", re.IGNORECASE)
-"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag", or without
-the role `tool`."""
 
 
-class ToolsChoice(msgspec.Struct, frozen=True):
-    """Whether requests for a model use native tools, and the reason, as a phrase."""
+class ConstraintRefusals:
+    """The constraints that one upstream refuses; each has a key."""
 
-    native: bool
-    reason: str
-
-    @property
-    def name(self) -> str:
-        """`native` or `prompt`."""
-        return "native" if self.native else "prompt"
-
-
-class Capabilities:
-    """The detected properties of one upstream.
-
-    `constrain` is `auto`, `off`, or a backend or its name. `clock` counts seconds. Raises `ConfigError` for an unknown
-    name.
-    """
-
-    def __init__(
-        self, upstream: Upstream, constrain: str | Backend = AUTO, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.upstream = upstream
-        self._clock = clock
-        self._backend = _configured_backend(constrain, upstream)
-        self._without_tools: dict[str, str] = {}  # models for which the upstream refuses native tools, and its message
-        self._native_failures: dict[str, str] = {}  # by model: how native tools failed; empty: they have made a call
-        self._native_errors: dict[str, tuple[str, float]] = {}  # by model: a server error, and until when it counts
-        self._omissions: dict[str, dict[Omission, float]] = {}  # what a model's requests are sent without, until when
-        self._accepted_media: dict[str, set[Omission]] = {}  # by model
-        self._options_left_out: set[str] = set()  # options that were logged
-        self._prompt_counts: dict[str, ModelCounts] = {}
-        self._fronts: dict[str, PromptFronts] = {}
-        self.translations = Translations(upstream)
-        """English words for messages in other languages, by which tools are searched."""
-        self._servers: dict[str, Backend] = {}  # of models that have servers of their own
+    def __init__(self) -> None:
         self._refused: dict[str, None] = {}
         self._suspected = ""
         self._accepts_grammars = False
-        self.models = ModelResolver(upstream, self._forget_models)
-        """What is known of the upstream's models."""
-
-    def _forget_models(self) -> None:
-        """Forget what was found out about models: the upstream lists others now."""
-        self._without_tools.clear()
-        self._native_failures.clear()
-        self._native_errors.clear()
-        self._omissions.clear()
-        self._accepted_media.clear()
-        self._prompt_counts.clear()
-        self._fronts.clear()
-        self._servers.clear()
-
-    def uses_native_tools(self, request: Request, model: ModelConfig) -> bool:
-        """Return whether the request uses the upstream's native tools."""
-        if model.tools == "auto" and uses_tools(request):
-            return self.choose_tools(request.model, model).native
-        return model.tools == "native"
-
-    def choose_tools(self, name: str, model: ModelConfig) -> ToolsChoice:
-        """Choose between native tools and the prompt for the model that the upstream gets as `name`.
-
-        `auto` follows the first evidence there is: a refusal, a measurement, the replies in this process, a trial of
-        the markers of its chat template, its server's claim. `models.resolve` gathers it; nothing is asked here.
-        """
-        if model.tools != "auto":
-            return ToolsChoice(model.tools == "native", BY_SETTING)
-        listed = self.models.listed_name(name)
-        if refusal := self._refusal_of_tools(listed):
-            return ToolsChoice(native=False, reason=refusal)
-        evidence = self.models.known(name)
-        if evidence is not None and "tools" in evidence.settings:
-            return ToolsChoice(evidence.settings["tools"] == "native", "a measurement")
-        if listed in self._native_failures:
-            failure = self._native_failures[listed]
-            return ToolsChoice(not failure, f"its replies: {failure or 'its server has read a call'}")
-        if evidence is not None and evidence.refuted:
-            return ToolsChoice(native=False, reason=f"a trial: it does not write its template's {evidence.refuted}")
-        return self._claimed_tools(evidence)
-
-    def _refusal_of_tools(self, listed: str) -> str:
-        if listed in self._without_tools:
-            return f"a refusal: {self._without_tools[listed]}"
-        message, until = self._native_errors.get(listed, ("", -math.inf))
-        return f"a server error with tools: {message}" if self._clock() < until else ""
-
-    def _claimed_tools(self, evidence: ModelEvidence | None) -> ToolsChoice:
-        """Choose by what the server says. One that says nothing might ignore tools silently, so it gets the prompt."""
-        if self.upstream.kind.native_tools:
-            return ToolsChoice(native=True, reason="its API")
-        if evidence is not None and evidence.native_tools is not None:
-            said = "its server supports" if evidence.native_tools else "its server does not support"
-            return ToolsChoice(evidence.native_tools, f"{said} tools for it")
-        backend = None if evidence is None else backend_of_owner(evidence.owner)
-        if backend is not None and backend.native_tools:
-            return ToolsChoice(native=True, reason=f"its server is {backend.name}")
-        if _is_on_internet(self.upstream.url):
-            return ToolsChoice(native=True, reason="its server is a service on the internet")
-        return ToolsChoice(native=False, reason="its server does not say that it supports tools")
-
-    def record_native_failure(self, model: str, message: str) -> None:
-        """Record that the upstream refuses native tools for a model."""
-        logger.info("%s: tools are written into the prompt from now on: %s", model, message)
-        _remember(self._without_tools, self.models.listed_name(model), message)
-
-    def native_tools_observer(self, model: str) -> Callable[[str], None]:
-        """Return a function that records what a reply says about native tools: how they failed, or (empty) a call.
-
-        Once the server has read a call, and if native tools were measured to be best, a failure is the model's own.
-        """
-
-        def observe(failure: str) -> None:
-            name, evidence = self.models.listed_name(model), self.models.known(model)
-            measured = evidence is not None and "tools" in evidence.settings
-            if measured or name in self._native_failures:
-                return
-            if failure:
-                logger.info("%s: tools are written into the prompt from now on: %s", model, failure)
-            _remember(self._native_failures, name, failure)
-
-        return observe
-
-    def record_native_error(self, model: str, message: str) -> None:
-        """Record that a request ended in a server error with native tools, and succeeded without them."""
-        logger.info("%s: tools are written into the prompt for an hour: %s", model, message)
-        _remember(self._native_errors, self.models.listed_name(model), (message, self._clock() + _UNSTATED_PERIOD))
-
-    def omissions(self, model: str) -> tuple[Omission, ...]:
-        """Return what the model's requests are sent without, since the upstream refused it."""
-        now = self._clock()
-        return tuple(each for each, until in self._omissions.get(model, {}).items() if now < until)
-
-    async def image_refusal(self, model: str) -> str:
-        """Return why images do not reach a model: the upstream refused them, or its pages say so; empty if neither."""
-        if any(omission.name in _WITHOUT_IMAGES for omission in self.omissions(model)):
-            return "the endpoint refused pictures for this model, and gets a line of text in their place"
-        if not self.upstream.kind.full_openai_api:
-            return ""
-        modalities = (await self._fetch_json("GET", props_path(model))).get("modalities")
-        refused = isinstance(modalities, dict) and modalities.get("vision") is False
-        return "the server says that this model takes only text" if refused else ""
-
-    def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
-        """Record that the upstream refused these parts of a request and took it without them."""
-        known = self.omissions(model)
-        found = {each: self._clock() + _UNSTATED_PERIOD if each.is_medium else math.inf for each in omissions}
-        new = {each: until for each, until in found.items() if each not in known}
-        for omission in new:
-            period = "for an hour" if omission.is_medium else "from now on"
-            logger.warning("%s: left out %s: %s", model, period, omission.summary)
-        _remember(self._omissions, model, {**self._omissions.get(model, {}), **new})
-
-    def record_media(self, model: str, media: Iterable[Omission]) -> None:
-        """Record that the upstream took a request with these media: a later error about one is the client's."""
-        if media := set(media):
-            _remember(self._accepted_media, model, self._accepted_media.get(model, set()) | media)
-
-    def may_refuse(self, model: str, omission: Omission, error: FcshimError) -> bool:
-        """Return whether an error may be a refusal of this part."""
-        return omission.is_meant_by(error) and omission not in self._accepted_media.get(model, ())
-
-    def record_left_out(self, names: Iterable[str]) -> None:
-        """Log, once for each, that the upstream's API has no field for these options of clients."""
-        api = self.upstream.kind.name
-        for name in names:
-            shown = sanitize_line(name[:_MAX_OPTION_NAME])
-            if shown not in self._options_left_out and len(self._options_left_out) < _MAX_OPTIONS:
-                self._options_left_out.add(shown)
-                logger.warning("%s: left out, since the upstream's API (%s) has no such option", shown, api)
-
-    def find_varying_front(self, prompt: Request) -> VaryingFront | None:
-        """Return the line of the system text that differs from the requests before, so that much is read again."""
-        fronts = self._fronts.get(prompt.model)
-        if fronts is None:
-            fronts = _remember(self._fronts, prompt.model, PromptFronts())
-        return fronts.compare(prompt)
-
-    def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
-        """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
-        counts = self._prompt_counts.get(name)
-        limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
-        return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
-
-    def is_llama_server(self, model: str) -> bool:
-        """Return whether it is known that llama-server answers for the model; nothing is asked here."""
-        evidence = self.models.known(model)
-        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
-        return server is _LLAMA_SERVER
-
-    async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
-        """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
-        counts = self._prompt_counts.get(prompt.model)
-        if counts is None:
-            counts = _remember(self._prompt_counts, prompt.model, ModelCounts())
-        verdict = counts.judge(sent, tokens)
-        if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
-            return verdict.loss
-        exact: int | None = None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PAGE_TIMEOUT):
-                exact = await count_exactly(prompt, self.upstream)
-        return None if exact is None else counts.settle(sent, tokens, exact)
-
-    async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
-        """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
-
-        `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
-        """
-        if self._backend is None and (for_retry or _depends_on_backend(request)):
-            self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
-        backend = self._backend or GENERIC
-        return await self._server_of(request.model, backend) if backend.starts_servers else backend
 
     def is_refused(self, key: str) -> bool:
         """Return whether the upstream refuses this constraint; false for the empty key, which means no constraint."""
@@ -314,6 +95,130 @@ class Capabilities:
     def _refuses_all(self) -> bool:
         return not self._accepts_grammars and len(self._refused.keys() - _NOT_GRAMMARS) >= _MAX_REFUSALS
 
+
+class Capabilities:
+    """The detected properties of one upstream.
+
+    `constrain` is `auto`, `off`, or a backend or its name. `clock` counts seconds. Raises `ConfigError` for an unknown
+    name.
+    """
+
+    def __init__(
+        self, upstream: Upstream, constrain: str | Backend = AUTO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.upstream = upstream
+        self._clock = clock
+        self._backend = _configured_backend(constrain, upstream)
+        self._omissions: dict[str, dict[Omission, float]] = {}  # what a model's requests are sent without, until when
+        self._accepted_media: dict[str, set[Omission]] = {}  # by model
+        self._options_left_out: set[str] = set()  # options that were logged
+        self._prompt_counts: dict[str, ModelCounts] = {}
+        self._fronts: dict[str, PromptFronts] = {}
+        self.translations = Translations(upstream)
+        """English words for messages in other languages, by which tools are searched."""
+        self._servers: dict[str, Backend] = {}  # of models that have servers of their own
+        self.models = ModelResolver(upstream, self._forget_models)
+        """What is known of the upstream's models."""
+        self.tools = ToolSupport(upstream, self.models, clock)
+        """What is known of its native tools."""
+        self.constraints = ConstraintRefusals()
+        """The constraints that it refuses."""
+
+    def _forget_models(self) -> None:
+        """Forget what was found out about models: the upstream lists others now."""
+        self.tools.forget()
+        self._omissions.clear()
+        self._accepted_media.clear()
+        self._prompt_counts.clear()
+        self._fronts.clear()
+        self._servers.clear()
+
+    def omissions(self, model: str) -> tuple[Omission, ...]:
+        """Return what the model's requests are sent without, since the upstream refused it."""
+        now = self._clock()
+        return tuple(each for each, until in self._omissions.get(model, {}).items() if now < until)
+
+    async def image_refusal(self, model: str) -> str:
+        """Return why images do not reach a model: the upstream refused them, or its pages say so; empty if neither."""
+        if any(omission.name in _WITHOUT_IMAGES for omission in self.omissions(model)):
+            return "the endpoint refused pictures for this model, and gets a line of text in their place"
+        if not self.upstream.kind.full_openai_api:
+            return ""
+        modalities = (await self._fetch_json("GET", props_path(model))).get("modalities")
+        refused = isinstance(modalities, dict) and modalities.get("vision") is False
+        return "the server says that this model takes only text" if refused else ""
+
+    def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
+        """Record that the upstream refused these parts of a request and took it without them."""
+        known = self.omissions(model)
+        found = {each: self._clock() + UNSTATED_PERIOD if each.is_medium else math.inf for each in omissions}
+        new = {each: until for each, until in found.items() if each not in known}
+        for omission in new:
+            period = "for an hour" if omission.is_medium else "from now on"
+            logger.warning("%s: left out %s: %s", model, period, omission.summary)
+        remember(self._omissions, model, {**self._omissions.get(model, {}), **new})
+
+    def record_media(self, model: str, media: Iterable[Omission]) -> None:
+        """Record that the upstream took a request with these media: a later error about one is the client's."""
+        if media := set(media):
+            remember(self._accepted_media, model, self._accepted_media.get(model, set()) | media)
+
+    def may_refuse(self, model: str, omission: Omission, error: FcshimError) -> bool:
+        """Return whether an error may be a refusal of this part."""
+        return omission.is_meant_by(error) and omission not in self._accepted_media.get(model, ())
+
+    def record_left_out(self, names: Iterable[str]) -> None:
+        """Log, once for each, that the upstream's API has no field for these options of clients."""
+        api = self.upstream.kind.name
+        for name in names:
+            shown = sanitize_line(name[:_MAX_OPTION_NAME])
+            if shown not in self._options_left_out and len(self._options_left_out) < _MAX_OPTIONS:
+                self._options_left_out.add(shown)
+                logger.warning("%s: left out, since the upstream's API (%s) has no such option", shown, api)
+
+    def find_varying_front(self, prompt: Request) -> VaryingFront | None:
+        """Return the line of the system text that differs from the requests before, so that much is read again."""
+        fronts = self._fronts.get(prompt.model)
+        if fronts is None:
+            fronts = remember(self._fronts, prompt.model, PromptFronts())
+        return fronts.compare(prompt)
+
+    def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
+        """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
+        counts = self._prompt_counts.get(name)
+        limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
+        return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
+
+    def is_llama_server(self, model: str) -> bool:
+        """Return whether it is known that llama-server answers for the model; nothing is asked here."""
+        evidence = self.models.known(model)
+        server = self._backend or (None if evidence is None else backend_of_owner(evidence.owner))
+        return server is _LLAMA_SERVER
+
+    async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
+        """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
+        counts = self._prompt_counts.get(prompt.model)
+        if counts is None:
+            counts = remember(self._prompt_counts, prompt.model, ModelCounts())
+        verdict = counts.judge(sent, tokens)
+        if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
+            return verdict.loss
+        exact: int | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PAGE_TIMEOUT):
+                exact = await count_exactly(prompt, self.upstream)
+        return None if exact is None else counts.settle(sent, tokens, exact)
+
+    async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
+        """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
+
+        `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
+        """
+        if self._backend is None and (for_retry or _depends_on_backend(request)):
+            self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
+        backend = self._backend or GENERIC
+        return await self._server_of(request.model, backend) if backend.starts_servers else backend
+
     async def _detect(self) -> Backend | None:
         try:
             return (await detect(self.upstream)).backend
@@ -327,7 +232,7 @@ class Capabilities:
                 props = await self._fetch_json("GET", props_path(model))
             except UpstreamError:
                 return starter
-            if len(self._servers) >= _MAX_MODELS:
+            if len(self._servers) >= MAX_MODELS:
                 self._servers.clear()
             is_llama = any(matches(props, each) for each in _LLAMA_SERVER.fingerprints)
             self._servers[model] = _LLAMA_SERVER if is_llama else starter
@@ -386,7 +291,7 @@ async def _model_report(
     tools: str = model.tools
     tools_reason = ""
     if asks or tools != "auto" or capabilities.models.known(upstream_name) is not None:
-        choice = capabilities.choose_tools(upstream_name, model)
+        choice = capabilities.tools.choose(upstream_name, model)
         tools, tools_reason = choice.name, choice.reason
     real_name = model.real_name or upstream_name
     profile, dialect = chosen_profile(model.profile, real_name), chosen_dialect(model.dialect, real_name)
@@ -430,13 +335,6 @@ def _reason(report: ModelReport) -> str:
     return report.tools_reason if report.tools == "native" else report.reason
 
 
-def refuses_tools(error: FcshimError) -> bool:
-    """Return whether an error response says that the upstream does not support tools."""
-    if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
-        return False
-    return bool(_MENTIONS_TOOLS.search(error.message))
-
-
 def may_refuse_constraint(error: FcshimError) -> bool:
     """Return whether an error may be about the constraint: the upstream rejected the request or broke on it."""
     return error.status in _REFUSAL_STATUSES and error.kind != CONTEXT_LENGTH
@@ -463,19 +361,3 @@ def _depends_on_backend(request: Request) -> bool:
         or any(tool.strict for tool in request.tools)
         or requested_schema(request) is not None
     )
-
-
-def _is_on_internet(url: str) -> bool:
-    """Return whether an address is that of a public service: such services have tool calling, or refuse tools."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    is_name = "." in host and host.rpartition(".")[2].isalpha()
-    return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))
-
-
-def _remember(table: dict[str, Value], model: str, value: Value) -> Value:
-    """Keep a value for a model, and return it."""
-    if len(table) >= _MAX_MODELS and model not in table:
-        table.clear()
-    table[model] = value
-    return value

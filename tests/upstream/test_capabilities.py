@@ -10,7 +10,7 @@ from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.omissions import OMISSIONS
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, model_reports, refuses_tools
+from fcshim.upstream.capabilities import Capabilities, model_reports
 from tests.scripted import Script, scripted_upstream
 
 
@@ -50,24 +50,6 @@ async def test_no_report_makes_a_server_load_its_models(listed):
 
 
 @pytest.mark.parametrize(
-    ("message", "status", "kind", "expected"),
-    [
-        ("tools param requires --jinja flag", 502, None, True),
-        ('"auto" tool choice requires --enable-auto-tool-choice', 400, None, True),
-        ("registry.ollama.ai/library/gemma:2b does not support tools", 400, None, True),
-        ("unknown field: tool_choice", 400, None, True),
-        ("function calling is not enabled", 400, None, True),
-        ("temperature must be below 2", 400, None, False),
-        ("too many tools", 429, None, False),
-        ("the prompt with its tools is too long", 400, "context_length_exceeded", False),
-        ("no such model", 404, None, False),
-    ],
-)
-def test_an_error_that_refuses_tools_is_recognised(message, status, kind, expected):
-    assert expected == refuses_tools(UpstreamError(message, status=status, kind=kind))
-
-
-@pytest.mark.parametrize(
     ("kind", "path", "listed"),
     [
         ("openai", "/v1/models", {"data": [{"id": "a"}]}),
@@ -96,11 +78,11 @@ async def test_what_was_not_stated_is_asked_for_again_after_an_hour():
     async with Upstream("http://127.0.0.1:1") as endpoint:
         capabilities = Capabilities(endpoint, clock=lambda: now)
         capabilities.record_omissions("m", [omissions["images"], omissions["stop"]])
-        capabilities.record_native_error("m", "out of memory")
+        capabilities.tools.record_error("m", "out of memory")
 
         def found():
             left_out = {omission.name for omission in capabilities.omissions("m")}
-            return left_out, capabilities.choose_tools("m", Config(tools="auto").for_model("m")).reason
+            return left_out, capabilities.tools.choose("m", Config(tools="auto").for_model("m")).reason
 
         assert ({"images", "stop"}, "a server error with tools: out of memory") == found()
         now = 3_601.0

@@ -7,11 +7,13 @@ import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import Config
+from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, Tool, UserMessage
 from fcshim.upstream import Upstream
 from fcshim.upstream.capabilities import Capabilities, model_reports
 from fcshim.upstream.measured import MeasuredModel, save_measured
 from fcshim.upstream.model_identity import identify
+from fcshim.upstream.tool_support import refuses_tools
 from tests.scripted import Script, scripted_upstream, text_reply
 
 AUTO = Config().for_model("m")
@@ -52,7 +54,7 @@ async def capabilities_of(
 
 
 def choice(capabilities, model=AUTO):
-    found = capabilities.choose_tools("m", model)
+    found = capabilities.tools.choose("m", model)
     return found.native, found.reason
 
 
@@ -132,21 +134,21 @@ async def test_a_model_that_does_not_write_its_templates_marker_gets_the_prompt(
 
 async def test_what_its_replies_show_counts_before_the_trial():
     async with capabilities_of(props=CLAIMS, past_call=PAST_CALL, trial=OTHER) as capabilities:
-        capabilities.native_tools_observer("m")("")
+        capabilities.tools.observer("m")("")
 
         assert (True, "its replies: its server has read a call") == choice(capabilities)
 
 
 async def test_a_failure_counts_for_every_name_of_the_model():
     async with capabilities_of(props=CLAIMS) as capabilities:
-        capabilities.native_tools_observer("gpt-4o")("it leaves calls in the text")
+        capabilities.tools.observer("gpt-4o")("it leaves calls in the text")
 
         assert (False, "its replies: it leaves calls in the text") == choice(capabilities)
 
 
 async def test_a_failure_after_a_call_is_the_models_own():
     async with capabilities_of(props=CLAIMS) as capabilities:
-        observe = capabilities.native_tools_observer("m")
+        observe = capabilities.tools.observer("m")
         observe("")
         observe("it leaves calls in the text")
 
@@ -162,15 +164,15 @@ async def test_a_failure_after_a_call_is_the_models_own():
 )
 async def test_a_measurement_counts_before_replies_and_claims(measured, props, failure):
     async with capabilities_of(props=props, measured=measured) as capabilities:
-        capabilities.native_tools_observer("m")(failure)
+        capabilities.tools.observer("m")(failure)
 
         assert (measured["tools"] == "native", "a measurement") == choice(capabilities)
 
 
 async def test_a_refusal_counts_before_everything():
     async with capabilities_of(props=CLAIMS) as capabilities:
-        capabilities.native_tools_observer("m")("")
-        capabilities.record_native_failure("m", "tools param requires --jinja flag")
+        capabilities.tools.observer("m")("")
+        capabilities.tools.record_refusal("m", "tools param requires --jinja flag")
 
         assert (False, "a refusal: tools param requires --jinja flag") == choice(capabilities)
 
@@ -193,8 +195,8 @@ async def test_a_request_without_tools_needs_no_choice():
     with_tools = Request(model="m", messages=request.messages, tools=(Tool("add"),))
     async with capabilities_of(props=CLAIMS) as capabilities:
         assert [False, True] == [
-            capabilities.uses_native_tools(request, AUTO),
-            capabilities.uses_native_tools(with_tools, AUTO),
+            capabilities.tools.uses_native(request, AUTO),
+            capabilities.tools.uses_native(with_tools, AUTO),
         ]
 
 
@@ -208,3 +210,21 @@ async def test_the_report_names_the_choice_and_its_reason():
         (report,) = await model_reports(Config(), Capabilities(endpoint))
 
     assert ("native", "its server supports tools for it") == (report.tools, report.tools_reason)
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "kind", "expected"),
+    [
+        ("tools param requires --jinja flag", 502, None, True),
+        ('"auto" tool choice requires --enable-auto-tool-choice', 400, None, True),
+        ("registry.ollama.ai/library/gemma:2b does not support tools", 400, None, True),
+        ("unknown field: tool_choice", 400, None, True),
+        ("function calling is not enabled", 400, None, True),
+        ("temperature must be below 2", 400, None, False),
+        ("too many tools", 429, None, False),
+        ("the prompt with its tools is too long", 400, "context_length_exceeded", False),
+        ("no such model", 404, None, False),
+    ],
+)
+def test_an_error_that_refuses_tools_is_recognised(message, status, kind, expected):
+    assert expected == refuses_tools(UpstreamError(message, status=status, kind=kind))
