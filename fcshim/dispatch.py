@@ -18,7 +18,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -278,20 +278,19 @@ def make_shim(
     return replace(shim, refused_calls=refused, notes=(*shim.notes, *repetition.notes))
 
 
-class SentRequest(NamedTuple):
-    """A request as the upstream got it, the settings of its model, and the bytes of the client's request."""
-
-    request: Request
-    model: ModelConfig
-    size: int
-    is_retry: bool = False
-
-
 async def report_prompt(
-    sent: SentRequest, usage: Usage | None, capabilities: Capabilities, observer: PromptObserver | None
+    prompt: Request,
+    usage: Usage | None,
+    planner: AttemptPlanner,
+    observer: PromptObserver | None,
+    *,
+    is_retry: bool = False,
 ) -> PromptLoss | None:
-    """Log how the upstream has read a prompt: from its cache, again, or only in part; return what was lost."""
-    prompt, name = sent.request, sent.request.model
+    """Log how the upstream has read a prompt: from its cache, again, or only in part; return what was lost.
+
+    `planner` has the model's settings; `prompt` is the request as the upstream got it.
+    """
+    name, capabilities = prompt.model, planner.capabilities
     if usage is not None and usage.cached_tokens:
         logger.info(
             "%s: %s of %s tokens of the prompt were in the server's cache",
@@ -299,26 +298,22 @@ async def report_prompt(
             f"{usage.cached_tokens:,}",
             f"{usage.input_tokens:,}",
         )
-    if not sent.is_retry and (front := capabilities.find_varying_front(prompt)) is not None:
+    if not is_retry and (front := capabilities.find_varying_front(prompt)) is not None:
         logger.info("%s: %s", name, front)
         if observer is not None:
             observer.vary_prompt(str(front))
-    is_countable = usage is not None and usage.input_tokens and not prompt.suffix and not _is_changed_upstream(prompt)
-    if usage is None or not is_countable or sent.model.cut_prompt == "off":
+    if usage is None or not usage.input_tokens or prompt.suffix or planner.model.cut_prompt == "off":
         return None
-    pieces = await run_off_loop(sent.size, functools.partial(read_prompt, prompt))
-    loss = await capabilities.find_prompt_loss(prompt, pieces, usage.input_tokens)
+    changes = itertools.chain(*map(_CHANGING_FIELDS.intersection, prompt.verbatim.values()))
+    if prompt.provider_tools or any(changes):
+        return None
+    sent = await run_off_loop(planner.size, functools.partial(read_prompt, prompt))
+    loss = await capabilities.find_prompt_loss(prompt, sent, usage.input_tokens)
     if loss is not None:
         logger.warning("%s: %s", name, loss)
         if observer is not None:
             observer.lose_prompt(str(loss))
     return loss
-
-
-def _is_changed_upstream(request: Request) -> bool:
-    """Return whether the server itself puts text into the prompt or takes text out of it, as the client has asked."""
-    fields = {name for own in request.verbatim.values() for name, value in own.items() if value is not None}
-    return bool(request.provider_tools) or not fields.isdisjoint(_CHANGING_FIELDS)
 
 
 class RequestAttempts:
@@ -416,9 +411,10 @@ class RequestAttempts:
                 if exchange.finished:
                     break
             attempt = exchange.attempt
-            sent = SentRequest(attempt.request, self._planner.model, self._planner.size, is_retry=attempt.is_retry)
             # Before the end, which estimates missing tokens.
-            loss = await report_prompt(sent, attempt.usage, self._capabilities, self._observer)
+            loss = await report_prompt(
+                attempt.request, attempt.usage, self._planner, self._observer, is_retry=attempt.is_retry
+            )
             self._end(exchange.close(), sink, loss)
             yield
 

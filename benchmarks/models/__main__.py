@@ -5,10 +5,12 @@
     python -m benchmarks.models table           # what the kept results say
     python -m benchmarks.models check --bfcl DIR   # wrong and lost calls in the kept results
     python -m benchmarks.models page            # the tables and the plot of docs/models.md
+    python -m benchmarks.models many_tools --bfcl DIR [--upstream http://127.0.0.1:8080 --name qwen-1.5b --mode MODE]
     python -m benchmarks.models demanded --bfcl DIR --upstream http://127.0.0.1:8080   # calls by `tool_choice`
 
-`run` has cases of one turn, `loops` conversations and tasks with tools that really run. Both can be interrupted and go
-on where they were. DIR is the folder `data` of the package bfcl-eval.
+`run` has cases of one turn, `loops` conversations and tasks with tools that really run, `many_tools` cases of one turn
+with 80 to 100 tools each. All of them can be interrupted and go on where they were. DIR is the folder `data` of the
+package bfcl-eval.
 """
 
 import argparse
@@ -25,7 +27,8 @@ from benchmarks.models.conversations import load_conversations
 from benchmarks.models.demanded import CATEGORIES, DemandedCall, demanded_line, run_demanded
 from benchmarks.models.loop_table import load_loop_figures, loop_markdown_table, loop_text_table
 from benchmarks.models.loops import load_tasks, run_task
-from benchmarks.models.modes import MODES
+from benchmarks.models.many_tools import many_tools_cases, many_tools_table, recall
+from benchmarks.models.modes import MANY_TOOLS_MODES, MODES
 from benchmarks.models.results import case_results, conversation_results, loop_results
 from benchmarks.models.run import SAMPLING, run_bfcl_case, run_conversation, run_tasks
 from benchmarks.models.table import draw, load_figures, markdown_table, text_table
@@ -45,7 +48,7 @@ def main() -> int:
     parser.add_argument("--bfcl", type=Path, metavar="DIR")
     parser.add_argument("--upstream", metavar="URL", help="run, loops, demanded: a llama-server with --jinja")
     parser.add_argument("--name", metavar="MODEL", help="run, loops: its name in the results")
-    parser.add_argument("--mode", action="append", choices=tuple(MODES), help="run, loops: default: all")
+    parser.add_argument("--mode", action="append", choices=(*MODES, *MANY_TOOLS_MODES), help="run, loops: default: all")
     parser.add_argument("--split", choices=("test", "tuning"), default="test")
     parser.add_argument("--cases", type=int, help="run, demanded: evenly from the categories (default: 152, 20)")
     parser.add_argument("--seconds", type=float, default=1e9, help="run, loops: start no task after so many seconds")
@@ -73,6 +76,25 @@ def _loops(options: argparse.Namespace, folder: Path) -> int:
     loops = {task.id: partial(run_task, task=task, sampling=SAMPLING) for task in load_tasks(options.split)}
     loop_files = {mode: loop_results(folder / options.name, mode) for mode in modes}
     asyncio.run(run_tasks(options.upstream, loops, loop_files, deadline))
+    return 0
+
+
+def _many_tools(options: argparse.Namespace, folder: Path) -> int:
+    """Run the cases, or without an upstream print how often the right tool is described, and the figures."""
+    if options.upstream is None:
+        every = many_tools_cases(options.bfcl, options.split)
+        for maximum in (4, 8, 16):
+            print(f"right tool among the {maximum} described: {recall(every, maximum):.1%} of {len(every)} cases")
+        print(many_tools_table(folder))
+        return 0
+    if options.name is None:
+        sys.exit("many_tools: expected --name with --upstream")
+    cases = many_tools_cases(options.bfcl, options.split, options.cases or 40)
+    tasks = {case.id: partial(run_bfcl_case, case=case) for case in cases}
+    deadline = time.monotonic() + options.seconds
+    for mode in options.mode or MANY_TOOLS_MODES:  # one after the other, so that the server keeps what it has read
+        files = {mode: case_results(folder / options.name, mode)}
+        asyncio.run(run_tasks(options.upstream, tasks, files, deadline))
     return 0
 
 
@@ -137,6 +159,7 @@ def _with_table(page: str, begin: str, table: str, end: str) -> str:
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Path], int]] = {
     "run": _run,
     "loops": _loops,
+    "many_tools": _many_tools,
     "demanded": _demanded,
     "table": _table,
     "check": _check,
@@ -145,6 +168,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Path], int]] = {
 _NEEDED = {
     "run": ("bfcl", "upstream", "name"),
     "loops": ("upstream", "name"),
+    "many_tools": ("bfcl",),
     "demanded": ("bfcl", "upstream"),
     "check": ("bfcl",),
 }

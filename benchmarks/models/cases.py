@@ -20,8 +20,10 @@ def is_test_case(case: BfclCase) -> bool:
     return case.line % 3 == 0
 
 
-def select_cases(folder: Path, split: Split, count: int, categories: Sequence[str] = BFCL_CATEGORIES) -> list[BfclCase]:
-    """Return the first `count` cases of a split, evenly from the categories.
+def select_cases(
+    folder: Path, split: Split, count: int | None, categories: Sequence[str] = BFCL_CATEGORIES
+) -> list[BfclCase]:
+    """Return the first `count` cases of a split, or all, evenly from the categories.
 
     The order within a category is that of a hash, since neighbours in a file resemble each other; a larger `count`
     extends a smaller one.

@@ -30,6 +30,19 @@ MODES: Mapping[str, Mapping[str, JSON]] = {
 `default` is what `fcshim serve` does: with what `fcshim doctor` has measured for the model on this machine, if it has.
 """
 
+_EXAMPLE: Mapping[str, JSON] = {"tools": "prompt", "dialect": "function_call", "prompt_style": "example"}
+MANY_TOOLS_MODES: Mapping[str, Mapping[str, JSON]] = {
+    f"{name}-{listing}": {**_EXAMPLE, **settings, "tools_style": listing}
+    for name, settings in {
+        "all": {},
+        "described4": {"max_tools": 4},
+        "described8": {"max_tools": 8},
+        "translated8": {"max_tools": 8, "tool_search": "translated"},
+    }.items()
+    for listing in ("signature", "schema")
+}
+"""The modes for 80 to 100 tools: all described or the most relevant ones, by signature or as JSON Schema."""
+
 _MEASURED = ("auto", "default")
 """Modes that what was measured for the model may change; the others state their settings."""
 
@@ -43,5 +56,5 @@ async def client_of(mode: str, url: str) -> AsyncIterator[ReplySource]:
         async with NaiveClient(url) as naive:
             yield naive
     else:
-        async with Client(url, measured=mode in _MEASURED, **MODES[mode]) as client:
+        async with Client(url, measured=mode in _MEASURED, **{**MODES, **MANY_TOOLS_MODES}[mode]) as client:
             yield client

@@ -58,7 +58,7 @@ def figures(model: str, mode: str, results: Sequence[CaseResult]) -> Figures:
         mode,
         len(results),
         _mean(calls),
-        _half_width(calls),
+        half_width(calls),
         _mean([right[category] for category in NO_CALL_CATEGORIES if right[category]]),
         {category: (sum(each), len(each)) for category, each in right.items()},
         statistics.mean(prompts) if prompts else math.nan,
@@ -134,7 +134,8 @@ def _mean(categories: Sequence[Sequence[bool]]) -> float:
     return statistics.mean(sum(each) / len(each) for each in categories) if categories else math.nan
 
 
-def _half_width(categories: Sequence[Sequence[bool]]) -> float:
+def half_width(categories: Sequence[Sequence[bool]]) -> float:
+    """Return half the 95 % interval of the mean over the categories of the share of right cases."""
     if not categories:
         return math.nan
     return _Z * math.sqrt(sum(_variance(each) / len(each) for each in categories)) / len(categories)

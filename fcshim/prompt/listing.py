@@ -142,12 +142,13 @@ def _user_words(step: HistoryStep, maximum: int) -> list[str]:
     return words_of("\n".join([shortened, *(message.translation for message in asked)]))
 
 
-NAME_ONLY_SECTION = """\
-Those functions are described in full. There are more, of which only the names are given here, with their parameters:
+NAMES_SECTION = """\
+These functions can be called. Only their names and parameters are given here:
 
 {names}
 
-Call one of them only where none of those above fits, in the format above. It is described in full after that."""
+Those that fit best are described in full below. Call another one only where none of those fits, in the format below. \
+It is described in full after that."""
 LATER_HEADING = "Of the functions that were given by name:"
 LOADED_HEADING = "These functions can be called now, too, in the format above:"
 
@@ -204,8 +205,9 @@ class Listings:
         selection = select_tools(self._tools, self._steps, maximum, self._escape, self._choice.names)
         preamble = self._system(selection.described, style)
         if selection.name_only:
-            names = "\n".join(outline(tool.name, tool.parameters) for tool in selection.name_only)
-            preamble = f"{preamble}\n\n{NAME_ONLY_SECTION.format(names=names)}"
+            # All names, and first: the text is then the same whichever tools are described after it.
+            names = "\n".join(outline(tool.name, tool.parameters) for tool in self._tools)
+            preamble = f"{NAMES_SECTION.format(names=names)}\n\n{preamble}"
         later = {
             at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, described, style)}"
             for at, described in selection.described_later.items()

@@ -24,7 +24,6 @@ from fcshim.dispatch import (
     MIN_SIZE,
     AttemptPlanner,
     RequestAttempts,
-    SentRequest,
     report_prompt,
     run_off_loop,
 )
@@ -328,9 +327,9 @@ class ReplyEndpoints:
         if connection.status == 200:
             self._capabilities.record_media(name, media_of(request))
             if not (stored and _refers_to_stored(request.verbatim.get(self._codec.name, {}))):
-                sent = SentRequest(msgspec.structs.replace(request, model=name), model, len(content))
-                tokens = usage.read(self._codec.decoder())
-                await report_prompt(sent, tokens, self._capabilities, connection.observers)
+                sent = msgspec.structs.replace(request, model=name)
+                planner = AttemptPlanner(sent, model, self._capabilities, None, buffered=False, size=len(content))
+                await report_prompt(sent, usage.read(self._codec.decoder()), planner, connection.observers)
         return refused
 
     def _refuses_part(self, request: Request, model: str, error: FcshimError) -> bool:

@@ -62,7 +62,7 @@ def test_too_many_tools_are_listed_by_name_and_described_when_needed() -> None:
 
     assert '{"name": "tool_3"' in system
     assert '{"name": "tool_0"' not in system
-    assert "tool_0()\ntool_1()\ntool_2()\ntool_4()\ntool_5()\n" in system
+    assert "\n" + "\n".join(f"tool_{at}()" for at in range(6)) + "\n" in system
     assert f"</function_result>\n\n<system_note>\n{LATER_HEADING}\n\n" in result
     assert '{"name": "tool_5"' in result
     assert () == made.notes

@@ -57,7 +57,7 @@ def test_every_dialect_can_describe_a_tool_later(dialect: Dialect, style: ToolsS
     later = listing.later_descriptions[1]
 
     assert (6, {1}) == (listing.name_only_count, set(listing.later_descriptions))
-    assert "\n\n" + "\n".join(f"tool_{at}(city?)" for at in range(2, 8)) + "\n\n" in listing.preamble
+    assert "\n\n" + "\n".join(f"tool_{at}(city?)" for at in range(8)) + "\n\n" in listing.preamble
     assert f"{LATER_HEADING}\n\n{render_tools(dialect, TOOLS[7:], style)}" == later
     assert "tool_7" in later
     assert "tool_6" not in later
@@ -73,6 +73,23 @@ def test_a_name_cannot_add_a_line_to_the_prompt() -> None:
 def described_for(question: str, tools: list[Tool], maximum: int) -> list[str]:
     steps = split_steps([UserMessage(text(question))])
     return [tool.name for tool in select_tools(tools, steps, maximum, Escaper(BUNDLED)).described]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_the_names_come_first_and_are_the_same_whichever_tools_are_described(dialect: Dialect) -> None:
+    """So a server with a prefix cache reads them once for all conversations."""
+    preambles = []
+    for question in ("Please play a song", "Send a message", "Open the door"):
+        steps = split_steps([UserMessage(text(question))])
+        made = Listings(
+            dialect, HOUSE, steps, Escaper(BUNDLED), choice=AUTO, parallel=True, style=OWN_STYLE, max_tools=1
+        )
+        preambles.append(made.at(0).preamble)
+    names = [preamble.partition("described in full")[0] for preamble in preambles]
+
+    assert 3 == len(set(preambles))
+    assert 1 == len(set(names))
+    assert all(f"\n{tool.name}()\n" in names[0] for tool in HOUSE)
 
 
 HOUSE = [
