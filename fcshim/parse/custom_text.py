@@ -1,7 +1,8 @@
 """Read the text of a custom tool that stands between its name, in a line or in the start marker, and the end marker.
 
 Rule: the text ends at the first end marker. Where it may not end there, because of a start marker in it or because of
-text after it, the call is malformed, like one without a text. A text without an end marker is truncated.
+text after it, the call is malformed, like one without a text, or with one as a whole in a fence, in CDATA or in a tag
+for arguments, which may be markup. A text without an end marker is truncated.
 """
 
 import re
@@ -18,6 +19,9 @@ NAME_LINE = re.compile(r"[ \t\r\n]{0,64}+(?P<name>[^\W\d][\w.:-]{0,127}+)[ \t]{0
 
 _LINE_BREAK = re.compile(r"(?:[ \t]{0,4}+\r?\n)?")
 """The end of the start marker's line."""
+_ARGUMENT_TAGS = ("input", "arguments", "parameters", "args", "params", "tool_input", "kwargs")
+_WRAPPERS = (("```", "```"), ("<![CDATA[", "]]>"), *((f"<{tag}>", f"</{tag}>") for tag in _ARGUMENT_TAGS))
+"""What may stand around a whole text without being a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class CustomTextReader(BodyReader):
             return
         if not text.strip() or self._start_markers.search(text, 0) is not None:
             self._fail("malformed", "it is not certain where the text ends")
+        elif _is_wrapped(text.strip()):
+            self._fail("malformed", "it is not certain whether the first and the last line belong to the text")
         elif self._sink.add_chunk(self._sink.text_arguments(self._name, text)):
             self._sink.mark_complete()
         else:
@@ -129,3 +135,7 @@ class CustomTextReader(BodyReader):
     def _fail(self, kind: CallErrorKind, message: str) -> None:
         self._sink.fail(kind, message)
         self._discarding = True
+
+
+def _is_wrapped(text: str) -> bool:
+    return any(text.startswith(start) and text.endswith(end) and text.count(end) < 3 for start, end in _WRAPPERS)
