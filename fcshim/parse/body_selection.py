@@ -88,6 +88,8 @@ _PRINT = ("print(", "print (", "print\t(")
 _TAG_ENDS = (">", " >", "/>", " />")
 _NAME_TAGS = ("<name>", "<tool_name>", "<function_name>", "<function>", "<tool>")
 _ARGUMENT_TAGS = ("<arguments>", "<parameters>", "<args>", "<params>", "<input>", "<tool_input>", "<kwargs>")
+_PARAMETER_TAGS = ("<arg_key>", "<parameter=", "<parameter ", "<parameter>", "<param ")
+"""What begins a call whose arguments stand in tags, in the line after the name; no text of a custom tool."""
 _JSON = JsonShape(keyed=True)
 _NAMES_AS_KEYS = JsonShape(name_is_key=True)
 _PYTHON_CALLS = PythonCalls()
@@ -126,7 +128,7 @@ def select_named_body(sink: CallSink, text: str, pos: int) -> _Selected:
         return "\n" not in space and sink.tools.offers(name) and _PYTHON_CALLS
     if scan.peek() in _BRACES:
         return sink.tools.offers(name) and _NAME_AND_JSON
-    return "\n" in space and sink.tools.takes_text(name) and _CUSTOM_TEXT
+    return "\n" in space and sink.tools.takes_text(name) and not scan.skip(*_PARAMETER_TAGS) and _CUSTOM_TEXT
 
 
 def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:

@@ -87,8 +87,15 @@ def node_folder() -> Path:
     return found
 
 
+def program_folder(name: str) -> Path:
+    """Return the folder of an agent's programs."""
+    return CACHE / name / "bin" if AGENTS[name].registry == "pypi" else CACHE / name / "node_modules" / ".bin"
+
+
 def agent_version(name: str) -> str:
     """Return the version of an installed agent."""
+    if AGENTS[name].registry == "pypi":
+        return _python_version(name, AGENTS[name].package)
     return _node_version(name, _package_name(AGENTS[name].package))
 
 
@@ -97,6 +104,10 @@ def framework_version(name: str) -> str:
     if not ENVIRONMENTS[name].packages:
         return _node_version(name, "ai")
     project = re.split(r"[^\w-]", ENVIRONMENTS[name].packages[0])[0]
+    return _python_version(name, project)
+
+
+def _python_version(name: str, project: str) -> str:
     [folder] = (CACHE / name / "lib").glob("python*/site-packages")
     found = importlib.metadata.distributions(name=project, path=[str(folder)])
     return next(iter(found)).version
@@ -131,14 +142,20 @@ def _commands(name: str, folder: Path) -> Iterator[list[str]]:
         yield [sys.executable, "-m", "venv", str(folder)]
         yield [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", _TOOLS[name]]
         return
-    if name in ENVIRONMENTS and ENVIRONMENTS[name].packages:
+    if packages := _python_packages(name):
         uv, python = str(CACHE / "uv" / "bin" / "uv"), str(folder / "bin" / "python")
         yield [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)]
-        yield [uv, "pip", "install", "--quiet", "--python", python, *ENVIRONMENTS[name].packages]
+        yield [uv, "pip", "install", "--quiet", "--python", python, *packages]
         return
     _write_package(name, folder)
     npm = [str(CACHE / "node" / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
     yield [*npm, AGENTS[name].package] if name in AGENTS else npm
+
+
+def _python_packages(name: str) -> tuple[str, ...]:
+    if name in ENVIRONMENTS:
+        return ENVIRONMENTS[name].packages
+    return (AGENTS[name].package,) if AGENTS[name].registry == "pypi" else ()
 
 
 def _write_package(name: str, folder: Path) -> None:

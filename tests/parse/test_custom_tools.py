@@ -106,6 +106,46 @@ def test_a_text_after_the_name_whose_end_is_not_certain_is_no_call(text):
     read_named(NAMED.format(text))
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "```\n{}\n```",
+        "```diff\n{}\n```",
+        "<![CDATA[{}]]>",
+        "<arguments>{}</arguments>\n",
+        "<args>\n{}\n</args>",
+    ],
+)
+def test_a_text_in_what_may_be_markup_is_no_call(wrapped):
+    read_named(NAMED.format(wrapped.format(TEXT)))
+
+
+@pytest.mark.parametrize("text", ["```\na\n```\n\n```\nb\n```", "<html>\n</html>", "a ```b```"])
+def test_a_text_with_markup_of_its_own_is_the_text(text):
+    read_named(NAMED.format(text), {"call": "apply_patch", "error": None, "value": {"input": text}})
+
+
+@pytest.mark.parametrize("element", ["<input>\n{}\n</input>", "<input>{}</input>\n"])
+def test_the_element_of_the_parameter_is_no_text(element):
+    read_named(NAMED.format(element.format(TEXT)), {"call": "apply_patch", "error": None, "value": {"input": TEXT}})
+
+
+@pytest.mark.parametrize("line", ["", "\n"])
+@pytest.mark.parametrize("key", ["input", "patch"])
+@pytest.mark.parametrize("dialect", ["glm", "hermes", "function_call", "auto"])
+def test_the_text_may_stand_in_the_tags_of_a_parameter_after_the_name(dialect, key, line):
+    pair = f"<arg_key>{key}</arg_key>\n<arg_value>{TEXT}</arg_value>"
+
+    read(f"<tool_call>{line}apply_patch\n{pair}\n</tool_call>", value=TEXT, dialect=dialect, rescue=True)
+
+
+@pytest.mark.parametrize(
+    "tag", ["<parameter=input>", '<parameter name="input">', "<parameter>", "<arg_key>input</arg_key>"]
+)
+def test_tags_of_parameters_are_no_text(tag):
+    read_named(NAMED.format(f"{tag}\n{TEXT}\n</parameter>"))
+
+
 @pytest.mark.parametrize("after", ["\nDone.", "</function_call>", "\n</tool_call>"])
 def test_text_after_a_text_makes_its_end_uncertain(after):
     read_named(NAMED.format(TEXT) + after)

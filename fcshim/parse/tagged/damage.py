@@ -23,6 +23,9 @@ _DAMAGED_REST_OF_TAG = (
     r"(?:(?!<).?<?[^<>\s]{1,256}>|</?[^<>\s]{1,256}&(?:gt|#62);|</?\w[^<>\s]{0,256}[<\"]|</[^<>]{0,64}[A-Z])"
 )
 """The rest of a tag after its token: with a wrong bracket, an escaped one or none, or the name in capitals."""
+_ARGUMENT_TAGS = ("input", "arguments", "parameters", "args", "params", "tool_input", "kwargs")
+_WRAPPERS = (("```", "```"), ("<![CDATA[", "]]>"), *((f"<{tag}>", f"</{tag}>") for tag in _ARGUMENT_TAGS))
+"""What may stand around a whole text without being a part of it."""
 
 
 def holds_damaged(text: str, tag: str) -> bool:
@@ -92,3 +95,8 @@ def _whole_tags(compiled: CompiledTags) -> re.Pattern[str]:
 
 def _pattern_of(tag: str) -> str:
     return f"{re.escape(tag[0])}_*{re.escape(tag[1:])}"
+
+
+def is_wrapped(text: str) -> bool:
+    """Return whether a fence, CDATA or a tag for arguments stands around a whole text, of which it may be a part."""
+    return any(text.startswith(start) and text.endswith(end) and text.count(end) < 3 for start, end in _WRAPPERS)

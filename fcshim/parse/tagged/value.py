@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Literal
 
 from fcshim.parse.scanner import MoreNeeded, Scanner
-from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open
+from fcshim.parse.tagged.damage import has_damaged_close, has_damaged_open, is_wrapped
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.tag_reading import NamedTag
@@ -54,8 +54,8 @@ class TaggedValue(ValueReader):
 
     def is_damaged(self, content: str) -> bool:
         """Return whether the content of the value, which has ended, contains one of its own tags damaged."""
-        if self._tag.is_call and (self._has_markers or not self.is_unclosed):
-            return True  # it is not certain where the text ends
+        if self._tag.is_call and (self._has_markers or not self.is_unclosed or is_wrapped(content.strip())):
+            return True  # it is not certain where the text begins or ends
         if self._tag.lacks_value_open and has_damaged_open(content, self.compiled.tags.value_open):
             return True
         lacks_close = self.is_unclosed and not self._tag.is_unclosed

@@ -25,7 +25,9 @@ _CHUNK = 7
 """Characters in a chunk: no marker arrives whole."""
 
 Vocabulary = Mapping[str, Sequence[tuple[str, JSON]]]
-"""The tools that can do an action, and their arguments; the first that is offered is taken."""
+"""The tools that can do an action, and their arguments; the first that is offered is taken.
+
+An agent that ends only by a call has the action `finish`."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class ScriptedModel:
             return "A plan"
         if done < len(steps):
             return f"Step {done + 1}.\n{self._write(steps[done], tools, said)}"
-        return last_words(done, REPORTED.findall(said)[-1])
+        words = last_words(done, REPORTED.findall(said)[-1])
+        return f"{words}\n{self.notation.write([tools['finish']])}" if "finish" in tools else words
 
     def _write(self, step: Sequence[Action], tools: Mapping[str, tuple[str, JSON]], said: str) -> str:
         copied = self._copied(said)

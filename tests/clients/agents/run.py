@@ -15,7 +15,7 @@ from fcshim.events import JSON
 from fcshim.tools.process_guard import ProcessGuard, kill_group, mark_environment
 from tests.clients.agents.model import TASK
 from tests.clients.agents.table import Agent
-from tests.clients.environments import CACHE, node_folder
+from tests.clients.environments import node_folder, program_folder
 
 LIMIT = 300.0
 """Seconds for one run of an agent; most take less than ten on a machine that does nothing else."""
@@ -59,7 +59,7 @@ class AgentRunner:
         async with ProcessGuard() as guard:
             mark = guard.new_mark()
             process = await asyncio.create_subprocess_exec(
-                *(str(CACHE / self.name / "node_modules" / ".bin" / self.agent.program), *arguments),
+                *(str(program_folder(self.name) / self.agent.program), *arguments),
                 cwd=self.folder,
                 env={**self._environment(), **mark_environment(mark)},
                 stdin=asyncio.subprocess.DEVNULL,

@@ -7,12 +7,25 @@ of the API, `{model}` the model and `{task}` the user's message.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fcshim.events import JSON
 from tests.clients.agents.model import Vocabulary
 
 _PATCH = "*** Begin Patch\n*** Update File: {path}\n@@\n-{copied}\n+{text}\n*** End Patch\n"
 _FILE = "{folder}/{path}"
+_REPLACE = """\
+cat > .old <<'TEXT'
+{copied}
+TEXT
+cat > .new <<'TEXT'
+{text}
+TEXT
+python3 -c "
+old, new = (open(name).read()[:-1] for name in ('.old', '.new'))
+text = open('{path}').read()
+open('{path}', 'w').write(text.replace(old, new))"
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ class Agent:
     """Settings, by their paths below the home folder; what is not text is written as JSON."""
     json_results: bool = False
     """Its tools answer in JSON."""
+    registry: Literal["npm", "pypi"] = "npm"
 
 
 AGENTS = {
@@ -261,6 +275,58 @@ wire_api = "{api}"
                 }
             }
         },
+    ),
+    "continue": Agent(
+        package="@continuedev/cli",
+        program="cn",
+        start=("-p", "--auto", "{task}"),
+        resume=("--resume", "-p", "--auto", "{task}"),
+        apis={"openai_chat": "openai", "anthropic": "anthropic"},
+        tools={
+            "create": [("Write", {"filepath": _FILE, "content": "{text}"})],
+            "run": [("Bash", {"command": "{command}"})],
+            "read": [("Read", {"filepath": _FILE})],
+            "edit": [("Edit", {"file_path": _FILE, "old_string": "{copied}", "new_string": "{text}"})],
+        },
+        environment={"CONTINUE_CLI_ENABLE_TELEMETRY": "0", "CONTINUE_METRICS_ENABLED": "0"},
+        files={
+            ".continue/config.yaml": """\
+name: local
+version: 1.0.0
+schema: v1
+models:
+  - name: local
+    provider: {api}
+    model: {model}
+    apiBase: {versioned}
+    apiKey: none
+    roles: [chat, edit, apply]
+    capabilities: [tool_use]
+"""
+        },
+    ),
+    "mini_swe_agent": Agent(
+        package="mini-swe-agent",
+        program="mini",
+        registry="pypi",
+        start=("-t", "{task}", "-y", "--exit-immediately", "-l", "0", "-m", "openai/{model}"),
+        resume=(),
+        apis={"openai_chat": ""},
+        tools={
+            "create": [("bash", {"command": "cat > {path} <<'TEXT'\n{text}TEXT\n"})],
+            "run": [("bash", {"command": "{command}"})],
+            "read": [("bash", {"command": "cat {path}"})],
+            "edit": [("bash", {"command": _REPLACE})],
+            "finish": [("bash", {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"})],
+        },
+        environment={
+            "OPENAI_API_KEY": "none",
+            "OPENAI_API_BASE": "{base}",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "1",
+            "MSWEA_CONFIGURED": "true",
+            "MSWEA_COST_TRACKING": "ignore_errors",
+        },
+        json_results=True,
     ),
 }
 """Versions of pi from 0.99 on depend on packages that registries did not have when this was written."""
