@@ -156,6 +156,8 @@ class Error(msgspec.Struct, frozen=True, gc=False, tag="error", tag_field="type"
 
 
 Event: TypeAlias = Text | Reasoning | ToolCallStart | ToolCallChunk | ToolCallEnd | WebToolUse | Usage | Stop | Error
+Piece: TypeAlias = str | Text | Reasoning | Usage | Stop
+"""A part of a reply: text, or an event that says more. Without a `Stop`, the reply is complete at its end."""
 
 
 def event_to_dict(event: Event) -> dict[str, JSON]:

@@ -20,6 +20,7 @@ EXTRAS = {
     "chat": (*_CLIENT, *_PAGES, "markdown_it", "pathspec", "prompt_toolkit", "pygments", "rich"),
     "demo": (*_SERVE, "gguf", "numpy", "openai"),
     "langchain": (*_CLIENT, "langchain_core"),
+    "llama-cpp": (*_CLIENT, "llama_cpp"),
     "llm": (*_CLIENT, "llm"),
     "metrics": ("prometheus_client",),
     "otel": ("opentelemetry",),
@@ -27,6 +28,7 @@ EXTRAS = {
     "ray": (*_SERVE, "ray"),
     "redis": ("redis",),
     "testing": ("pytest",),
+    "transformers": (*_CLIENT, "llguidance", "tokenizers", "torch", "transformers"),
 }
 """The packages of each extra that code imports without asking whether they exist, as they are imported."""
 

@@ -200,6 +200,7 @@ class _LoopThread:
     async def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # a second one would interrupt how it ends
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()

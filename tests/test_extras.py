@@ -145,6 +145,7 @@ def test_a_missing_extra_is_the_operators_error_and_an_import_error() -> None:
 
 
 PACKAGES = {
+    "llama_cpp_python": "llama_cpp",
     "pydantic_ai_slim": "pydantic_ai",
     "markdown_it_py": "markdown_it",
     "readability_lxml": "readability",
@@ -169,7 +170,7 @@ def test_an_extra_that_offers_web_pages_can_read_them(extra: str) -> None:
 
 
 def test_all_has_every_extra_for_users() -> None:
-    frameworks = {"langchain", "llm", "pydantic-ai", "ray"}  # there already, or large
+    frameworks = {"langchain", "llama-cpp", "llm", "pydantic-ai", "ray", "transformers"}  # there already, or large
     others = {"all", "client", "plot", "testing", *frameworks}
     users = set(PROJECT["optional-dependencies"]) - others
 

@@ -178,7 +178,13 @@ PUBLIC = {
     ],
 }
 """The modules that programs import, with their names: `fcshim.ext` is for extension, the others for use."""
-PLUGINS = {("fcshim.integrations.langchain", "ChatFcshim"), ("fcshim.integrations.pydantic_ai", "FcshimModel")}
+PLUGINS = {
+    ("fcshim.integrations.langchain", "ChatFcshim"),
+    ("fcshim.integrations.llama_cpp", "FcshimChatHandler"),
+    ("fcshim.integrations.pydantic_ai", "FcshimModel"),
+    ("fcshim.integrations.transformers", "GrammarLogitsProcessor"),
+    ("fcshim.integrations.transformers", "TransformersGenerator"),
+}
 """What needs a framework, and is imported in the environment of that (`tests/integrations`)."""
 APPLICATIONS = {
     "fcshim.integrations.ray:app",

@@ -108,7 +108,7 @@ def test_the_synchronous_client_does_the_same(addresses: Addresses) -> None:
 
 def test_a_model_in_this_process_calls_a_tool(addresses: Addresses) -> None:
     """The example prints the call, and the events of the answer."""
-    call, *events = _python(_blocks("python", "fcshim.prepare("), addresses).splitlines()
+    call, *events = _python(_blocks("python", "for event in stream.close()"), addresses).splitlines()
 
     assert "{'name': 'get_weather', 'arguments': '{\"city\": \"Paris\"}'}" == call
     assert "{'type': 'stop', 'stop_reason': 'complete'}" == events[-1]
@@ -116,7 +116,7 @@ def test_a_model_in_this_process_calls_a_tool(addresses: Addresses) -> None:
 
 def test_a_function_takes_the_place_of_an_endpoint(addresses: Addresses) -> None:
     """The example prints the answer of the run."""
-    assert "add_numbers returned 42" == _python(_blocks("python", "SyncClient(generate="), addresses).strip()
+    assert "add_numbers returned 42" == _python(_blocks("python", 'generate=generate, model="fcshim-tiny"'), addresses).strip()
 
 
 def test_the_data_for_other_parsers_is_there(addresses: Addresses) -> None:

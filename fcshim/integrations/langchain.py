@@ -10,12 +10,11 @@ from typing import Literal, TypeAlias
 
 from fcshim.client import Client
 from fcshim.errors import ModelOutputError
-from fcshim.events import JSON, Event, Reasoning, Stop, Usage
+from fcshim.events import JSON, Event, Piece, Reasoning, Stop, Usage
 from fcshim.extras import naming_extra
 from fcshim.openai import ChoiceEncoder
 from fcshim.pipeline.exchange import DEFAULT_MAX_RETRIES
 from fcshim.sync_client import SyncClient
-from fcshim.upstream.text_generator import Piece
 
 with naming_extra("langchain"):
     from langchain_core.language_models import BaseChatModel

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 
 from fcshim import events as own
 from fcshim.client import Client
-from fcshim.events import JSON
+from fcshim.events import JSON, Piece
 from fcshim.extras import naming_extra
-from fcshim.upstream.text_generator import Piece
 
 with naming_extra("pydantic-ai"):
     from pydantic_ai import messages as wire

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from fcshim.codecs.openai_chat.upstream_request import build_body
 from fcshim.constrain.constraint import Form, constraint_for, grammar_in
 from fcshim.errors import ConfigError, RequestError
-from fcshim.events import JSON, Event, StopReason, Text
+from fcshim.events import JSON, Event, Piece, Reasoning, Stop, StopReason, Text, Usage
 from fcshim.messages import Tool, as_tools
 from fcshim.openai import Messages, read_request
 from fcshim.parse.dialect import Dialect
@@ -38,11 +38,15 @@ class ReplyStream:
         """Whether the reply has ended although `close` was not called."""
         return self._stream.finished
 
-    def feed(self, text: str) -> list[Event]:
-        """Take the next piece of text; return the events that it completes. Raises `TypeError` for anything else."""
-        if not isinstance(text, str):
+    def feed(self, text: str | Text | Reasoning | Usage) -> list[Event]:
+        """Take the next piece of text, or an event that the model's program knows; return the events that it completes.
+
+        Raises `TypeError` for anything else.
+        """
+        event = Text(text) if isinstance(text, str) else text
+        if not isinstance(event, Text | Reasoning | Usage):
             raise TypeError(f"text: expected a string, got {type(text).__name__}")
-        return self._stream.feed(Text(text))
+        return self._stream.feed(event)
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """Take the end of the text and the reason for it (`max_tokens` cuts a call off); return the last events.
@@ -93,10 +97,16 @@ class Prepared:
         """Return a new reader of one reply."""
         return ReplyStream(self.shim.stream())
 
-    def events(self, pieces: Iterable[str], stop_reason: StopReason = "complete") -> Iterator[Event]:
-        """Yield the events of one reply whose text comes in `pieces`; stop taking pieces where the reply ends."""
+    def events(self, pieces: Iterable[Piece], stop_reason: StopReason = "complete") -> Iterator[Event]:
+        """Yield the events of one reply whose text comes in `pieces`; stop taking pieces where the reply ends.
+
+        A `Stop` among them says why it ends, in place of `stop_reason`.
+        """
         stream = self.stream()
         for piece in pieces:
+            if isinstance(piece, Stop):
+                stop_reason = piece.stop_reason
+                break
             yield from stream.feed(piece)
             if stream.finished:
                 return

@@ -7,6 +7,7 @@ Leaving a reply closes its iterator, which stops the model. What the function ra
 import contextlib
 import functools
 import inspect
+import threading
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Protocol, Self, TypeAlias, get_args
 
@@ -19,13 +20,11 @@ from fcshim.codecs.openai_chat import OpenAIChat
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.constrain.constraint import Form, grammar_in
 from fcshim.errors import ConfigError, UpstreamError
-from fcshim.events import JSON, Event, Reasoning, Stop, Text, Usage
+from fcshim.events import JSON, Event, Piece, Reasoning, Stop, Text, Usage
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.upstream.endpoint import Upstream
 from fcshim.upstream.reply import Headers, Sink, UpstreamReply
 
-Piece: TypeAlias = str | Text | Reasoning | Usage | Stop
-"""A part of a reply: text, or an event that says more; without a `Stop` the reply is complete at its end."""
 Generated: TypeAlias = Piece | Iterable[Piece] | AsyncIterable[Piece]
 
 
@@ -162,24 +161,36 @@ async def _pieces(call: Callable[[], Generated | Awaitable[Generated]]) -> Async
 
 
 class _ThreadedIterator:
-    """Computes each item of an iterator in a thread."""
+    """Computes each item of an iterator in a thread.
+
+    A cancelled task does not wait for the thread that computes an item, so `aclose` does: one thread uses a model.
+    """
 
     def __init__(self, iterator: Iterator[Piece]) -> None:
         self._iterator = iterator
+        self._lock = threading.Lock()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Piece:
-        piece = await to_thread.run_sync(next, self._iterator, _END)
+        piece = await to_thread.run_sync(self._next)
         if piece is _END:
             raise StopAsyncIteration
         return piece  # type: ignore[return-value] # not the end
 
     async def aclose(self) -> None:
         """Close the iterator, if it can be closed."""
-        if (close := getattr(self._iterator, "close", None)) is not None:
-            await to_thread.run_sync(close)
+        await to_thread.run_sync(self._close)
+
+    def _next(self) -> object:
+        with self._lock:
+            return next(self._iterator, _END)
+
+    def _close(self) -> None:
+        with self._lock:
+            if (close := getattr(self._iterator, "close", None)) is not None:
+                close()
 
 
 _END = object()

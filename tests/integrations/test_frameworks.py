@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fcshim.demo.gguf_file import TINY_MODEL
 from tests.demo.served import Addresses, served_demo
 from tests.integrations.framework_environments import ENVIRONMENTS, ROOT, missing, python, version
 
@@ -44,15 +45,33 @@ def addresses() -> Iterator[Addresses]:
         yield found
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_the_example_of_the_page_runs(name: str, addresses: Addresses, tmp_path: Path) -> None:
-    """It prints the answer of the embedded model, which is served at the address of the example."""
-    section = PAGE.split(f"<!-- {name} -->")[1].split("<!--")[0].replace("http://127.0.0.1:8080", addresses.upstream)
-    blocks = dict(re.findall(r"```(python|yaml)\n(.*?)```", section, re.DOTALL))
-    (tmp_path / "extra-openai-models.yaml").write_text(blocks.get("yaml", ""), encoding="utf-8")
-    done = run(name, "-c", blocks["python"], LLM_USER_PATH=str(tmp_path))
+CONVERT = """
+import sys
+from transformers import AutoModelForCausalLM, AutoTokenizer
+for kind in (AutoModelForCausalLM, AutoTokenizer):
+    kind.from_pretrained(sys.argv[1], gguf_file=sys.argv[2]).save_pretrained(sys.argv[3])
+"""
+"""Writes the model of a GGUF file as a folder that transformers loads."""
 
-    assert (0, "add_numbers returned 42") == (done.returncode, done.stdout.strip()), done.stderr
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_examples_of_the_page_run(name: str, addresses: Addresses, tmp_path: Path) -> None:
+    """They print what the embedded model answers; it stands at the address, or in the file, of the example."""
+    section = PAGE.split(f"<!-- {name} -->")[1].split("<!--")[0].replace("http://127.0.0.1:8080", addresses.upstream)
+    section = section.replace("model.gguf", str(TINY_MODEL))
+    if "Qwen/" in section:
+        folder = tmp_path / "fcshim-tiny"
+        converted = run(name, "-c", CONVERT, TINY_MODEL.parent, TINY_MODEL.name, folder)
+        assert 0 == converted.returncode, converted.stderr
+        section = re.sub(r"Qwen/[\w.-]+", str(folder), section)
+    blocks = re.findall(r"```(python|yaml)\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "extra-openai-models.yaml").write_text(dict(blocks).get("yaml", ""), encoding="utf-8")
+    for code in (code for language, code in blocks if language == "python"):
+        done = run(name, "-c", code, LLM_USER_PATH=str(tmp_path))
+        expected = r".*'name': 'add_numbers'.*" if "tool_choice" in code else "add_numbers returned 42"
+
+        assert 0 == done.returncode, done.stderr
+        assert re.fullmatch(expected, done.stdout.strip(), re.DOTALL), done.stdout
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -11,7 +11,7 @@ import pytest
 import fcshim
 from fcshim.demo.text_generator import EmbeddedGenerator
 from fcshim.errors import ConfigError, FcshimError, RequestError
-from fcshim.events import Stop, ToolCallEnd
+from fcshim.events import Reasoning, Stop, ToolCallEnd, Usage
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_call
@@ -116,6 +116,15 @@ def test_a_call_that_the_token_limit_cuts_off_is_truncated():
     *_, end, stop = stream.close("max_tokens")
 
     assert ("truncated", "max_tokens") == (end.error.kind, stop.stop_reason)
+
+
+def test_pieces_may_be_events_that_say_more_than_text():
+    cut = '<function_call>\n{"name": "get_weather", "arguments": {"city": "Par'
+    pieces = [Reasoning("Hm."), cut, Usage(3, 9), Stop("max_tokens"), "is"]
+    reply = fold(fcshim.prepare("Paris?", TOOLS).events(pieces))
+
+    assert ("Hm.", Usage(3, 9), "max_tokens") == (reply.reasoning, reply.usage, reply.stop_reason)
+    assert ["truncated"] == [call.error.kind for call in reply.tool_calls]
 
 
 def test_arguments_are_checked_against_the_schema_if_they_are_validated():

@@ -292,6 +292,26 @@ async def test_leaving_a_stream_closes_the_iterator(is_async):
         assert ["closed"] == closed
 
 
+def test_leaving_a_stream_waits_for_the_piece_that_the_model_is_writing():
+    """Another request may then use the model, which is one object in one process."""
+    writing, closed = threading.Event(), []
+
+    def generate(messages, **_):
+        try:
+            yield "one "
+            writing.set()
+            threading.Event().wait(0.2)  # the model is busy
+            yield "two"
+        finally:
+            closed.append("closed")
+
+    with SyncClient(generate=generate) as client:
+        next(client.stream("Hi"))
+        writing.wait()
+
+    assert ["closed"] == closed
+
+
 async def test_a_reply_that_ends_early_stops_the_model():
     """The model invents the tool's result; the shim ends the reply, and the iterator is closed."""
     taken = []
