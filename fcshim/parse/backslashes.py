@@ -12,7 +12,7 @@ _BACKSLASH_WORD = re.compile(r"\\(?:[A-Za-z]{2}|[1-9]\w)")
 r"""The beginning of a path's part or of a command (`\Users`, `\alpha`), other than that of a pattern (`\d+`)."""
 _BACKSLASH_ALONE = re.compile(r"\\(?!\\)")
 r"""A backslash alone: in a string with an odd number of quotes, one may be missing behind it."""
-_RARE_CONTROL = re.compile(r"[\a\b\f\v]")
+_RARE_CONTROLS = frozenset("\a\b\f\v")
 r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
 _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
 _HALF_ESCAPE = re.compile(r"(?<![ \t\\])\\\n|\\_")
@@ -60,7 +60,7 @@ def _may_contain_letters(text: str) -> bool:
         return True
     if text.count('"') % 2 and _BACKSLASH_ALONE.search(text) is not None:
         return True
-    if _RARE_CONTROL.search(text) is not None:
+    if not _RARE_CONTROLS.isdisjoint(text):
         return True
     return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
 

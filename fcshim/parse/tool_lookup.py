@@ -36,8 +36,6 @@ _LEAKED_TOKENS = re.compile(
     r"\s{0,4}(?:assistant|commentary|analysis|final|json)?){1,4}\s{0,4}\Z"
 )
 """Tokens of a chat template that models write behind a name (`read<|message|>`, `read<|channel|>commentary`)."""
-_RECIPIENT = re.compile(r"(?:assistant[ \t]{1,4})?to=(\S++)(?:[ \t]{1,4}json)?")
-"""A name in a header of harmony without its tokens (`assistant to=functions.read json`)."""
 _NAMESPACE = re.compile(
     r"(?:functions?|tools?|default_api|api)(?:\.|::?|/)"  # words that name no tool and no server
     r"|\w{1,64}::"
@@ -82,8 +80,6 @@ class ToolLookup:
         bare = written.strip(_AROUND).removesuffix("()")
         if "<|" in bare:
             bare = _LEAKED_TOKENS.sub("", bare)
-        if "to=" in bare and (recipient := _RECIPIENT.fullmatch(bare)):
-            bare = recipient[1]
         if len(bare) > _MAX_NAME:
             return None
         readings = list(_without_namespaces(bare))
