@@ -111,7 +111,7 @@ class StreamParser:
         self._sections = SectionStates(parts, self._calls)
         self._pending_calls = PendingCallStates(parts, self._code, self._calls, fenced_calls=offered is not None)
         self._reasoning = ReasoningStates(parts, self._calls, reasoning)
-        self._text = TextStates(parts, self._code, self._calls, self._sections, self._pending_calls)
+        self._text = TextStates(parts, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
         if open_reasoning_tag:
             self._reasoning.enter_with(open_reasoning_tag)

@@ -31,20 +31,6 @@ _UNINDENTED_LINE = re.compile(r"^ {0,3}(?:([-+*]|\d{1,9}[.)])(?=\s)|\S)", re.MUL
 class LineContext:
     """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
-    __slots__ = (
-        "_after_blank_line",
-        "_after_paragraph",
-        "_head_size",
-        "_in_hunk",
-        "_last_line",
-        "_last_text",
-        "_lines",
-        "_quotation_end",
-        "_since_call",
-        "head",
-        "open_backticks",
-    )
-
     def __init__(self) -> None:
         self._lines: list[str] = []
         """The beginnings of the last lines that ended, which `_read_lines` has not read."""

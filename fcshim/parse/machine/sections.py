@@ -63,14 +63,6 @@ class SectionStates(StateGroup):
         else:
             self._cursor.state = STATES_AFTER_PENDING[pending.kind]
 
-    def end_of_empty_section(self, marker: str, pos: int) -> int:
-        """Return where a section of the selected dialect without a call ends; `pos` for none. Raises `MoreNeeded`."""
-        if self._primary is None or marker not in self._primary.section.openers():
-            return pos
-        scan = Scanner(self._cursor.buffer, pos)
-        scan.take()
-        return scan.pos if scan.skip(*self._primary.section.closers()) else pos
-
     def after_call(self, pos: int) -> int:
         """Drop leftover markup after a call, with the white space before it."""
         buffer, start_marker = self._cursor.buffer, self._calls.start_marker

@@ -24,7 +24,7 @@ from fcshim.parse.machine.openings import FoundOpening
 from fcshim.parse.machine.parts import MachineParts, StateGroup
 from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.quotations import QUOTATION_STARTS, read_quotation
-from fcshim.parse.machine.sections import SHORT_SPACE, SectionStates
+from fcshim.parse.machine.sections import SHORT_SPACE
 from fcshim.parse.machine.state import State
 from fcshim.parse.markers import marker_set
 from fcshim.parse.scanner import MoreNeeded, Scanner, decided
@@ -64,12 +64,16 @@ class ReasoningStates(StateGroup):
         skipped = self._skip_tag(ahead, pos)
         if skipped > pos:
             return skipped
-        marker = self._start_markers.line_start_marker_at(buffer, pos)
-        if marker and self._output.line.at_line_start():
-            return self._read_line_start_marker(marker, pos)
-        call = self._find_line(ahead, pos)
-        if call is not None:
-            return self._calls.begin(*call, pos)
+        if self._output.line.at_line_start():
+            call: FoundOpening = None
+            marker = known.line_start_marker_at(buffer, pos)
+            if marker:  # no newline precedes it
+                opening = known.find_opening(f"\n{marker}", buffer, pos - 1)
+                call = (opening, marker) if opening else None
+            elif ahead[0] not in known.body_start_chars:
+                call = self._openings.find_line(buffer, pos)
+            if call is not None:
+                return self._calls.begin(*call, pos)
         if not self._open_after_prompt(pos):
             self._cursor.state = State.IN_TEXT
         return pos
@@ -92,20 +96,6 @@ class ReasoningStates(StateGroup):
                 self.enter(end_tag)
                 return pos + len(start_tag)
         return pos + len(next((header for header in self._start_markers.first_headers if ahead.startswith(header)), ""))
-
-    def _find_line(self, ahead: str, pos: int) -> FoundOpening:
-        """Return the call without a marker at the start of the reply; a dialect's own body is found like in text."""
-        if ahead[0] in self._start_markers.body_start_chars or not self._output.line.at_line_start():
-            return None
-        return self._openings.find_line(self._cursor.buffer, pos)
-
-    def _read_line_start_marker(self, marker: str, pos: int) -> int:
-        """Read a line-start marker at the start of the reply, which no newline precedes."""
-        opening = self._start_markers.find_opening("\n" + marker, self._cursor.buffer, pos - 1)
-        if opening is not None:
-            return self._calls.begin(opening, marker, pos)
-        self._cursor.state = State.IN_TEXT
-        return pos
 
     def enter_with(self, start_tag: str) -> None:
         """Enter the reasoning that a start tag at the end of the prompt has opened. Raises `ConfigError`."""
@@ -156,17 +146,11 @@ class TextStates(StateGroup):
     """Searches the answer for markers."""
 
     def __init__(
-        self,
-        parts: MachineParts,
-        code: CodeStates,
-        calls: CallStates,
-        sections: SectionStates,
-        pending_calls: PendingCallStates,
+        self, parts: MachineParts, code: CodeStates, calls: CallStates, pending_calls: PendingCallStates
     ) -> None:
         super().__init__(parts)
         self._code = code
         self._calls = calls
-        self._sections = sections
         self._pending_calls = pending_calls
         self._result_end_tag = ""
         self._reported_result = False
@@ -247,7 +231,7 @@ class TextStates(StateGroup):
         """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
         found = self._find_opening(marker, start)
         if found is None:
-            section_end = self._sections.end_of_empty_section(marker, end)
+            section_end = self._end_of_empty_section(marker, end)
             if section_end > end:
                 return section_end
             self._reports.report_unknown_syntax(marker, end)
@@ -262,6 +246,14 @@ class TextStates(StateGroup):
             self._output.emit_text("\n")
             start, marker = start + 1, marker[1:]
         return self._calls.begin(opening, marker, start)
+
+    def _end_of_empty_section(self, marker: str, pos: int) -> int:
+        """Return where a section of the selected dialect without a call ends; `pos` for none. Raises `MoreNeeded`."""
+        if self._primary is None or marker not in self._primary.section.openers():
+            return pos
+        scan = Scanner(self._cursor.buffer, pos)
+        scan.take()
+        return scan.pos if scan.skip(*self._primary.section.closers()) else pos
 
     def _read_run(self, start: int, end: int) -> int:
         """Read backticks or tildes: they may open a call in a code span at the start of a line, a span or a fence."""

@@ -179,14 +179,6 @@ class TaggedBody(CallContentReader):
         self._state = self._in_trailing_text
         return pos + 1
 
-    def _drop_stray_text(self) -> None:
-        """Drop a remark after a call; a call is not certain if its remark may be an argument."""
-        if _NO_REMARK.search(self._stray_text):
-            self._follows_parameter = True
-            if self._sink.is_complete:
-                self._sink.fail("malformed", "unexpected text after the call")
-        self._stray_text = ""
-
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the next call or the end of the body after unexpected text."""
         markers = self._compiled.markers
@@ -197,7 +189,11 @@ class TaggedBody(CallContentReader):
             self.unread = self._stray_text
             self._progress.end_body()
         elif found is not None and not markers.is_partial(text, end):
-            self._drop_stray_text()
+            # A remark after a call is dropped; a call is not certain if its remark may be an argument.
+            self._follows_parameter |= _NO_REMARK.search(self._stray_text) is not None
+            if self._follows_parameter and self._sink.is_complete:
+                self._sink.fail("malformed", "unexpected text after the call")
+            self._stray_text = ""
             self._state = self._between_calls
         elif end == pos:
             raise MoreNeeded

@@ -120,10 +120,12 @@ class MarkerRoles:
         if found is None:
             return "content"
         role: MarkerRole
+        # The tool has this parameter; if its parameters are not known, a line begins with it.
+        may_follow = found.name in self._markup.keys if self._markup.keys else on_new_line or empty
         if found.name == self._key and empty:
             role = "ambiguous" if may_end is None else "drop"
             self.opening_end = found.end
-        elif found.name in self._seen_keys or not self._may_follow(found.name, on_new_line=on_new_line or empty):
+        elif found.name in self._seen_keys or not may_follow:
             role = "content"
         elif may_end is not None:
             role = "ambiguous" if empty else "before" if may_end else "content"
@@ -134,10 +136,6 @@ class MarkerRoles:
         if role == "content":
             self.open_tags += found.close in {"", self._compiled.tags.parameter_close}
         return role
-
-    def _may_follow(self, name: str, *, on_new_line: bool) -> bool:
-        """Return whether the tool has this parameter; if its parameters are not known, a line begins with it."""
-        return name in self._markup.keys if self._markup.keys else on_new_line
 
     def _role_before_closer(self, text: str, found: NamedTag, *, on_new_line: bool) -> MarkerRole:
         """Decide by the next marker: a closing tag that further content follows shows that the pair is quoted."""

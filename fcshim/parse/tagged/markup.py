@@ -57,12 +57,10 @@ class CallMarkup:
     def read_parameter(self, text: str, pos: int) -> NamedTag | None:
         """Read a parameter's opening in any spelling, up to its value."""
         own = self.compiled.read_parameter(text, pos)
-        if own is not None and (own.name in self.keys or not self._holds_markup(own.name)):
+        holds_markup = own is not None and (own.name.strip(_TAG_CHARACTERS) in self.keys or _MARKUP.search(own.name))
+        if own is not None and (own.name in self.keys or not holds_markup):
             return own._replace(close=self._own_close)
         return self._read_spelling(text, pos)
-
-    def _holds_markup(self, name: str) -> bool:
-        return name.strip(_TAG_CHARACTERS) in self.keys or _MARKUP.search(name) is not None
 
     def end_of_markup(self, text: str, pos: int) -> int:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none."""

@@ -74,12 +74,6 @@ class SuffixedCalls:
         """Make the reader of one body."""
         return SuffixedReader(self, start_marker, sink, limits, dialect)
 
-    def compile_body(self, start_marker: str) -> CompiledTags:
-        """Compile the tags of a body; `start_marker` includes the suffix."""
-        suffix = start_marker[start_marker.index(":") : -1]
-        tags = self.tags.with_suffix(suffix)
-        return compile_tags(tags, (start_marker,), (f"{self.section_close[:-1]}{suffix}>",))
-
 
 def _read_suffix(text: str, pos: int) -> str:
     """Return the suffix at `pos` with the end of its tag, or an empty string."""
@@ -107,11 +101,11 @@ class SuffixedReader(DelegatingReader):
             return READING
         if not suffix:
             return BodyStatus.NO_BODY
-        marker = self._start_marker + suffix
-        compiled = self._syntax.compile_body(marker)
+        marker, end_marker = self._start_marker + suffix, f"{self._syntax.section_close[:-1]}:{suffix}"
+        compiled = compile_tags(self._syntax.tags.with_suffix(f":{suffix[:-1]}"), (marker,), (end_marker,))
         dialect = replace(
             self._dialect,
-            call=replace(self._dialect.call, open=marker, close=compiled.end_markers[0], opens=()),
+            call=replace(self._dialect.call, open=marker, close=end_marker, opens=()),
             section=replace(self._dialect.section, open=""),
         )
         return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), pos + len(suffix)

@@ -142,7 +142,9 @@ class UntypedValue:
         """Return whether a value with these first characters can only be text."""
         if self._is_json and prefix[0] == '"':
             return False
-        return self._expected.only_strings or (self._expected is ANY and not _may_be_json(prefix))
+        if self._expected is not ANY:
+            return self._expected.only_strings
+        return prefix[0] not in _JSON_STARTS and not any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
 
     def _stop_collecting(self) -> None:
         first = self._prefix[:1]
@@ -190,8 +192,3 @@ class WrappedArguments(UntypedValue):
 
     def _stop_collecting(self) -> None:
         raise LimitError(f"arguments of more than {self._limits.search} characters in one parameter")
-
-
-def _may_be_json(prefix: str) -> bool:
-    """Return whether a value with these first characters may be JSON other than a string."""
-    return prefix[0] in _JSON_STARTS or any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
