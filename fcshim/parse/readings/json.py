@@ -383,6 +383,5 @@ def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
 
 
 def _key_group(found: re.Match[str]) -> str:
-    return next(
-        group for group in ("double", "single", "curly", "option", "word") if found.groupdict().get(group) is not None
-    )
+    groups = found.groupdict()
+    return next(group for group in ("double", "single", "curly", "option", "word") if groups[group] is not None)
