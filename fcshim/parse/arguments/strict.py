@@ -176,19 +176,15 @@ class StrictJsonReader:
         if char == "\\":
             return self._read_escape(text, end)
         if char < " ":
-            return self._read_control(text, end)
+            self.raw_controls += 1
+            self.has_raw_break = self.has_raw_break or char == "\n"
+            self.buffer.add_content(char, escape_control(char))
+            return end + 1
         self.buffer.pause()
         self.in_content = False
         end_marker = self._end_markers.marker_at(text, end)
         self.buffer.add_content(end_marker)
         return end + len(end_marker)
-
-    def _read_control(self, text: str, pos: int) -> int:
-        """Read a raw control character."""
-        self.raw_controls += 1
-        self.has_raw_break = self.has_raw_break or text[pos] == "\n"
-        self.buffer.add_content(text[pos], escape_control(text[pos]))
-        return pos + 1
 
     def _read_string_tail(self, text: str, pos: int) -> int:
         """Send the remaining text, except a tail that may become an end marker."""

@@ -146,7 +146,10 @@ class TypedArguments(ValueHandler):
             return
         expectation = self._expectation_of_value()
         if first not in expectation.streaming_starts:
-            self._begin_collecting(expectation)
+            self._next_expectation = expectation
+            self._opaque_depth = len(self._containers)
+            self.collected = self._buffer.target = []
+            self._collected_counted = self._collected_size = 0
         elif first != '"':
             if not expectation.admits("object" if first == "{" else "array", None):
                 self._on_schema_mismatch()
@@ -166,7 +169,11 @@ class TypedArguments(ValueHandler):
             return atom
         expectation = self._expectation_of_value()
         if atom[0] not in expectation.streaming_starts and not (expectation.streams_integers and atom.isdigit()):
-            return "" if atom == "null" and self._drops_null() else self._coerce(expectation, atom)
+            key = self._path[-1]
+            if atom == "null" and isinstance(key, str) and self._expectations[-1].drops_null(key):
+                self._sink.coerced.append(Coercion(json_pointer(self._path), None, None))
+                return ""  # it means that its member is absent
+            return self._coerce(expectation, atom)
         if atom[0] in "tf" and not expectation.admits("boolean", atom == "true"):
             self._on_schema_mismatch()
         return atom
@@ -217,12 +224,6 @@ class TypedArguments(ValueHandler):
         index = self._path[-1] = int(self._path[-1]) + 1
         return self._expectations[-1].item(index)
 
-    def _begin_collecting(self, expectation: Expectation) -> None:
-        self._next_expectation = expectation
-        self._opaque_depth = len(self._containers)
-        self.collected = self._buffer.target = []
-        self._collected_counted = self._collected_size = 0
-
     def _on_opaque_end(self) -> None:
         self._opaque_depth = _NO_DEPTH
         if self.collected is not None:
@@ -249,14 +250,6 @@ class TypedArguments(ValueHandler):
             [Coercion(pointer + change.path, change.from_, change.to) for change in found.changes]
         )
         return found.text
-
-    def _drops_null(self) -> bool:
-        """Record and return whether a null means that its member is absent."""
-        key = self._path[-1]
-        if self._containers[-1] != "{" or not self._expectations[-1].drops_null(str(key)):
-            return False
-        self._sink.coerced.extend([Coercion(json_pointer(self._path), None, None)])
-        return True
 
     def _stop_collecting(self) -> None:
         """Send the collected text unchanged once it exceeds the limit."""

@@ -190,10 +190,10 @@ class JsonBody(BodyReader):
             end = fence_end(text, pos)
             self._reader.stop = end is None
             if end == pos:
-                self._end_with(BodyStatus.NO_BODY)
+                self._end_body(BodyStatus.NO_BODY)
             return end or pos
         else:
-            self._end_with(BodyStatus.NO_BODY)
+            self._end_body(BodyStatus.NO_BODY)
         return pos
 
     # The JSON.
@@ -210,20 +210,18 @@ class JsonBody(BodyReader):
             self._state = self._in_lenient
 
     def _in_lenient(self, text: str, pos: int) -> int:
-        assert self._repair is not None
-        pos = self._repair.feed(text, pos)
-        self._reader.stop = self._repair.wait or self._calls.status is not READING
-        if self._repair.ended:
-            self._end_repaired(self._repair.unread)
+        repair, calls = self._repair, self._calls
+        assert repair is not None
+        pos = repair.feed(text, pos)
+        self._reader.stop = repair.wait or calls.status is not READING
+        if repair.ended:
+            # Where no call could be read from the remainder, it is text; that is reported first.
+            is_text, reading = calls.status is BodyStatus.NOT_A_CALL, calls.reading
+            calls.end_pending = is_text and self._sink.call_count == self._calls_before_repair
+            if not calls.end_pending:
+                self.unread = repair.unread
+                self._end_call(may_go_on=reading is not None and reading.lacks_brackets and not is_text)
         return pos
-
-    def _end_repaired(self, unread: str) -> None:
-        """End the body; first report that its remainder is text, where no call could be read from it."""
-        is_text, reading = self._calls.status is BodyStatus.NOT_A_CALL, self._calls.reading
-        self._calls.end_pending = is_text and self._sink.call_count == self._calls_before_repair
-        if not self._calls.end_pending:
-            self.unread = unread
-            self._end_call(may_go_on=reading is not None and reading.lacks_brackets and not is_text)
 
     def _end_call(self, *, may_go_on: bool) -> None:
         """End the body, or look at what follows the end marker of a call that lacks something."""
@@ -321,12 +319,9 @@ class JsonBody(BodyReader):
             self._end_body()
         return end or pos
 
-    def _end_body(self) -> None:
-        """End the body and accept its last call."""
+    def _end_body(self, status: BodyStatus = BodyStatus.ENDED) -> None:
+        """End the body and accept the last call."""
         self._sink.finish()
-        self._end_with(BodyStatus.ENDED)
-
-    def _end_with(self, status: BodyStatus) -> None:
         self._calls.status = status
         self._reader.stop = True
 
@@ -342,38 +337,30 @@ class JsonBody(BodyReader):
         natural = stop_reason in NATURAL_STOPS
         unread = self._restarts.unread(tail, keep_newline=self._dialect.call.at_line_start)
         if unread and natural:
-            self._end_at_restart(unread)
+            if not self._calls.discarding:
+                self._reader.roll_back()
+                self._calls.abandon("malformed", BEGUN_AGAIN)
+            self._sink.finish()
+            self.unread, self.status = unread, BodyStatus.ENDED
             return
-        if tail[:1] == "\n":  # it waited for a start marker
-            tail = self._read_on(tail)
-            if self.status is BodyStatus.ENDED:
-                self.unread += tail
-            if self.status is BodyStatus.ENDED or self._calls.end_pending:  # what was read is text
-                return
-            self._calls.status = READING
         try:
             self._close_state(tail, natural=natural)
         except LimitError as error:
             self._calls.abandon_at_limit(error)
         self.status = BodyStatus.ENDED if self._calls.status is READING else self._calls.status
 
-    def _read_on(self, tail: str) -> str:
-        """Read up to the end of the body or of the reply; return what is left."""
-        pos = self.feed(tail, 0)
-        while self.status in {BodyStatus.STARTED, BodyStatus.CALL_ENDED}:
-            pos = self.feed(tail, pos)
-        return tail[pos:]
-
-    def _end_at_restart(self, unread: str) -> None:
-        if not self._calls.discarding:
-            self._reader.roll_back()
-            self._calls.abandon("malformed", BEGUN_AGAIN)
-        self._sink.finish()
-        self.unread, self.status = unread, BodyStatus.ENDED
-
     def _close_state(self, tail: str, *, natural: bool) -> None:
-        if self._state == self._in_trailer and self._trailer is not None:
-            self._close_trailer(self._trailer, tail, natural=natural)
+        trailer = self._trailer
+        if self._state == self._in_trailer and trailer is not None:
+            if self._calls.discarding:
+                return
+            trailer.close(tail)
+            self.unread = trailer.unread
+            self._reject_rest(continued=trailer.may_belong_to_call())
+            if natural or trailer.in_text:
+                self._sink.finish()
+            else:
+                self._sink.fail_truncated("the reply ended before the closing marker")
         elif self._state == self._in_lenient and self._repair is not None:
             self._repair.close(tail, natural=natural)
             if not self._repair.ended:
@@ -383,29 +370,14 @@ class JsonBody(BodyReader):
         elif self._state == self._after_unfinished:
             self.unread = tail
             self._sink.finish()
-        elif self._buffer.paused and natural and not self._calls.discarding:
-            self._close_paused(tail)
-        else:
-            self._close_incomplete()
-
-    def _close_trailer(self, trailer: JsonTrailer, tail: str, *, natural: bool) -> None:
-        if self._calls.discarding:
-            return
-        trailer.close(tail)
-        self.unread = trailer.unread
-        self._reject_rest(continued=trailer.may_belong_to_call())
-        if natural or trailer.in_text:
+        elif self._buffer.paused and natural and not self._calls.discarding:  # the string may have been longer
+            source = self._reader.roll_back()
+            end_marker = self._end_markers.marker_at(source, 0)
+            self.unread = source[len(end_marker) :] + tail
+            self._calls.abandon("malformed", "a string is not closed", end_marker)
             self._sink.finish()
         else:
-            self._sink.fail_truncated("the reply ended before the closing marker")
-
-    def _close_paused(self, tail: str) -> None:
-        """End the reply inside a string with an end marker: its string may have been longer."""
-        source = self._reader.roll_back()
-        end_marker = self._end_markers.marker_at(source, 0)
-        self.unread = source[len(end_marker) :] + tail
-        self._calls.abandon("malformed", "a string is not closed", end_marker)
-        self._sink.finish()
+            self._close_incomplete()
 
     def _close_incomplete(self) -> None:
         """End the reply inside the body: a call whose name is known is truncated, everything else is text."""

@@ -141,7 +141,7 @@ class HeaderBody(JsonBody):
         if found is None:
             self._reader.stop = self._header.may_still_match(text, pos) is None
             if not self._reader.stop:
-                self._end_with(BodyStatus.NO_BODY)
+                self._end_body(BodyStatus.NO_BODY)
             return pos
         if self._header.name_in == "json":
             self._state = self._before_body

@@ -54,6 +54,7 @@ class PythonValues(LiteralValues):
         """True inside a comment whose end has not been read yet."""
         self._word = ""
         """The last word, whose meaning what follows decides."""
+
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         super().begin(closer, enclosing)

@@ -192,19 +192,15 @@ class LiteralValues(ABC):
             self.read_next = self._before_item
             return pos + 1
         if self._end_markers.marker_at(text, pos):
-            return self._close_all(pos)
+            if not self.context.seen_keyword:
+                raise LiteralError("a bracket is missing after an argument without a name", pos)
+            self._call.lacks_brackets = True
+            while self.brackets:
+                self._close_bracket(pos)
+            return pos
         if self._end_markers.is_partial(text, pos):
             self._progress.need_more(pos)
         raise LiteralError(f"expected a comma or a bracket, found {char!r}", pos)
-
-    def _close_all(self, pos: int) -> int:
-        """Close the open brackets at an end marker. Raises `LiteralError`."""
-        if not self.context.seen_keyword:
-            raise LiteralError("a bracket is missing after an argument without a name", pos)
-        self._call.lacks_brackets = True
-        while self.brackets:
-            self._close_bracket(pos)
-        return pos
 
     # Brackets.
 
@@ -299,29 +295,21 @@ class LiteralValues(ABC):
             ends = ends_key(text, end, final=final)
         elif not self.quotes_escaped and (buffer.paused or not string.syntax.is_token):
             ends = self.context.ends_string(text, end, final=final)
+        if ends and string.key is not None:
+            self._end_key(string.key)
+            return end
         if ends:
-            pos, found = self._end_string(end), self.context.next_item
-            if found is None:
-                return pos
-            self.context.next_item = None
-            return self._read_fast_item(self.brackets[-1], found)
+            if buffer.paused:
+                buffer.resume()
+            buffer.end_string()
+            self.read_next = self._after_value
+            found, self.context.next_item = self.context.next_item, None
+            return end if found is None else self._read_fast_item(self.brackets[-1], found)
         if ends is None:
             raise PartialTokenError(pos)
         if buffer.paused:
             raise LiteralError("a string is not closed", pos, after_body=self.text_after_marker())
         raise DoubtfulQuoteError(pos)
-
-    def _end_string(self, pos: int) -> int:
-        """End the string, or the key, before `pos`."""
-        if self.string.key is not None:
-            self._end_key(self.string.key)
-            return pos
-        buffer = self._call.writer.buffer
-        if buffer.paused:
-            buffer.resume()
-        buffer.end_string()
-        self.read_next = self._after_value
-        return pos
 
     def _end_key(self, key: str) -> None:
         """Write a key, JSON-escaped, before its colon."""

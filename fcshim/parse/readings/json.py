@@ -163,7 +163,8 @@ class JsonSearch(ReadingSearch):
         if char in self.closers and char:
             self._open(step, char, pos + 1)
         elif char and char in "\"'“”":
-            self._add_string(step, char, pos)
+            quote = "'''" if text.startswith("'''", pos) else "”" if char in "“”" else char
+            self.open_string(step, quote, pos + len(quote))
         elif frame is not None and char == frame.closer and not frame.keyed:
             self._close(step, frame, pos + 1)
         elif atom:
@@ -174,12 +175,6 @@ class JsonSearch(ReadingSearch):
         can_err = self.may_err(step) or step.uncertain is WRONG_QUOTE or step.uncertain is QUOTE_MISSING
         if can_err and char and frame is not None and not atom:
             self._add_damaged_value(step, pos, char)
-
-    def _add_string(self, step: Step, char: str, pos: int) -> None:
-        if char == "'" and self.text.startswith("'''", pos):
-            self.open_string(step, "'''", pos + 3)
-        else:
-            self.open_string(step, "”" if char in "“”" else char, pos + 1)
 
     def _add_damaged_value(self, step: Step, pos: int, char: str) -> None:
         found = _ONE_SYMBOL.match(self.text, pos)
@@ -308,17 +303,13 @@ class JsonSearch(ReadingSearch):
         may_be_code = self.text[step.pos - 2 : step.pos - 1] in BEFORE_LITERAL
         pattern = _REPEATED if frame.repeats else _SECOND if may_be_code else _SECOND_AFTER_WORD
         found = pattern.match(self.text, step.pos)
-        start = found.end() if found else self._skip(step.pos)[0] if self._is_repeated(step) else -1
-        if start >= 0:
+        start = found.end() if found else self._skip(step.pos)[0]
+        kind, begin, _ = step.token or ("", 0, 0)
+        string = self.text[step.pos - 1 : step.pos] + self.text[begin : step.pos]  # it may be written once more
+        if found or (kind == "string" and self.text.startswith(string, start)):
             again = frame.changed(slot=frame.slot)
             again.repeats = True
             self.add(step, self._value, start, again, *(() if frame.repeats else (SECOND_VALUE,)))
-
-    def _is_repeated(self, step: Step) -> bool:
-        """Return whether the string that ends here is written once more."""
-        kind, start, _ = step.token or ("", 0, 0)
-        text, quote = self.text, self.text[step.pos - 1 : step.pos]
-        return kind == "string" and text.startswith(quote + text[start : step.pos], self._skip(step.pos)[0])
 
     def key_at(self, pos: int) -> str | None:
         """Return the key that begins at `pos`, if a colon follows it."""
@@ -392,4 +383,5 @@ def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
 
 
 def _key_group(found: re.Match[str]) -> str:
-    return next(group for group in ("double", "single", "curly", "option", "word") if found.groupdict().get(group) is not None)
+    groups = found.groupdict()
+    return next(group for group in ("double", "single", "curly", "option", "word") if groups[group] is not None)

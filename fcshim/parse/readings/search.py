@@ -313,7 +313,8 @@ class ReadingSearch(ABC):
         if around == _OTHER_QUOTE.get(string.quote):  # a literal of one quote
             self._go_on(step, string, at + 1, edits, is_quoting=string.is_quoting)
             return
-        is_shaped = self._closes_quotation(at) if string.is_quoting else self._opens_quotation(string.start, at)
+        is_closing = string.is_quoting and _CLOSES_QUOTATION.match(self.text, at + 1) is not None
+        is_shaped = is_closing if string.is_quoting else self._opens_quotation(string.start, at)
         if not is_shaped or run == _TRIPLE - 1:
             edits.append(LONE_QUOTE)
         self._skip_quotes(step, string, at + 1, edits, is_quoting=string.is_quoting is not is_shaped)
@@ -344,9 +345,6 @@ class ReadingSearch(ABC):
         if is_empty and before and before[-1] not in BEFORE_LITERAL:
             return False
         return not before or _OPENS_QUOTATION.search(before) is not None
-
-    def _closes_quotation(self, at: int) -> bool:
-        return _CLOSES_QUOTATION.match(self.text, at + 1) is not None
 
     def _add_damaged_ends(self, step: Step, string: OpenString, end: int) -> None:
         """Add the ends of the string before `end` whose quote is missing, swapped or another character."""
