@@ -283,21 +283,16 @@ def expected_path(path: str) -> str:
     """Return the path that a client with a wrong base URL wants, without or with `/v1`; empty if none is served."""
     without = path.removeprefix("/v1")
     candidates = (without, f"/v1{path}") if without != path else (f"/v1{path}",)
-    return next((each for each in candidates if any(_routes_of(each, _ALL_ROUTES))), "")
+    return next((each for each in candidates if any(_matching_routes(each, None, _ALL_ROUTES))), "")
 
 
 def _matching_routes(
-    path: str, headers: Collection[bytes], routes: _CompiledRoutes
+    path: str, headers: Collection[bytes] | None, routes: _CompiledRoutes
 ) -> Iterator[tuple[dict[str, str], Route, Api]]:
-    """Yield the routes of a request, each with the values of its parameters."""
-    for params, route, api in _routes_of(path, routes):
-        if not route.headers or any(name in headers for name in route.headers):
-            yield params, route, api
-
-
-def _routes_of(path: str, routes: _CompiledRoutes) -> Iterator[tuple[dict[str, str], Route, Api]]:
-    """Yield the routes of a path, whatever the headers are."""
+    """Yield the routes of a path, each with its parameters; without `headers`, also those that need some."""
     for pattern, route, api in routes:
+        if route.headers and headers is not None and not any(name in headers for name in route.headers):
+            continue
         if pattern is None:
             if path == route.path:
                 yield {}, route, api
