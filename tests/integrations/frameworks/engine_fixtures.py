@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fcshim.testing.splits import splits
@@ -32,14 +32,17 @@ HERMES = """{% for message in messages %}<|im_start|>{{ message.role }}
 
 
 @functools.cache
-def tokenizer(name: str = "model", chat_template: str = HERMES) -> PreTrainedTokenizerFast:
-    """Make a tokenizer of bytes with a name and a chat template."""
+def tokenizer(
+    name: str = "model", chat_template: str = HERMES, markers: tuple[str, ...] = ()
+) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of bytes with a name, a chat template, and markers that are one token each."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = Tokenizer(models.BPE(vocab={char: at for at, char in enumerate(alphabet)}, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     fast = PreTrainedTokenizerFast(tokenizer_object=made, chat_template=chat_template)
     fast.name_or_path = name
+    fast.add_tokens([AddedToken(marker, special=True) for marker in markers])
     return fast
 
 
