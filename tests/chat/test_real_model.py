@@ -23,19 +23,34 @@ CONTEXT = 8_192
 FIGURES = re.compile(
     r"([\d,]+) tokens in, ([\d,]+) out, ([\d.]+) s, (\d+) tokens/s, ([\d,]+) of ([\d,]+) in the context"
 )
-SECONDS = 60
+SECONDS = 120
+ABOUT_A_CALL = "(its server says that it only reads)"
+MAX_CALLS = 4
+"""Calls in one turn: the fourth equal one is refused."""
 
 
 async def turn(screen: PseudoTerminal, text: str, *, answer: str = "", shows: str = "") -> None:
-    """Type a line; answer the question about a call that must come, if there is an `answer`."""
+    """Type a line; give the `answer` to each question about a call, since a small model may call again."""
     start = len(screen.output)
-    screen.enter(text)
-    if answer:
-        await reach(screen, lambda: RUN_IT in screen.output[start:])
-        screen.enter(answer)
-    await reach(screen, lambda: "in the context" in screen.output[start:])
-    await reach(screen, lambda: screen.output.rstrip("\x08 ").endswith(PROMPT))
+    answered = 0
 
+    def asked() -> bool:
+        head, shown, question = screen.output[start:].rpartition(ABOUT_A_CALL)
+        return head.count(ABOUT_A_CALL) + bool(shown) > answered and RUN_IT in question
+
+    def ended() -> bool:
+        return "in the context" in screen.output[start:] and screen.output.rstrip("\x08 ").endswith(PROMPT)
+
+    screen.enter(text)
+    await reach(screen, lambda: asked() or ended())
+    while asked():
+        assert answer, screen.output[start:]
+        assert answered < MAX_CALLS, screen.output[start:]
+        answered += 1
+        screen.enter(answer)
+        await reach(screen, lambda: asked() or ended())
+
+    assert bool(answer) == bool(answered), screen.output[start:]
     assert shows in screen.output[start:]
 
 
