@@ -30,7 +30,7 @@ help:
 	@echo 'make chat-screens   the pictures of docs/chat.md, from that session'
 	@echo 'make test-mcp       MCP servers of the registries, and servers on old SDKs'
 	@echo 'make test-conformance  the suites of others: CanIToolCall, JSONTestSuite, JSON-Schema-Test-Suite, llm-comply, ...'
-	@echo 'make test-integrations  the plugins for LangChain, Pydantic AI and llm, each in an environment of its own'
+	@echo 'make test-integrations  the plugins for LangChain, Pydantic AI, llm, vLLM and SGLang, each in its environment'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'

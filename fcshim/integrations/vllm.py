@@ -1,31 +1,33 @@
 """Tool parsers for vLLM: `vllm serve MODEL --enable-auto-tool-choice --tool-call-parser fcshim`.
 
-vLLM makes a parser object for each choice of a request, feeds it the text after reasoning, and calls `finish_streaming`
-of parsers that are "engine-based", which also spares it to join the text with each delta.
-
-Rule: `register` runs in every process of every vLLM beside which fcshim is installed, so it does not raise. A parser
+Rule: `register` runs in every process of every vLLM beside which fcshim is installed, so it checks nothing. A parser
 that does not fit this vLLM raises when it is made, which vLLM does once before it serves.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 
-from fcshim.errors import RequestError
-from fcshim.events import JSON
-from fcshim.integrations.engines import ReplyReader, check_parameters, model_format, structural_tag
-from fcshim.messages import ToolChoice
-from fcshim.parse.dialects import AUTO, DIALECTS
-from fcshim.prompt.escape import strings_of
 from vllm import __version__
 from vllm.entrypoints.generate.base.protocol import DeltaMessage, ExtractedToolCallInformation, ToolCall
 from vllm.parser.abstract_parser import DelegatingParser
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers import ToolParser, ToolParserManager
 
-_STREAMING = (
-    *("self", "previous_text", "current_text", "delta_text", "previous_token_ids", "current_token_ids"),
-    *("delta_token_ids", "request"),
-)
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.integrations.engines import ReplyReader, check_parameters, model_format, read_choice, structural_tag
+from fcshim.messages import ToolChoice
+from fcshim.parse.dialects import AUTO, DIALECTS
+from fcshim.prompt.escape import strings_of
+
+_PARAMETERS = {
+    ToolParser.__init__: "self tokenizer tools",
+    ToolParser.adjust_request: "self request",
+    ToolParser.extract_tool_calls: "self model_output request",
+    ToolParser.extract_tool_calls_streaming: "self previous_text current_text delta_text previous_token_ids "
+    "current_token_ids delta_token_ids request",
+    DelegatingParser._flush_engine_parsers: "self delta_message",  # noqa: SLF001 - it ends the reply
+}
 
 
 def register() -> None:
@@ -43,20 +45,10 @@ class FcshimToolParser(ToolParser):
     supports_required_and_named = False  # the reply is written in the dialect, not as a JSON array
     engine_based_streaming = True
     skip_reasoning_parsing = False
-    """Set by vLLM where it separates no reasoning from the text itself."""
+    """Set by vLLM where no parser of its own separates the reasoning first."""
 
     def __init__(self, tokenizer: JSON, tools: JSON = None) -> None:
-        check_parameters(
-            "vLLM",
-            __version__,
-            {
-                ToolParser.__init__: ("self", "tokenizer", "tools"),
-                ToolParser.adjust_request: ("self", "request"),
-                ToolParser.extract_tool_calls: ("self", "model_output", "request"),
-                ToolParser.extract_tool_calls_streaming: _STREAMING,
-                DelegatingParser._flush_engine_parsers: ("self", "delta_message"),  # noqa: SLF001 - it ends the reply
-            },
-        )
+        check_parameters("vLLM", __version__, _PARAMETERS)
         super().__init__(tokenizer, tools)
         self._reader: ReplyReader | None = None
         self._last: int | None = None  # the index of the last call in the last delta
@@ -65,7 +57,7 @@ class FcshimToolParser(ToolParser):
 
     def adjust_request(self, request: JSON) -> JSON:
         """Constrain a call that is demanded, unless the client constrains the reply with a tag of its own."""
-        choice = _tool_choice(request)
+        choice = read_choice(request.tool_choice)
         if not request.tools or choice.mode == "none":
             return request
         request.skip_special_tokens = False  # markers are such tokens
@@ -125,7 +117,7 @@ class FcshimToolParser(ToolParser):
         return self._end
 
     def _make_reader(self, request: JSON) -> ReplyReader:
-        choice = _tool_choice(request)
+        choice = read_choice(request.tool_choice)
         # A tag constrains a demanded call from the first token on, or after the reasoning that vLLM separates.
         reasons = self.skip_reasoning_parsing and choice.mode != "required"
         options = json.dumps(getattr(request, "chat_template_kwargs", None) or {}, sort_keys=True, default=str)
@@ -147,16 +139,6 @@ class FcshimToolParser(ToolParser):
         dumped = [tool.model_dump(exclude_none=True) for tool in self.tools]
         named = [(tool.get("function", tool)["name"], tool) for tool in dumped]
         return [tool for name, tool in named if not choice.names or name in choice.names]
-
-
-def _tool_choice(request: JSON) -> ToolChoice:
-    """Return the choice of a request of the Chat or the Responses API."""
-    choice = request.tool_choice
-    if isinstance(choice, str | None):
-        return ToolChoice(choice or "auto")  # type: ignore[arg-type] # vLLM has checked it
-    function = getattr(choice, "function", choice)
-    name = getattr(function, "name", None)
-    return ToolChoice() if name is None else ToolChoice("required", (name,))
 
 
 def _results(request: JSON) -> Iterator[str]:

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fcshim.testing.splits import splits
+from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
 
 Fixture = dict[str, Any]
 Read = Callable[[Fixture, Sequence[str] | None], tuple[list[dict[str, Any]], str]]
@@ -59,7 +59,9 @@ def _prompt_end(fixture: Fixture) -> str:
 def failures(read: Read) -> Iterator[str]:
     """Yield the names of the fixtures that are not read as the suite expects."""
     for name, fixture in CASES.items():
-        if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(fixture, *read(fixture, tokens(fixture))):
+        if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(
+            fixture, *read(fixture, tokens(fixture))
+        ):
             yield name
 
 
