@@ -1,10 +1,8 @@
 """vLLM's parser of chat replies and its stream processor, with the tool parsers of fcshim; no engine runs."""
 
 import json
-import sys
 
 import pytest
-import xgrammar
 from vllm.entrypoints.openai.chat_completion.message_assembly import assemble_chat_message_fields
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 from vllm.entrypoints.openai.chat_completion.stream_processor import ChatStreamProcessor
@@ -18,7 +16,21 @@ from vllm.v1.structured_output.backend_xgrammar import validate_xgrammar_grammar
 from fcshim.integrations import vllm as plugin
 from fcshim.parse.dialects import DIALECTS
 from tests.conformance.test_other_suites import DIFFERENCES
-from tests.integrations.frameworks.engine_fixtures import CASES, HERMES, differing, failures, tokenizer, tokenizer_of
+from tests.integrations.frameworks.engine_fixtures import (
+    CALL,
+    CASES,
+    EXPECTED,
+    HERMES,
+    OTHER,
+    WEATHER,
+    count_lines,
+    differing,
+    failures,
+    grammar_matcher,
+    loads,
+    tokenizer,
+    tokenizer_of,
+)
 
 load_general_plugins()
 OTHERWISE = {
@@ -71,15 +83,8 @@ def read_stream(pieces, request, tokenizer, name="fcshim"):
             names, arguments = calls.setdefault(call.index, ([], []))
             names.append(call.function.name or "")
             arguments.append(call.function.arguments or "")
-    found = [("".join(names), _loads("".join(arguments))) for names, arguments in calls.values()]
+    found = [("".join(names), loads("".join(arguments))) for names, arguments in calls.values()]
     return [{"name": name, "arguments": value} for name, value in found if isinstance(value, dict)], "".join(content)
-
-
-def _loads(text):
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return None
 
 
 def read_fixture(fixture, pieces):
@@ -87,18 +92,6 @@ def read_fixture(fixture, pieces):
     if pieces is None:
         return read_whole(fixture["raw_output"], request, made)
     return read_stream(pieces, request, made)
-
-
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
-OTHER = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
-EXPECTED = {"name": "get_weather", "arguments": {"city": "Paris"}}
 
 
 def both(text, request, made=None, name="fcshim"):
@@ -146,25 +139,13 @@ def test_a_demanded_call_is_constrained_in_the_dialect(choice):
     request = request_of([OTHER, WEATHER], tool_choice=choice)
     adjusted = parser_class(tokenizer())(tokenizer(), request.tools).adjust_request(request)
     tag = adjusted.structured_outputs.structural_tag
-    matcher = xgrammar_matcher(tag)
+    matcher = grammar_matcher(tag)
 
     assert matcher(CALL)
     assert not matcher("I will not.")
     assert not matcher(CALL.replace('"Paris"', "5"))
     assert (choice == "required") == matcher(CALL.replace("get_weather", "other").replace('"city": "Paris"', ""))
     assert ([EXPECTED], "") == both(CALL, adjusted)
-
-
-def xgrammar_matcher(tag):
-    """Return a function that says whether the grammar of vLLM's backend admits a whole reply."""
-    info = xgrammar.TokenizerInfo([chr(code) for code in range(1, 128)], stop_token_ids=[0])
-    grammar = xgrammar.GrammarCompiler(info).compile_structural_tag(tag)
-
-    def admits(text):
-        matcher = xgrammar.GrammarMatcher(grammar)
-        return matcher.accept_string(text) and matcher.accept_token(0)
-
-    return admits
 
 
 def test_the_tag_is_valid_for_vllm():
@@ -202,7 +183,7 @@ def test_the_responses_api_gets_calls_too():
     adjusted = made(tokenizer(), request.tools).adjust_request(request)
     (call,) = made(tokenizer(), request.tools).parse(CALL, adjusted, enable_auto_tools=True)[2]
 
-    assert xgrammar_matcher(adjusted.structured_outputs.structural_tag)(CALL)
+    assert grammar_matcher(adjusted.structured_outputs.structural_tag)(CALL)
     assert ("get_weather", '{"city": "Paris"}') == (call.name, call.arguments)
 
 
@@ -304,22 +285,6 @@ def test_the_time_of_a_delta_does_not_grow():
     middle = len(counts) // 2
 
     assert sum(counts[middle : middle + 5_000]) <= 1.1 * sum(counts[100:5_100])
-
-
-def count_lines(run):
-    count = 0
-
-    def trace(frame, event, argument):
-        nonlocal count
-        count += 1
-        return trace
-
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(None)
-    return count
 
 
 def test_a_vllm_that_has_changed_is_named(monkeypatch):

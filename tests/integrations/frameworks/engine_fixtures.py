@@ -8,9 +8,11 @@ import functools
 import json
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import xgrammar
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -29,6 +31,18 @@ HERMES = """{% for message in messages %}<|im_start|>{{ message.role }}
 {% endfor %}<|im_start|>assistant
 """
 """A chat template that writes calls as Qwen's does."""
+
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+OTHER = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+EXPECTED = {"name": "get_weather", "arguments": {"city": "Paris"}}
 
 
 @functools.cache
@@ -56,8 +70,11 @@ def _prompt_end(fixture: Fixture) -> str:
     return end
 
 
-def failures(read: Read) -> Iterator[str]:
-    """Yield the names of the fixtures that are not read as the suite expects."""
+def failures(read: Read, *, open_reasoning: bool = True) -> Iterator[str]:
+    """Yield the names of the fixtures that are not read as the suite expects.
+
+    Without `open_reasoning`, those whose prompt opens reasoning are read from its end on.
+    """
     for name, fixture in CASES.items():
         if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(
             fixture, *read(fixture, tokens(fixture))
@@ -89,3 +106,40 @@ def _is_expected(fixture: Fixture, calls: list[dict[str, Any]], content: str) ->
     expected = fixture["expected"]
     wanted = [(expected[part] or "").strip() for part in ("content", "reasoning_content")]
     return calls == expected["tool_calls"] and wanted == [text.strip(), reasoning.strip()]
+
+
+def loads(text: str) -> Any:
+    """Return a JSON value; None if the text is none."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return None
+
+
+def grammar_matcher(tag: Any) -> Callable[[str], bool]:
+    """Return a function that says whether a structural tag admits a whole reply, by the servers' grammar backend."""
+    info = xgrammar.TokenizerInfo(["</s>", *map(chr, range(1, 128))], stop_token_ids=[0])
+    grammar = xgrammar.GrammarCompiler(info).compile_structural_tag(tag)
+
+    def admits(text: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(grammar)
+        return matcher.accept_string(text) and matcher.accept_token(0)
+
+    return admits
+
+
+def count_lines(run: Callable[[], object]) -> int:
+    """Count the lines of Python that a function runs."""
+    count = 0
+
+    def trace(*_: object) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(None)
+    return count
