@@ -94,7 +94,9 @@ class FcshimDetector(BaseFormatDetector):
 
     def _make_reader(self, tools: Sequence[JSON]) -> ReplyReader:
         names = self._choice.names
-        return ReplyReader([tool for tool in _dumped(tools) if not names or tool["function"]["name"] in names], self._model)
+        return ReplyReader(
+            [tool for tool in _dumped(tools) if not names or tool["function"]["name"] in names], self._model
+        )
 
 
 def _dumped(tools: Sequence[JSON]) -> list[dict[str, JSON]]:

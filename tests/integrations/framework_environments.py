@@ -24,15 +24,22 @@ ENVIRONMENTS = {
 The extra has the name of the module, with hyphens."""
 
 ENGINES = {
-    "sglang": ("sglang", "SGLANG_NEEDS"),
+    "sglang": (
+        "sglang",
+        (
+            "aiohttp fastapi interegular IPython llguidance msgspec numpy openai orjson packaging partial_json_parser "
+            "pillow prometheus-client psutil pybase64 pydantic pyzmq regex requests setproctitle tiktoken tokenizers "
+            "tqdm transformers uvicorn uvloop xxhash zstandard"
+        ),
+    ),
     "vllm": (
         "vllm",
         (
-            "aiohttp anthropic cachetools cbor2 cloudpickle compressed-tensors einops fastapi ijson jsonschema lark "
-            "llguidance mcp mistral_common model-hosting-container-standards msgspec multidict openai "
-            "opentelemetry-api opentelemetry-sdk orjson oss-harmony outlines_core partial-json-parser pillow prometheus_client "
-            "prometheus-fastapi-instrumentator protobuf psutil py-cpuinfo pybase64 pydantic python-json-logger pyzmq "
-            "regex sentencepiece setproctitle tiktoken transformers watchfiles blake3"
+            "aiohttp anthropic blake3 cachetools cbor2 cloudpickle compressed-tensors einops fastapi ijson jsonschema "
+            "lark llguidance mcp mistral_common model-hosting-container-standards msgspec multidict openai "
+            "opentelemetry-api opentelemetry-sdk orjson oss-harmony outlines_core partial-json-parser pillow "
+            "prometheus_client prometheus-fastapi-instrumentator protobuf psutil py-cpuinfo pybase64 pydantic "
+            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers watchfiles"
         ),
     ),
 }
