@@ -34,7 +34,7 @@ from fcshim.parse.recognition import (
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.shim import ShimStream
 from fcshim.pipeline.withheld_text import WithheldText
-from fcshim.prompt.escape import BUNDLED
+from fcshim.prompt.escape import BUNDLED, strings_of
 
 _THINK, _END_THINK = "<think>", "</think>"
 
@@ -144,6 +144,13 @@ def read_choice(choice: JSON) -> ToolChoice:
         return ToolChoice(choice or "auto")  # type: ignore[arg-type] # the server has checked it
     name = getattr(getattr(choice, "function", choice), "name", None)
     return ToolChoice() if name is None else ToolChoice("required", (name,))
+
+
+def result_texts(messages: JSON) -> list[str]:
+    """Return the texts of the tools' results among the messages of the Chat or the Responses API."""
+    items = [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
+    results = [item for item in items if item.get("role") == "tool" or "output" in item]
+    return strings_of([[item.get("content"), item.get("output")] for item in results])
 
 
 def structural_tag(

@@ -75,13 +75,11 @@ def read_stream(pieces, tools, tokenizer, name="fcshim", choice="auto"):
 
 def read_fixture(fixture, pieces):
     """Read a fixture; the server's reasoning parser, which comes first, gives the text after reasoning."""
-    made, tag = tokenizer_of(fixture), open_tag(fixture)
-    thought, _, rest = (
-        fixture["raw_output"].partition(reasoning_end_tag(tag)) if tag else ("", "", fixture["raw_output"])
-    )
+    made, tag, text = tokenizer_of(fixture), open_tag(fixture), fixture["raw_output"]
+    thought, _, rest = text.partition(reasoning_end_tag(tag)) if tag else ("", "", text)
     calls, content = read_whole(rest, fixture["tools"], made)
     if pieces is not None:
-        skipped = len(fixture["raw_output"]) - len(rest)
+        skipped = len(text) - len(rest)
         ends = itertools.accumulate(map(len, pieces))
         parts = [piece[-(end - skipped) :] for piece, end in zip(pieces, ends, strict=True) if end > skipped]
         calls, content = read_stream(parts, fixture["tools"], made)
