@@ -34,7 +34,7 @@ from fcshim.parse.recognition import (
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.shim import ShimStream
 from fcshim.pipeline.withheld_text import WithheldText
-from fcshim.prompt.escape import BUNDLED
+from fcshim.prompt.escape import BUNDLED, strings_of
 
 _THINK, _END_THINK = "<think>", "</think>"
 
@@ -138,6 +138,21 @@ class ReplyReader:
             yield Text(event.text) if isinstance(event, Reasoning) else event
 
 
+def read_choice(choice: JSON) -> ToolChoice:
+    """Return the `tool_choice` of a server's request: a word, or an object that names a function."""
+    if isinstance(choice, str | None):
+        return ToolChoice(choice or "auto")  # type: ignore[arg-type] # the server has checked it
+    name = getattr(getattr(choice, "function", choice), "name", None)
+    return ToolChoice() if name is None else ToolChoice("required", (name,))
+
+
+def result_texts(messages: JSON) -> list[str]:
+    """Return the texts of the tools' results among the messages of the Chat or the Responses API."""
+    items = [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
+    results = [item for item in items if item.get("role") == "tool" or "output" in item]
+    return strings_of([[item.get("content"), item.get("output")] for item in results])
+
+
 def structural_tag(
     tools: Sequence[Tool | dict[str, JSON]], model: ModelFormat, choice: ToolChoice, *, parallel: bool | None
 ) -> dict[str, JSON] | None:
@@ -151,12 +166,12 @@ def structural_tag(
     return tag if isinstance(tag, dict) else None
 
 
-def check_parameters(server: str, version: str, expected: Mapping[Callable[..., JSON], Sequence[str]]) -> None:
-    """Check that the parameters of a server's functions are the expected ones. Raises `ConfigError`."""
+def check_parameters(server: str, version: str, expected: Mapping[Callable[..., JSON], str]) -> None:
+    """Check the names of the parameters of a server's functions. Raises `ConfigError`."""
     for function, names in expected.items():
-        found = tuple(inspect.signature(function).parameters)
-        if found != tuple(names):
+        found = " ".join(inspect.signature(function).parameters)
+        if found != names:
             raise ConfigError(
-                f"{server} {version} has changed: {function.__qualname__} takes ({', '.join(found)}), expected "
-                f"({', '.join(names)}). Use another version of {server}, or of fcshim."
+                f"{server} {version} has changed: {function.__qualname__} takes ({found}), expected ({names}). "
+                f"Use another version of {server}, or of fcshim."
             )

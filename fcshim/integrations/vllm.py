@@ -1,31 +1,32 @@
 """Tool parsers for vLLM: `vllm serve MODEL --enable-auto-tool-choice --tool-call-parser fcshim`.
 
-vLLM makes a parser object for each choice of a request, feeds it the text after reasoning, and calls `finish_streaming`
-of parsers that are "engine-based", which also spares it to join the text with each delta.
-
-Rule: `register` runs in every process of every vLLM beside which fcshim is installed, so it does not raise. A parser
+Rule: `register` runs in every process of every vLLM beside which fcshim is installed, so it checks nothing. A parser
 that does not fit this vLLM raises when it is made, which vLLM does once before it serves.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from fcshim.errors import RequestError
-from fcshim.events import JSON
-from fcshim.integrations.engines import ReplyReader, check_parameters, model_format, structural_tag
-from fcshim.messages import ToolChoice
-from fcshim.parse.dialects import AUTO, DIALECTS
-from fcshim.prompt.escape import strings_of
 from vllm import __version__
 from vllm.entrypoints.generate.base.protocol import DeltaMessage, ExtractedToolCallInformation, ToolCall
 from vllm.parser.abstract_parser import DelegatingParser
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers import ToolParser, ToolParserManager
 
-_STREAMING = (
-    *("self", "previous_text", "current_text", "delta_text", "previous_token_ids", "current_token_ids"),
-    *("delta_token_ids", "request"),
-)
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.integrations import engines
+from fcshim.messages import ToolChoice
+from fcshim.parse.dialects import AUTO, DIALECTS
+
+_PARAMETERS = {
+    ToolParser.__init__: "self tokenizer tools",
+    ToolParser.adjust_request: "self request",
+    ToolParser.extract_tool_calls: "self model_output request",
+    ToolParser.extract_tool_calls_streaming: "self previous_text current_text delta_text previous_token_ids "
+    "current_token_ids delta_token_ids request",
+    DelegatingParser._flush_engine_parsers: "self delta_message",  # noqa: SLF001 - it ends the reply
+}
 
 
 def register() -> None:
@@ -43,40 +44,30 @@ class FcshimToolParser(ToolParser):
     supports_required_and_named = False  # the reply is written in the dialect, not as a JSON array
     engine_based_streaming = True
     skip_reasoning_parsing = False
-    """Set by vLLM where it separates no reasoning from the text itself."""
+    """Set by vLLM where no parser of its own separates the reasoning first."""
 
     def __init__(self, tokenizer: JSON, tools: JSON = None) -> None:
-        check_parameters(
-            "vLLM",
-            __version__,
-            {
-                ToolParser.__init__: ("self", "tokenizer", "tools"),
-                ToolParser.adjust_request: ("self", "request"),
-                ToolParser.extract_tool_calls: ("self", "model_output", "request"),
-                ToolParser.extract_tool_calls_streaming: _STREAMING,
-                DelegatingParser._flush_engine_parsers: ("self", "delta_message"),  # noqa: SLF001 - it ends the reply
-            },
-        )
+        engines.check_parameters("vLLM", __version__, _PARAMETERS)
         super().__init__(tokenizer, tools)
-        self._reader: ReplyReader | None = None
+        self._reader: engines.ReplyReader | None = None
         self._last: int | None = None  # the index of the last call in the last delta
         self._end: dict[str, JSON] | None = None  # the delta at the end of the reply
-        model_format(tokenizer, self.dialect)
+        engines.model_format(tokenizer, self.dialect)
 
     def adjust_request(self, request: JSON) -> JSON:
         """Constrain a call that is demanded, unless the client constrains the reply with a tag of its own."""
-        choice = _tool_choice(request)
+        choice = engines.read_choice(request.tool_choice)
         if not request.tools or choice.mode == "none":
             return request
         request.skip_special_tokens = False  # markers are such tokens
         given = request.structured_outputs
         if choice.mode != "required" or (given is not None and given.structural_tag is not None):
             return request
-        model = model_format(self.model_tokenizer, self.dialect)
-        asked = "parallel_tool_calls" in request.model_fields_set  # its default is true, and then nobody has asked
-        parallel = request.parallel_tool_calls if asked else None
+        model = engines.model_format(self.model_tokenizer, self.dialect)
+        # Its default is true: without the field, nobody has asked for more than one call.
+        parallel = request.parallel_tool_calls if "parallel_tool_calls" in request.model_fields_set else None
         try:
-            tag = structural_tag(self._functions(choice), model, choice, parallel=parallel)
+            tag = engines.structural_tag(self._functions(choice), model, choice, parallel=parallel)
         except RequestError as error:
             raise ValueError(error.message) from error
         if tag is not None:
@@ -104,38 +95,40 @@ class FcshimToolParser(ToolParser):
         self._reader = self._reader or self._make_reader(request)
         delta = self._reader.feed(delta_text)
         self._last = delta["tool_calls"][-1]["index"] if delta and delta["tool_calls"] else None
-        return _delta_message(delta)
+        return _message(delta)
 
     def get_remaining_unstreamed_args(self) -> str:
         """Return what the end of a reply adds to the last call of its last delta, in which a call must stand once."""
         end = self._close()
         if end is None or self._last is None:
             return ""
-        added = [call for call in end["tool_calls"] if call["index"] == self._last]
-        end["tool_calls"] = [call for call in end["tool_calls"] if call["index"] != self._last]
-        return "".join(call["function"]["arguments"] for call in added)
+        calls, end["tool_calls"] = (
+            end["tool_calls"],
+            [each for each in end["tool_calls"] if each["index"] != self._last],
+        )
+        return "".join(each["function"]["arguments"] for each in calls if each["index"] == self._last)
 
     def finish_streaming(self) -> JSON:
         """Read the end of a reply."""
-        return _delta_message(self._close())
+        return _message(self._close())
 
     def _close(self) -> dict[str, JSON] | None:
         if self._reader is not None:
             self._end = self._reader.close() or self._end
         return self._end
 
-    def _make_reader(self, request: JSON) -> ReplyReader:
-        choice = _tool_choice(request)
+    def _make_reader(self, request: JSON) -> engines.ReplyReader:
+        choice = engines.read_choice(request.tool_choice)
         # A tag constrains a demanded call from the first token on, or after the reasoning that vLLM separates.
         reasons = self.skip_reasoning_parsing and choice.mode != "required"
         options = json.dumps(getattr(request, "chat_template_kwargs", None) or {}, sort_keys=True, default=str)
-        model = model_format(self.model_tokenizer, self.dialect, options if reasons else "{}")
+        model = engines.model_format(self.model_tokenizer, self.dialect, options if reasons else "{}")
         try:
-            return ReplyReader(
+            return engines.ReplyReader(
                 self._functions(choice),
                 model if reasons else model._replace(open_reasoning_tag=""),
                 parallel=request.parallel_tool_calls is not False,
-                results=list(_results(request)),
+                results=engines.result_texts(getattr(request, "messages", None) or getattr(request, "input", None)),
             )
         except RequestError as error:
             raise ValueError(error.message) from error
@@ -149,23 +142,5 @@ class FcshimToolParser(ToolParser):
         return [tool for name, tool in named if not choice.names or name in choice.names]
 
 
-def _tool_choice(request: JSON) -> ToolChoice:
-    """Return the choice of a request of the Chat or the Responses API."""
-    choice = request.tool_choice
-    if isinstance(choice, str | None):
-        return ToolChoice(choice or "auto")  # type: ignore[arg-type] # vLLM has checked it
-    function = getattr(choice, "function", choice)
-    name = getattr(function, "name", None)
-    return ToolChoice() if name is None else ToolChoice("required", (name,))
-
-
-def _results(request: JSON) -> Iterator[str]:
-    """Yield the texts of the tools' results in a request."""
-    messages = getattr(request, "messages", None) or getattr(request, "input", None)
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and (message.get("role") == "tool" or "output" in message):
-            yield from strings_of([message.get("content"), message.get("output")])
-
-
-def _delta_message(delta: dict[str, JSON] | None) -> JSON:
+def _message(delta: dict[str, JSON] | None) -> JSON:
     return None if delta is None else DeltaMessage(**delta)

@@ -29,6 +29,40 @@ ENVIRONMENTS = {
 
 The extra has the name of the module, with hyphens."""
 
+ENGINES = {
+    "sglang": (
+        "sglang",
+        (
+            "aiohttp fastapi interegular IPython llguidance msgspec numpy openai orjson packaging partial_json_parser "
+            "pillow prometheus-client psutil pybase64 pydantic pyzmq regex requests setproctitle tiktoken tokenizers "
+            "tqdm transformers uvicorn uvloop xxhash zstandard"
+        ),
+    ),
+    "vllm": (
+        "vllm",
+        (
+            "aiohttp anthropic blake3 cachetools cbor2 cloudpickle compressed-tensors einops fastapi ijson jsonschema "
+            "lark llguidance mcp mistral_common model-hosting-container-standards msgspec multidict openai "
+            "opentelemetry-api opentelemetry-sdk orjson oss-harmony outlines_core partial-json-parser pillow "
+            "prometheus_client prometheus-fastapi-instrumentator protobuf psutil py-cpuinfo pybase64 pydantic "
+            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers watchfiles"
+        ),
+    ),
+}
+"""By module: the distribution of the server, and those of its requirements that its parsers import.
+
+All others are for graphics cards, and take 10 GB. The environments take 2.6 GB each."""
+_WITHOUT_REQUIREMENTS = ("xgrammar", "apache-tvm-ffi")
+"""What the servers' parsers import, but not triton, a gigabyte that it requires for graphics cards."""
+_LIST_REQUIREMENTS = r"""
+import importlib.metadata, re, sys
+server, *names = sys.argv[1:]
+for each in importlib.metadata.requires(server):
+    if re.match(r"[\w.-]+", each)[0] in names and "extra ==" not in each:
+        print(each.split("[")[0] + each.split("]")[-1] if "[" in each else each)
+"""
+"""A program that prints the requirements of a server that have one of the names, without their extras."""
+
 
 def missing(name: str) -> str:
     """Return how to make an environment; empty if it is there."""
@@ -43,23 +77,45 @@ def python(name: str) -> Path:
 def version(name: str) -> str:
     """Return the version of the framework in its environment."""
     [folder] = (CACHE / name / "lib").glob("python*/site-packages")
-    return next(iter(importlib.metadata.distributions(name=ENVIRONMENTS[name][0], path=[str(folder)]))).version
+    return next(
+        iter(importlib.metadata.distributions(name=(ENVIRONMENTS | ENGINES)[name][0], path=[str(folder)]))
+    ).version
 
 
 def main() -> None:
     """Make the environments that are missing, or older than the project's requirements; print the versions."""
-    for name, (_, packages) in ENVIRONMENTS.items():
+    for name in (*ENVIRONMENTS, *ENGINES):
         stamp = CACHE / name / "complete"
         if not stamp.exists() or stamp.stat().st_mtime < _PROJECT.stat().st_mtime:
-            pip = [str(python(name)), "-m", "pip", "install", "--quiet"]
-            for command in (
-                [sys.executable, "-m", "venv", str(CACHE / name)],
-                [*pip, "--upgrade", "pip"],
-                [*pip, "--editable", f"{ROOT}[{name.replace('_', '-')}]", "gguf>=0.19", "numpy>=2", *packages],
-            ):
-                subprocess.run(command, check=True, timeout=_SECONDS, env=_VARIABLES)
+            _run(sys.executable, "-m", "venv", CACHE / name)
+            _install(name, "--upgrade", "pip")
+            if name in ENGINES:
+                _install_engine(name)
+            else:
+                extra = f"{ROOT}[{name.replace('_', '-')}]"
+                _install(name, "--editable", extra, "gguf>=0.19", "numpy>=2", *ENVIRONMENTS[name][1])
             stamp.touch()
         sys.stdout.write(f"{name} {version(name)}\n")
+
+
+def _install_engine(name: str) -> None:
+    """Install a model server with what its parsers need. torch comes first: other packages would take any build."""
+    server, names = ENGINES[name]
+    _install(name, "torch==2.13.0")
+    _install(name, "--no-deps", server, *_WITHOUT_REQUIREMENTS)
+    listed = _run(python(name), "-c", _LIST_REQUIREMENTS, server, *names.split()).splitlines()
+    _install(name, *listed, "pytest", "--editable", ROOT)
+
+
+def _install(name: str, *arguments: object) -> None:
+    _run(python(name), "-m", "pip", "install", "--quiet", *arguments)
+
+
+def _run(*command: object) -> str:
+    arguments = [str(each) for each in command]
+    return subprocess.run(
+        arguments, check=True, timeout=_SECONDS, env=_VARIABLES, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 if __name__ == "__main__":

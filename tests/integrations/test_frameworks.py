@@ -10,14 +10,14 @@ import pytest
 
 from fcshim.demo.gguf_file import TINY_MODEL
 from tests.demo.served import Addresses, served_demo
-from tests.integrations.framework_environments import ENVIRONMENTS, ROOT, missing, python, version
+from tests.integrations.framework_environments import ENGINES, ENVIRONMENTS, ROOT, missing, python, version
 
 FOLDER = Path(__file__).parent / "frameworks"
 PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
 PLUGINS = ROOT / "fcshim" / "integrations"
 MAX_LINES = 150
-_SECONDS = 300.0
-"""Limit for one program; LangChain's takes half a minute on an idle core."""
+_SECONDS = 600.0
+"""Limit for one program; LangChain's and vLLM's take half a minute on an idle core."""
 
 
 def run(name: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def run(name: str, *arguments: object, **variables: str) -> subprocess.Completed
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *ENGINES])
 def test_the_framework_calls_tools(name: str) -> None:
     """Its tests run without the configuration of this project, which the environment has no packages for."""
     options = ["-q", "--noconftest", "-c", os.devnull, "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
@@ -74,7 +74,7 @@ def test_the_examples_of_the_page_run(name: str, addresses: Addresses, tmp_path:
         assert re.fullmatch(expected, done.stdout.strip(), re.DOTALL), done.stdout
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *ENGINES])
 def test_the_page_names_the_tested_version(name: str) -> None:
     if reason := missing(name):
         pytest.skip(reason)
@@ -82,6 +82,6 @@ def test_the_page_names_the_tested_version(name: str) -> None:
     assert f"| {version(name)} |" in PAGE
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *ENGINES])
 def test_a_plugin_is_short(name: str) -> None:
     assert len((PLUGINS / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= MAX_LINES

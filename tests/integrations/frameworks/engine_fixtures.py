@@ -8,14 +8,16 @@ import functools
 import json
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+import xgrammar
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fcshim.testing.splits import splits
+from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
 
 Fixture = dict[str, Any]
 Read = Callable[[Fixture, Sequence[str] | None], tuple[list[dict[str, Any]], str]]
@@ -31,15 +33,30 @@ HERMES = """{% for message in messages %}<|im_start|>{{ message.role }}
 """A chat template that writes calls as Qwen's does."""
 
 
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+OTHER = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+EXPECTED = {"name": "get_weather", "arguments": {"city": "Paris"}}
+
+
 @functools.cache
-def tokenizer(name: str = "model", chat_template: str = HERMES) -> PreTrainedTokenizerFast:
-    """Make a tokenizer of bytes with a name and a chat template."""
+def tokenizer(
+    name: str = "model", chat_template: str = HERMES, markers: tuple[str, ...] = ()
+) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of bytes with a name, a chat template, and markers that are one token each."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = Tokenizer(models.BPE(vocab={char: at for at, char in enumerate(alphabet)}, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     fast = PreTrainedTokenizerFast(tokenizer_object=made, chat_template=chat_template)
     fast.name_or_path = name
+    fast.add_tokens([AddedToken(marker, special=True) for marker in markers])
     return fast
 
 
@@ -56,7 +73,9 @@ def _prompt_end(fixture: Fixture) -> str:
 def failures(read: Read) -> Iterator[str]:
     """Yield the names of the fixtures that are not read as the suite expects."""
     for name, fixture in CASES.items():
-        if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(fixture, *read(fixture, tokens(fixture))):
+        if not _is_expected(fixture, *read(fixture, None)) or not _is_expected(
+            fixture, *read(fixture, tokens(fixture))
+        ):
             yield name
 
 
@@ -72,15 +91,59 @@ def differing(read: Read) -> Iterator[str]:
 
 def tokens(fixture: Fixture) -> list[str]:
     """Split a reply about as a tokenizer does: markers whole, words with the blank before them, signs."""
-    return _TOKEN.findall(fixture["raw_output"])
+    found = _TOKEN.findall(fixture["raw_output"])
+    assert "".join(found) == fixture["raw_output"]
+    return found
 
 
 def _is_expected(fixture: Fixture, calls: list[dict[str, Any]], content: str) -> bool:
     """Compare as the suite does, which ignores white space around text; a damaged fixture expects no call."""
-    reasons = content.startswith("<think>") or _prompt_end(fixture).rstrip().endswith(REASONING_TAGS)
+    reasons = content.startswith("<think>") or open_tag(fixture) != ""
     reasoning, _, text = content.removeprefix("<think>").partition("</think>") if reasons else ("", "", content)
     if "expected" not in fixture:
         return not calls
     expected = fixture["expected"]
     wanted = [(expected[part] or "").strip() for part in ("content", "reasoning_content")]
     return calls == expected["tool_calls"] and wanted == [text.strip(), reasoning.strip()]
+
+
+def open_tag(fixture: Fixture) -> str:
+    """Return the reasoning tag with which the prompt of a fixture ends, if it does."""
+    return next((tag for tag in REASONING_TAGS if _prompt_end(fixture).rstrip().endswith(tag)), "")
+
+
+def loads(text: str) -> Any:
+    """Return a JSON value; None if the text is none."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return None
+
+
+def grammar_matcher(tag: Any) -> Callable[[str], bool]:
+    """Return a function that says whether a structural tag admits a whole reply, by the servers' grammar backend."""
+    info = xgrammar.TokenizerInfo(["</s>", *map(chr, range(1, 128))], stop_token_ids=[0])
+    grammar = xgrammar.GrammarCompiler(info).compile_structural_tag(tag)
+
+    def admits(text: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(grammar)
+        return matcher.accept_string(text) and matcher.accept_token(0)
+
+    return admits
+
+
+def count_lines(run: Callable[[], object]) -> int:
+    """Count the lines of Python that a function runs."""
+    count = 0
+
+    def trace(*_: object) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(None)
+    return count
