@@ -384,4 +384,4 @@ def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
 
 def _key_group(found: re.Match[str]) -> str:
     groups = found.groupdict()
-    return next(group for group in ("double", "single", "curly", "option", "word") if groups[group] is not None)
+    return next(group for group in ("double", "single", "curly", "option", "word") if groups.get(group) is not None)
