@@ -154,7 +154,8 @@ class JsonBody(BodyReader):
 
     def refuse(self) -> None:
         """Treat the current call and all later calls of this body as text."""
-        self._calls.refuse()
+        self._calls.refused = True
+        self._calls.discard()
         self.in_content = False
 
     def dispose(self) -> None:
@@ -250,7 +251,10 @@ class JsonBody(BodyReader):
             self._sink.fail("malformed", "what follows the call may be a part of it")
 
     def _end_at_limit(self, error: LimitError, text: str, pos: int) -> int:
-        self._calls.abandon_at_limit(error)
+        try:
+            self._calls.abandon("limit", str(error))
+        except LimitError as earlier:
+            self._calls.abandon("limit", str(earlier))
         self._begin_skip()
         return self._skip_to_end_marker(text, pos) if self._calls.status is READING else pos
 
@@ -346,7 +350,7 @@ class JsonBody(BodyReader):
         try:
             self._close_state(tail, natural=natural)
         except LimitError as error:
-            self._calls.abandon_at_limit(error)
+            self._end_at_limit(error, "", 0)
         self.status = BodyStatus.ENDED if self._calls.status is READING else self._calls.status
 
     def _close_state(self, tail: str, *, natural: bool) -> None:

@@ -12,14 +12,13 @@ import json
 from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.buffering import LimitError
 from fcshim.parse.arguments.missing_brackets import has_unlisted_key
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.call_keys import REMARK_KEYS
-from fcshim.parse.json.defects import decode_object, may_lack_bracket
+from fcshim.parse.json.defects import decode_object, find_defect
 from fcshim.parse.limits import Limits
 from fcshim.parse.readings.json_writer import JsonReading
 from fcshim.parse.sink import CallSink
@@ -35,7 +34,7 @@ class JsonCalls:
     def __init__(self, reader: StrictJsonReader, sink: CallSink, limits: Limits) -> None:
         self.status = READING
         """What the body reports next."""
-        self._refused = False
+        self.refused = False
         """True if all calls of this body are text."""
         self.reading: JsonReading | None = None
         """The repaired text while that is read: the body ends with it."""
@@ -53,7 +52,7 @@ class JsonCalls:
 
     def begin_next(self) -> None:
         """Begin the next call."""
-        self.discarding = self._refused
+        self.discarding = self.refused
         """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
         self._buffer.target = None
         self._reader.has_raw_break, self._reader.raw_controls = False, 0
@@ -117,7 +116,7 @@ class JsonCalls:
             self.check_previous(name)
             self.discard()
         elif self._whole[:1] == ["{"]:
-            self._send("".join(self._whole))
+            self._take_whole()
 
     def begin_arguments(self, first: str) -> None:
         """Read the arguments: their value begins with `first`."""
@@ -135,11 +134,6 @@ class JsonCalls:
         self._started = True
         self._sink.start(self.name)
         self._report(BodyStatus.STARTED)
-
-    def _send(self, arguments: str) -> None:
-        """Start the call with complete arguments."""
-        self._start()
-        self.arguments.output.append(self.arguments.coerce_whole(arguments))
 
     def sent_arguments(self) -> str:
         """Return the arguments that were read so far; before them, the values of members that may be arguments."""
@@ -179,7 +173,17 @@ class JsonCalls:
                 self.check_previous(*self._buffer.closed_keys)
                 self.discard()
             else:
-                self._complete()
+                defect = self._take_members() or self._take_whole()
+                if not self._started:
+                    self._start()
+                self.arguments.flush()
+                if self._reader.has_backslash:
+                    self._sink.escapes_doubtful = True
+                defect = defect or find_defect(self._reader, self._sink, self.reading)
+                if defect:
+                    self._sink.fail("malformed", defect, "".join(self._whole))
+                else:
+                    self._sink.mark_complete()
         if self.status is BodyStatus.NOT_A_CALL:
             self.end_pending = True
         elif self.reading is None:
@@ -198,20 +202,6 @@ class JsonCalls:
         """Reject the call that is complete: what follows may be a part of it."""
         if self._sink.is_complete:
             self._sink.fail("malformed", reason)
-
-    def _complete(self) -> None:
-        """Send the arguments that were not sent yet, and complete the call, or reject it."""
-        defect = self._take_members() or self._take_whole()
-        if not self._started:
-            self._start()
-        self.arguments.flush()
-        if self._reader.has_backslash:
-            self._sink.escapes_doubtful = True
-        defect = defect or self._find_defect()
-        if defect:
-            self._sink.fail("malformed", defect, "".join(self._whole))
-        else:
-            self._sink.mark_complete()
 
     def _take_named_member(self) -> bool:
         """Take the only member as the call if its key is the name of a tool, and its value an object."""
@@ -236,18 +226,14 @@ class JsonCalls:
             return f"the call is a message of the role {self.other_role}"
         if self.has_arguments:
             is_known = not parameters or all(key.lower() in REMARK_KEYS and key not in parameters for key in members)
-            is_taken = is_known and not self._holds_argument()
+            values = ("".join(value) for value in members.values() if value[:1] == ["{"])
+            is_taken = is_known and not any(self.lacks_parameter(key) for value in values for key in json.loads(value))
         else:
             is_taken = all(members.values()) and self._buffer.closed_keys.intersection(parameters) == members.keys()
             if is_taken:
                 written = (f"{json.dumps(key)}: {''.join(value)}" for key, value in members.items())
                 self._whole = ["{", ", ".join(written), "}"]
         return "" if is_taken else "arguments stand under no known key"
-
-    def _holds_argument(self) -> bool:
-        """Return whether the object of a member has an argument that the call lacks."""
-        values = ("".join(value) for value in self.members.values() if value[:1] == ["{"])
-        return any(self.lacks_parameter(key) for value in values for key in json.loads(value))
 
     def _take_whole(self) -> str:
         """Start the call with the arguments that did not stream; return why they are none, or an empty string."""
@@ -262,24 +248,9 @@ class JsonCalls:
                 arguments = decode_object(arguments, self._limits)
         if not arguments or arguments[0] != "{":
             return "the arguments are not an object"
-        self._send(arguments)
+        self._start()
+        self.arguments.output.append(self.arguments.coerce_whole(arguments))
         return ""
-
-    def _find_defect(self) -> str:
-        """Return why the arguments are not certain, or an empty string."""
-        if self._reader.mixes_line_breaks(self._sink.arguments()):
-            return "a string with line breaks and escapes, which may be content"
-        reading = self.reading
-        if reading is None:
-            return ""
-        if reading.lacks_brackets and may_lack_bracket(self._sink.arguments(), self._sink.expectation):
-            return "a bracket is missing before a parameter or at the end"
-        return "a word that the schema does not admit" if self._sink.misplaces(reading.words) else ""
-
-    def refuse(self) -> None:
-        """Treat this call and all later calls as text."""
-        self._refused = True
-        self.discard()
 
     def discard(self) -> None:
         """Not a call: read to its end without sending."""
@@ -304,13 +275,6 @@ class JsonCalls:
         if self._sink.is_open:
             self._sink.fail(kind, message, raw)
         self._stop_sending()
-
-    def abandon_at_limit(self, error: LimitError) -> None:
-        """Reject the call because of a limit."""
-        try:
-            self.abandon("limit", str(error))
-        except LimitError as earlier:
-            self.abandon("limit", str(earlier))
 
     def _stop_sending(self) -> None:
         self.discarding = True

@@ -10,8 +10,7 @@ last one of them is trailing text. The states:
     _between_calls         between calls, or after the last one       the states of the syntax, or _after_calls
     _after_calls           after the last call                        the end marker, else _in_trailing_text
     _in_trailing_text      in unexpected text after the last call     the end marker; else the text is emitted
-    _skip_to_end_marker    after an error                             the end marker
-    _skip_brackets         after an error, where no marker closes     the last closing bracket, or an empty line
+    MalformedRest          after an error                             the end of the body
 
 Rule: after the last call only short trailing text may precede the end marker.
 """
@@ -39,6 +38,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import WRITING_ERRORS, LiteralCall
 from fcshim.parse.literals.strings import LiteralError, json_escape
 from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues
+from fcshim.parse.markers import EndMarkers
 from fcshim.parse.readings.steps import NoReadingError
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
 from fcshim.parse.sink import CallSink
@@ -84,8 +84,6 @@ class LiteralBody(BodyReader):
         self._escaped_text = ""
         """The same text with its inner quotes escaped, as far as it was not read yet."""
         self._restarts = RestartWatch(restart_markers(dialect), sink, limits)
-        self._skip_depth = 0
-        """Number of open brackets in the text that is skipped."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
@@ -120,7 +118,15 @@ class LiteralBody(BodyReader):
                 pos = self._recover(error, pos)
             if progress.wait or progress.status is not READING:
                 break
-        return self._end_piece(pos)
+        arguments = self._call.writer.arguments
+        if arguments.output or arguments.collected:
+            self._call.flush()
+        self.in_content = self._state is None and not progress.wait and values.in_content
+        self.status = progress.status
+        if self.status is not READING and self._in_call and not values.brackets:
+            self._in_call = False
+            self._state = self._between_calls
+        return pos
 
     def _recover(
         self, error: LiteralError | PartialTokenError | DoubtfulQuoteError | LimitError | NotStrictError, pos: int
@@ -137,18 +143,6 @@ class LiteralBody(BodyReader):
             case PartialTokenError():
                 self._progress.wait = True
         return error.pos
-
-    def _end_piece(self, pos: int) -> int:
-        """Send what was written, publish the status, and leave a call that ended at `pos`."""
-        arguments = self._call.writer.arguments
-        if arguments.output or arguments.collected:
-            self._call.flush()
-        self.in_content = self._state is None and not self._progress.wait and self._values.in_content
-        self.status = self._progress.status
-        if self.status is not READING and self._in_call and not self._values.brackets:
-            self._in_call = False
-            self._state = self._between_calls
-        return pos
 
     # The text from a doubtful quote on.
 
@@ -257,42 +251,13 @@ class LiteralBody(BodyReader):
         self._call.abandon(kind, str(error))
         if error.after_body is not None:
             self.unread = "" if self._call.is_text else error.after_body
-            self._state = self._end_at_next_feed
+            self._state = MalformedRest(self._progress, None, 0).read
             if self._progress.status is READING:
                 self._progress.end_body()
             return
-        self._skip_depth = len(self._values.brackets[-1].closing_brackets)
-        self._state = self._skip_to_end_marker if self._dialect.closes_bodies else self._skip_brackets
-
-    def _end_at_next_feed(self, _text: str, pos: int) -> int:
-        self._progress.end_body()
-        return pos
-
-    def _skip_to_end_marker(self, text: str, pos: int) -> int:
-        """Skip the rest of a malformed body, to its end marker."""
-        found = self._end_markers.search(text, pos)
-        if found is not None:
-            self._progress.end_body()
-            return found.end()
-        end = self._end_markers.partial_start(text, pos)
-        self._progress.wait = end < len(text)
-        return end
-
-    def _skip_brackets(self, text: str, pos: int) -> int:
-        """Skip the rest of a malformed body that no marker ends, to its last closing bracket or an empty line."""
-        if not self._call.is_certain:
-            self._progress.end_body()
-            return pos
-        found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
-        if found is None:
-            # The last 66 characters suffice: `_PARTIAL_EMPTY_LINE` matches at most 65.
-            partial = None if self._progress.final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
-            self._progress.wait = partial is not None
-            return partial.start() if partial else len(text)
-        self._skip_depth += 1 if found[0] in "[({" else -1
-        if self._skip_depth == 0 or found[0][0] == "\n":
-            self._progress.end_body()
-        return found.end()
+        closes = self._dialect.closes_bodies
+        depth = len(self._values.brackets[-1].closing_brackets) if closes or self._call.is_certain else 0
+        self._state = MalformedRest(self._progress, self._end_markers if closes else None, depth).read
 
     # After the calls.
 
@@ -354,7 +319,12 @@ class LiteralBody(BodyReader):
             return
         self._progress.status = READING
         if self._in_call:
-            self._close_call()
+            after_marker = self._values.text_after_marker()
+            if after_marker is None:
+                self._call.abandon("truncated", "the reply ended inside the call")
+            else:
+                self._call.abandon("malformed", "a string is not closed")
+                self.unread = "" if self._call.is_text else after_marker
         else:
             self._close_body(tail[pos:], natural=natural)
         self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
@@ -388,15 +358,6 @@ class LiteralBody(BodyReader):
             self.unread += self._escaped_text
         self._escaped_text = ""
 
-    def _close_call(self) -> None:
-        """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""
-        after_marker = self._values.text_after_marker()
-        if after_marker is not None:
-            self._call.abandon("malformed", "a string is not closed")
-            self.unread = "" if self._call.is_text else after_marker
-        else:
-            self._call.abandon("truncated", "the reply ended inside the call")
-
     def _close_body(self, tail: str, *, natural: bool) -> None:
         """The reply ended after a call: accept it, unless the rest of the body may be missing."""
         has_trailing = self._state == self._in_trailing_text
@@ -408,6 +369,44 @@ class LiteralBody(BodyReader):
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
+
+
+class MalformedRest:
+    """Skips the rest of a malformed body: to its end marker, or to its last closing bracket or an empty line."""
+
+    def __init__(self, progress: BodyProgress, end_markers: EndMarkers | None, depth: int) -> None:
+        """Skip to an end marker, or where none ends the body, to the bracket that closes the last of `depth`."""
+        self._progress = progress
+        self._end_markers = end_markers
+        self._depth = depth
+
+    def read(self, text: str, pos: int) -> int:
+        """Skip `text[pos:]`; return the position reached."""
+        if self._depth == 0:
+            self._progress.end_body()
+            return pos
+        return self._skip_brackets(text, pos) if self._end_markers is None else self._skip(self._end_markers, text, pos)
+
+    def _skip(self, end_markers: EndMarkers, text: str, pos: int) -> int:
+        found = end_markers.search(text, pos)
+        if found is not None:
+            self._progress.end_body()
+            return found.end()
+        end = end_markers.partial_start(text, pos)
+        self._progress.wait = end < len(text)
+        return end
+
+    def _skip_brackets(self, text: str, pos: int) -> int:
+        found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
+        if found is None:
+            # The last 66 characters suffice: `_PARTIAL_EMPTY_LINE` matches at most 65.
+            partial = None if self._progress.final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
+            self._progress.wait = partial is not None
+            return partial.start() if partial else len(text)
+        self._depth += 1 if found[0] in "[({" else -1
+        if self._depth == 0 or found[0][0] == "\n":
+            self._progress.end_body()
+        return found.end()
 
 
 def _end_after_last_string(text: str, closers: str) -> int:
