@@ -22,6 +22,8 @@ BEGUN_AGAIN = "the call was begun again"
 """The message of the error with which a broken call ends."""
 _SMALL = 64
 """Characters of a piece that is searched twice."""
+_NO_PAIRS = TagPairs((), ())
+"""Until a marker is found: most bodies never have pairs of their own."""
 _MAX_RESTARTS = 8
 """Calls that are begun again in one reply: after each, what was held is read anew."""
 _MIN_SIZE = 3
@@ -86,7 +88,7 @@ class RestartWatch:
         self._start = -1
         """The newline before the start marker from which on the text is held, or -1."""
         self._marker = ""
-        self._pairs = TagPairs((), ())
+        self._pairs = _NO_PAIRS
         """The tags of the held text, which begins at the offset `_offset` of them."""
         self._offset = 0
         self._is_confirmed = False
