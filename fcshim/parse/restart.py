@@ -8,13 +8,13 @@ Rule: at most `Limits.search` characters are held, each of them once; a body tha
 """
 
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.markers import marker_set
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tag_pairs import TagPairs
 
@@ -34,19 +34,13 @@ class RestartMarkers:
     """The start markers of one dialect's calls and sections, each with the end markers that belong to it."""
 
     def __init__(self, ends: Mapping[str, tuple[str, ...]]) -> None:
-        self.ends = {marker.lstrip("\n"): closers for marker, closers in ends.items() if len(marker) >= _MIN_SIZE}
-        self._markers = marker_set(tuple(f"\n{marker}" for marker in self.ends))
-
-    def find(self, text: str, pos: int) -> tuple[int, str]:
-        """Return the position of the newline before the next marker, and the marker: "" for a part of one at the end.
-
-        The position is -1 for none.
-        """
-        found = self._markers.search(text, pos)
-        if found is not None and not self._markers.is_partial(text, found.start()):
-            return found.start(), found[0][1:]
-        start = self._markers.partial_start(text, pos)
-        return (start if start < len(text) else -1), ""
+        self.ends = ends = {
+            marker.lstrip("\n"): closers for marker, closers in ends.items() if len(marker) >= _MIN_SIZE
+        }
+        markers = sorted(self.ends, key=len, reverse=True)
+        whole = "|".join(_pattern_of_marker(marker, markers) for marker in markers)
+        partial = "|".join(map(_pattern_of_prefix, markers))
+        self.search = re.compile(rf"\n(?:({whole})|(?:{partial})\Z)" if markers else r"(?!)").search
 
     def tags_beside(self, marker: str) -> tuple[str, ...]:
         """Return the start markers that have the same end markers as this one, and these end markers."""
@@ -72,17 +66,35 @@ class RestartableReader(Protocol):
 class RestartWatch:
     """Holds the text of one body from a restart on; offsets are relative to the text that the body has not read."""
 
+    __slots__ = (
+        "_found",
+        "_is_confirmed",
+        "_limit",
+        "_marker",
+        "_markers",
+        "_offset",
+        "_pairs",
+        "_search",
+        "_searched",
+        "_sink",
+        "_skip",
+        "_start",
+        "_text",
+        "reading",
+    )
+
     def __init__(self, markers: RestartMarkers, sink: CallSink, limits: Limits) -> None:
         self.reading = False
         """True while the body reads up to a restart."""
         self._markers = markers
+        self._search = markers.search
         self._sink = sink
         self._limit = limits.search
         self._skip = 0
         """Characters in which no restart is looked for."""
         self._text = ""
         """The text that was searched last, and what was found in it."""
-        self._found = -1
+        self._found: re.Match[str] | None = None
         self._searched = 0
         """The position from which on that text was searched."""
         self._start = -1
@@ -103,7 +115,7 @@ class RestartWatch:
         """Return whether text with newlines may have a restart: the fast path for small pieces."""
         if self.reading or not self._markers.ends:
             return False
-        return self._start >= 0 or self._skip > 0 or len(text) > _SMALL or self._markers.find(text, pos)[0] >= 0
+        return self._start >= 0 or self._skip > 0 or len(text) > _SMALL or self._search(text, pos) is not None
 
     def feed(self, body: RestartableReader, text: str, pos: int) -> int:
         """Let the body read text with newlines, up to a restart; return the position reached."""
@@ -128,11 +140,12 @@ class RestartWatch:
 
     def _find(self, text: str, pos: int) -> int:
         """Return the position of the newline before a start marker, or a part of one, else -1."""
-        start = pos + self._skip
-        if text is not self._text or start < self._searched or 0 <= self._found < start:
-            self._found, self._marker = self._markers.find(text, start)
+        start, found = pos + self._skip, self._found
+        if text is not self._text or start < self._searched or (found is not None and found.start() < start):
+            found = self._found = self._search(text, start)
             self._text, self._searched = text, start
-        return self._found
+        self._marker = found[1] or "" if found else ""
+        return found.start() if found else -1
 
     def _advance(self, start: int, end: int) -> int:
         """Record that the body has read from `start` to `end`; return `end`."""
@@ -177,6 +190,17 @@ class RestartWatch:
             return ""
         self._sink.begin_again()
         return tail[self._start + (not keep_newline) :]
+
+
+def _pattern_of_marker(marker: str, markers: Iterable[str]) -> str:
+    """Return a pattern for the marker, unless the text ends within a longer one that begins with it."""
+    rests = [other[len(marker) :] for other in markers if other != marker and other.startswith(marker)]
+    return re.escape(marker) + "".join(rf"(?!(?:{_pattern_of_prefix(rest)})\Z)" for rest in rests)
+
+
+def _pattern_of_prefix(marker: str) -> str:
+    """Return a pattern for every proper prefix of the marker."""
+    return "".join(f"(?:{re.escape(char)}" for char in marker[:-1]) + ")?" * (len(marker) - 1)
 
 
 @functools.lru_cache(maxsize=256)

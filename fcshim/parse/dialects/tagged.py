@@ -259,8 +259,6 @@ KIMI_K3 = _row(
             call_close="<|close|>call<|sep|>",
             parameter=Tag("<|open|>argument", end="<|sep|>", attribute="key", type_attribute="type"),
             parameter_close="<|close|>argument<|sep|>",
-            object_open="<|open|>json",
-            object_close="<|close|>json<|sep|>",
             entities=True,
             counter="index",
             gap="",
@@ -306,13 +304,7 @@ K2_HORIZON = _row(
     section=Markers("<ifm|tool_calls>", "</ifm|tool_calls>"),
     body=UnionBody(
         (
-            TaggedCalls(
-                replace(
-                    _keys_and_values("ifm|arg", "</ifm|tool_call>"),
-                    type_open="<ifm|arg_type>",
-                    type_close="</ifm|arg_type>",
-                )
-            ),
+            TaggedCalls(_keys_and_values("ifm|arg", "</ifm|tool_call>")),
             JsonShape(),
         )
     ),

@@ -197,7 +197,7 @@ class CallStates(StateGroup):
         # What ends in prose is an explanation.
         shows_call = pending is not None and pending.kind in SHOWN_KINDS and stop_reason in NATURAL_STOPS
         if pending is not None and shows_call and held.text().rstrip().endswith(_LAST_CHARACTERS):
-            self._report_failed(pending, held.text())
+            self._reports.report_failed(pending, held.text())
         self._end_body(body, 0, closing=True)
         self._cursor.buffer = ""
         return "" if self._consumed_text == "emit" else body.unread
@@ -221,10 +221,6 @@ class CallStates(StateGroup):
     def _report_rejected(self) -> None:
         if self._consumed_text != "emit":
             self._reports.report_rejected()
-
-    def _report_failed(self, pending: PendingCalls, text: str) -> None:
-        if self._sink.call_count > self._calls_before:
-            self._reports.report_failed(pending, text)
 
     def _emit_held(self, unread: str) -> None:
         """Emit the held text, except `unread` at its end; a result that the model invents ends the reply instead."""
@@ -304,7 +300,7 @@ class CallStates(StateGroup):
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             is_closed = pending.kind == "wrapper" and held.text().endswith(pending.end_markers)
             if is_closed or self._reports.names_call(pending):
-                self._report_failed(pending, self._output.last_body()[len(self.start_marker) :])
+                self._reports.report_failed(pending, self._output.last_body()[len(self.start_marker) :])
             self._release_pending()
         else:
             pending.accepted = self._sink.accepted_count - pending.accepted_before

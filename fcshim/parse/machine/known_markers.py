@@ -332,13 +332,13 @@ def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) ->
 def _text_without_markers(markers: Iterable[str], *, line_start_chars: str = "", excluded: str = "") -> re.Pattern[str]:
     """Return a pattern for text without the beginning of a marker or of code, and without the characters in `excluded`.
 
-    A marker's first character is accepted if the next one shows that no marker begins there. One of the
+    A marker's first character is accepted if the next two characters show that no marker begins there. One of the
     `line_start_chars` must also stand behind other characters of its line, or begin a list item or bold text that is no
     call.
     """
     following: dict[str, set[str]] = {char: set() for char in "`~" + line_start_chars + excluded}
     for marker in markers:
-        following.setdefault(marker[0], set()).add(marker[1:2])
+        following.setdefault(marker[0], set()).add(marker[1:3])
     plain = f"[^{re.escape(''.join(following))}]++"
     begin_nothing = "".join(char for char in line_start_chars if not following[char])
     non_markers = [
@@ -356,11 +356,21 @@ def _text_without_markers(markers: Iterable[str], *, line_start_chars: str = "",
     return re.compile(f"(?:{'|'.join([plain, *in_line, *non_markers, *lines])}){{0,{_MAX_PIECES}}}")
 
 
-def _none_of(characters: set[str]) -> str:
-    """Return a look-ahead that excludes these characters; an empty string among them excludes any."""
-    if "" in characters:
+def _none_of(beginnings: set[str]) -> str:
+    """Return a look-ahead that excludes what begins with one of these one or two characters, or may do so."""
+    if not beginnings:
+        return ""
+    seconds: dict[str, set[str]] = {}
+    for beginning in sorted(beginnings):
+        seconds.setdefault(beginning[:1], set()).add(beginning[1:])
+    if "" in seconds:
         return "(?!)"
-    return f"(?=[^{re.escape(''.join(sorted(characters)))}])" if characters else ""
+    pairs = [
+        f"{re.escape(second)}[^{re.escape(''.join(sorted(thirds)))}]"
+        for second, thirds in seconds.items()
+        if "" not in thirds
+    ]
+    return f"(?=[^{re.escape(''.join(seconds))}]{''.join(f'|{pair}' for pair in pairs)})"
 
 
 @functools.lru_cache(maxsize=64)

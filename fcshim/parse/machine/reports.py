@@ -48,7 +48,7 @@ class DefectReports:
         """True if a start marker of the primary dialect opened the body."""
         self._opened_in_line = False
         """True if a start marker that is a tag opened the body, and nothing but calls stands before it in its line."""
-        self._restarts_before = 0
+        self._restarts_before = self._calls_before = 0
         self.has_reported = False
         """True if a defect of the body was reported."""
         self._calls_unoffered = False
@@ -58,7 +58,7 @@ class DefectReports:
         """Begin a body."""
         self._opened_by_primary = bool(marker) and dialect is self._primary
         self._opened_in_line = self._stands_alone(marker)
-        self._restarts_before = self._sink.restarts
+        self._restarts_before, self._calls_before = self._sink.restarts, self._sink.call_count
         self.has_reported = False
 
     def report_rejected(self) -> None:
@@ -107,6 +107,8 @@ class DefectReports:
         An explanation, which shows places or types of values (`<city>`, `...`), is not reported.
         """
         has_failed = self._sink.accepted_count == pending.accepted_before + pending.accepted
+        if self._sink.call_count <= self._calls_before:
+            return
         if has_failed and _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
             self.report_unreadable()
 

@@ -9,7 +9,7 @@ Rule: the start is sent with the first parameter, because until then the body ma
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 from fcshim.events import JSON, CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
@@ -43,12 +43,8 @@ _ASSIGNMENT = re.compile(
 )
 
 
-class Assignment(NamedTuple):
-    """An argument in the line of the tool's name: `days=3`, `city="San Jose"`."""
-
-    key: str
-    text: str
-    is_quoted: bool
+Assignment: TypeAlias = tuple[str, str, bool]
+"""An argument in the line of the tool's name, `days=3`: its key, its text, and whether that is quoted."""
 
 
 def read_assignments(line: str) -> tuple[str, list[Assignment]]:
@@ -59,7 +55,7 @@ def read_assignments(line: str) -> tuple[str, list[Assignment]]:
     name, blank, _ = line.partition(" ")
     pos, found = len(name), []
     while (match := _ASSIGNMENT.match(line, pos)) is not None:
-        found.append(Assignment(match[1], match[4] or match[2] or match[3] or "", match[4] is None))
+        found.append((match[1], match[4] or match[2] or match[3] or "", match[4] is None))
         pos = match.end()
     return (name, found) if blank and pos == len(line) else (line, [])
 
@@ -124,15 +120,15 @@ class TaggedCall:
 
     def add_argument(self, argument: Assignment, limits: Limits) -> None:
         """Write an argument whose text is known. An entity in it has two readings."""
-        self._write_key(argument.key)
+        self._write_key(argument[0])
         self._attempt(self._write_argument, argument, limits)
 
     def _write_argument(self, argument: Assignment, limits: Limits) -> None:
-        if holds_entity(argument.text):
+        key, text, is_quoted = argument
+        if holds_entity(text):
             raise AmbiguousValueError
-        expected = self._writer.expectation.member(argument.key)
-        value = UntypedValue(self._writer, expected, limits, (argument.key,), is_text=argument.is_quoted)
-        value.add(argument.text)
+        value = UntypedValue(self._writer, self._writer.expectation.member(key), limits, (key,), is_text=is_quoted)
+        value.add(text)
         value.end()
 
     def _may_wrap(self, tag: NamedTag) -> bool:

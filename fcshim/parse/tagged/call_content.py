@@ -159,7 +159,7 @@ class CallContentReader(BodyReader):
             return False
         word, assignments = read_assignments(line)
         name = self._resolve(word) if assignments else None
-        keys = [each.key for each in assignments]
+        keys = [key for key, *_ in assignments]
         if name is None or len(set(keys)) < len(keys) or not set(keys).issubset(self._sink.tools.parameter_names(name)):
             return False
         self._call = self._new_call(name)

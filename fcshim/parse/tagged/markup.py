@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Literal
 
-from fcshim.parse.scanner import MoreNeeded, Scanner
+from fcshim.parse.scanner import Scanner
 from fcshim.parse.tagged.tag_reading import SPACE, WRAPPERS, CompiledTags, MarkerKind, NamedTag, read_spelled_tag
 from fcshim.parse.tagged.tags import Tag
 
@@ -22,7 +22,6 @@ _MARKUP = re.compile(r"[\"'“”‘’=;\ufffd\u200b-\u200f\u2028\u2029\ufeff\x
 """Characters that markup has, and no name of a parameter."""
 _TAG_CHARACTERS = "=<>|/\"' "
 _NAME_WORDS = frozenset({"parameter", "param", "argument", "arg", "arg_key", "param_key"})
-_MAX_OBJECT_TAG = 100
 BetweenKind = MarkerKind | Literal["markup"]
 """The kind of what stands between parameters; `markup` adds nothing (a wrapper)."""
 
@@ -64,15 +63,9 @@ class CallMarkup:
 
     def end_of_markup(self, text: str, pos: int) -> int:
         """Return the end of the markup at `pos` that adds nothing: `pos` for none."""
-        tags, scan = self.compiled.tags, Scanner(text, pos)
-        closings = (tags.object_close, self.wrapper and f"</{self.wrapper[1:]}")
-        found = scan.skip(*filter(None, (*closings, *self._openings, tags.object_open)))
-        if not found or found != tags.object_open:
-            return scan.pos
-        end = text.find(tags.parameter.end, pos, pos + _MAX_OBJECT_TAG)
-        if end < 0 and len(text) - pos < _MAX_OBJECT_TAG:
-            raise MoreNeeded
-        return end + len(tags.parameter.end) if end >= 0 else pos
+        scan = Scanner(text, pos)
+        scan.skip(*filter(None, (self.wrapper and f"</{self.wrapper[1:]}", *self._openings)))
+        return scan.pos
 
     def pass_markup(self, text: str, pos: int) -> int:
         """Pass over the markup at `pos`, which is complete; return its end."""

@@ -148,18 +148,11 @@ class CompiledTags:
         found = _read_tag(tags.parameter, text, pos) if scan.skip(tags.parameter.head) else None
         if found is None or not tags.value_open:
             return self._decoded(found)
-        value_type = found.type
         scan.pos = self.skip_space(text, found.end)
-        opening = scan.skip(*filter(None, (tags.value_open, tags.type_open)))
-        if opening and opening == tags.type_open:
-            typed = _read_tag(Tag(tags.type_open, tags.type_close), text, scan.pos - len(opening))
-            if typed is None:
-                return None
-            value_type, scan.pos = typed.name, self.skip_space(text, typed.end)
-            opening = scan.skip(tags.value_open)
+        opening = scan.skip(tags.value_open)
         if not opening and scan.peek() == tags.value_open[0]:
             return None  # a damaged tag
-        return NamedTag(found.name, value_type, scan.pos, lacks_value_open=not opening)
+        return NamedTag(found.name, found.type, scan.pos, lacks_value_open=not opening)
 
     def _decoded(self, tag: NamedTag | None) -> NamedTag | None:
         if tag is None or not self.tags.entities:

@@ -58,17 +58,11 @@ class Tags:
     parameter_close: str
     separator: str = ""
     """A tag that may follow a call's name. Read, but never written."""
-    type_open: str = ""
-    """The opening tag of a value's type, where the type may have its own tag after the key. Read, but never written."""
-    type_close: str = ""
     value_open: str = ""
     """The opening tag of the value, where it is not the parameter's own tag."""
     quote_open: str = ""
     """The start of quotes around a value that contains markers: inside them only `quote_close` counts."""
     quote_close: str = ""
-    object_open: str = ""
-    """The start of an element that may hold all arguments as one JSON object, up to `parameter.end`. Never written."""
-    object_close: str = ""
     nested: bool = False
     """True where the parameter's tag is its key, and values are nested elements."""
     lines: bool = False
@@ -104,7 +98,7 @@ class Tags:
     def markers(self) -> tuple[str, ...]:
         """Return every fixed part of a tag."""
         ends = (self.call.end, self.parameter.end, self.call_close, self.parameter_close)
-        values = (self.type_open, self.type_close, self.value_open, self.quote_open, self.quote_close)
+        values = (self.value_open, self.quote_open, self.quote_close)
         return tuple(filter(None, (self.call.head, self.parameter.head, *ends, *values)))
 
     def json_types(self) -> frozenset[str]:

@@ -21,8 +21,6 @@ KEYS = Tags(
     Tag("<key>", end="</key>"),
     "</value>",
     value_open="<value>",
-    type_open="<type>",
-    type_close="</type>",
 )
 
 
@@ -84,7 +82,6 @@ def test_other_text_is_no_call_opening(tags: Tags, text: str) -> None:
         (ATTRIBUTES, '<p name="k" t="string">v', NamedTag("k", "string", 23)),
         (ATTRIBUTES, '<p t="x" name="k">', NamedTag("k", "x", 18)),
         (KEYS, "<key>k</key>\n<value>v", NamedTag("k", "", 20)),
-        (KEYS, "<key>k</key><type>int</type> <value>v", NamedTag("k", "int", 36)),
         (KEYS, "<key>k</key>\nvw", NamedTag("k", "", 13, lacks_value_open=True)),
     ],
 )
