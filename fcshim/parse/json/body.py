@@ -4,8 +4,7 @@ Theory of operation. The strict reader reads the whole body, `envelope` finds th
 sends them. At a deviation from strict JSON, `repair` reads the remainder.
 
     state                  position                                      left by
-    _after_start_marker    after the start marker                        that marker again; any other text
-    _before_body           before the JSON                               a bracket; anything else is not a body
+    _before_body           after the start marker                        a bracket; anything else is not a body
     None                   JSON, while it is strict (`StrictJsonReader`) its last bracket; a deviation
     _in_lenient            JSON that is not strict                       the end of the body
     _after_unfinished      after a call that may go on                   what follows the end marker
@@ -88,8 +87,7 @@ class JsonBody(BodyReader):
         self._repair: JsonRepair | None = None
         self._calls_before_repair = 0
         self._trailer: JsonTrailer | None = None
-        self._first_state: State = self._before_body
-        self._state: State | None = self._after_start_marker
+        self._state: State | None = self._before_body
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
@@ -167,17 +165,6 @@ class JsonBody(BodyReader):
 
     # Before the JSON.
 
-    def _after_start_marker(self, text: str, pos: int) -> int:
-        """Skip the start marker where it is doubled."""
-        at, marker = skip_space(text, pos), self._start_marker.strip()
-        if marker and text.startswith(marker, at):
-            self._start_marker = ""
-            return at + len(marker)
-        self._reader.stop = marker.startswith(text[at:]) and bool(marker)
-        if not self._reader.stop:
-            self._state = self._first_state
-        return pos
-
     def _before_body(self, text: str, pos: int) -> int:
         pos = skip_space(text, pos)
         if pos == len(text):
@@ -193,6 +180,11 @@ class JsonBody(BodyReader):
             if end == pos:
                 self._end_body(BodyStatus.NO_BODY)
             return end or pos
+        elif self._start_marker and text.startswith(self._start_marker, pos):
+            doubled, self._start_marker = self._start_marker, ""
+            return pos + len(doubled)
+        elif self._start_marker.startswith(text[pos:]):
+            self._reader.stop = True
         else:
             self._end_body(BodyStatus.NO_BODY)
         return pos

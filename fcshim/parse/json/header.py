@@ -95,17 +95,21 @@ class HeaderShape:
 
 
 class HeaderBody(JsonBody):
-    """Reads one body: three more states before those of JSON."""
+    """Reads one body: three more states before those of a JSON body."""
 
     def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header = shape
         self._tool_marker = named_tool(start_marker) or start_marker.strip(" \t\r\n<>")
-        self._first_state = self._before_header_or_json
+        self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
+        at, marker = skip_space(text, pos), self._start_marker.strip()
+        if marker and text.startswith(marker, at):
+            self._start_marker = ""
+            return at + len(marker)  # it is doubled
         plain = self._header.json.begins(text, pos) if self._header.json is not None else False
-        self._reader.stop = plain is None
+        self._reader.stop = plain is None or (bool(marker) and len(text) > pos and marker.startswith(text[at:]))
         if not self._reader.stop:
             self._state = self._before_body if plain else self._read_header
         return pos

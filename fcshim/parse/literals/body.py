@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.body import (
     NATURAL_STOPS,
     READING,
@@ -45,7 +44,6 @@ from fcshim.parse.sink import CallSink
 
 ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
 
-_ERRORS = (LiteralError, PartialTokenError, DoubtfulQuoteError, *WRITING_ERRORS)
 _ARGUMENT = re.compile(r"\)|[\s,()\[\]{}]{0,64}[^\W\d]\w{0,127}\s{0,64}=")
 _EXPRESSION = re.compile(
     r"[ \t]{0,8}(?:(?:if|and|or|for|is|in|not|else)[ \t]+[^\s<]|as[ \t]+\w{1,64}\s{0,8}(?:[\]):,]|\Z)|->|[=!<>]="
@@ -114,8 +112,15 @@ class LiteralBody(BodyReader):
         while pos < len(text):
             try:
                 pos = (self._state or values.read_next)(text, pos)
-            except _ERRORS as error:
-                pos = self._recover(error, pos)
+            except PartialTokenError as error:
+                progress.wait, pos = True, error.pos
+            except DoubtfulQuoteError as error:
+                self._state, pos = self._hold, error.pos
+            except LiteralError as error:
+                self._fail(error)
+                pos = error.pos
+            except WRITING_ERRORS as error:
+                self._call.abandon_unwritable(error)
             if progress.wait or progress.status is not READING:
                 break
         arguments = self._call.writer.arguments
@@ -127,22 +132,6 @@ class LiteralBody(BodyReader):
             self._in_call = False
             self._state = self._between_calls
         return pos
-
-    def _recover(
-        self, error: LiteralError | PartialTokenError | DoubtfulQuoteError | LimitError | NotStrictError, pos: int
-    ) -> int:
-        """Act on what a state raised that began at `pos`; return the position at which to continue."""
-        match error:
-            case LimitError() | NotStrictError():
-                self._call.abandon_unwritable(error)
-                return pos
-            case LiteralError():
-                self._fail(error)
-            case DoubtfulQuoteError():
-                self._state = self._hold
-            case PartialTokenError():
-                self._progress.wait = True
-        return error.pos
 
     # The text from a doubtful quote on.
 
@@ -232,13 +221,6 @@ class LiteralBody(BodyReader):
     def _skip_to(self, pos: int) -> int:
         """Return `pos` after a bracket or comma that belongs to the body: the text before it is not trailing text."""
         self._trailing.clear()
-        return pos
-
-    def _reject_or_wait(self, pos: int, partial: object) -> int:
-        """Report that no body starts at `pos`, or wait where a partial match may become one."""
-        if partial:
-            self._progress.need_more(pos)
-        self._progress.reject_body()
         return pos
 
     # Errors.

@@ -32,7 +32,7 @@ class BracketKind(enum.IntEnum):
 
     ARGUMENTS = enum.auto()
     SPREAD = enum.auto()
-    """A dict whose members are the arguments: `f({...})`."""
+    """A dict whose members are the arguments: `f({...})`, `f(**{...})`."""
     DICT = enum.auto()
     ARRAY = enum.auto()
     TUPLE = enum.auto()

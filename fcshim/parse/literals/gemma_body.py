@@ -63,6 +63,13 @@ class GemmaBody(LiteralBody):
             return found.end()
         return self._reject_or_wait(pos, _PARTIAL_CALL.match(text, pos))
 
+    def _reject_or_wait(self, pos: int, partial: object) -> int:
+        """Report that no body starts at `pos`, or wait where a partial match may become one."""
+        if partial:
+            self._progress.need_more(pos)
+        self._progress.reject_body()
+        return pos
+
     def _read_name(self, text: str, pos: int) -> int:
         """The name of the tool, up to the brace."""
         found = _NAME.match(text, pos)

@@ -91,9 +91,11 @@ class PythonValues(LiteralValues):
     # Items.
 
     def _read_argument(self, text: str, pos: int) -> int:
-        """The name of an argument, or a value without a name."""
+        """The name of an argument, a value without a name, or `**{`."""
         char = text[pos]
         self._has_name = False
+        if char == "*":
+            return self._read_spread(text, pos)
         if char == "{" and not (self._call.names and self.context.seen_keyword) and not self._admits_object():
             return self._open_spread(pos)
         if char in "\"'[({":
@@ -101,6 +103,15 @@ class PythonValues(LiteralValues):
             self.read_next = self._before_value
             return pos
         return self._read_word(text, pos)
+
+    def _read_spread(self, text: str, pos: int) -> int:
+        """`**{...}`: arguments whose names are not identifiers."""
+        rest = text[pos : pos + 3]
+        if rest != "**{":
+            if "**{".startswith(rest):
+                self._progress.need_more(pos)
+            raise LiteralError("expected a literal, found '*'", pos)
+        return self._open_spread(pos + 2)
 
     def _open_spread(self, pos: int) -> int:
         self.context.seen_keyword = True

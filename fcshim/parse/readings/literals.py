@@ -121,6 +121,9 @@ class LiteralSearch(JsonSearch):
             named = frame.changed(slot=frame.slot)
             named.has_keyword = True
             self._add_key(step, named, found)
+        elif self.text.startswith("**{", pos):
+            spread = Frame("}", frame.members, frame, keyed=True)
+            self.add(step, self._key, pos + 3, spread, token=("{", 0, 0))
         elif not frame.has_keyword:
             self.add(step, self._value, pos, frame)
 
@@ -201,7 +204,8 @@ class LiteralSearch(JsonSearch):
         key = _ARGUMENT.match(self.text, pos)
         if key is not None:
             return key["word"] not in frame.keys and frame.members.lists_member(key["word"]) is not False
-        return not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
+        is_value = not frame.has_keyword and super()._begins_item(Frame("]", ANYTHING, None, keyed=False), pos)
+        return is_value or self.text.startswith("**{", pos)
 
     def follows(self, frame: Frame, pos: int) -> bool:
         """Return whether what follows a string that ends before `pos` is what follows a value in these brackets."""

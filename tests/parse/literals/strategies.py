@@ -140,9 +140,12 @@ def _arguments(call: Tree[Token]) -> JSON:
 
 
 def _members(tree: Tree[Token]) -> Iterator[tuple[str, JSON]]:
-    key, value = (child for child in tree.children if not _is_end(child))
-    name = str(key).strip() if isinstance(key, Token) and key.type in {"KEY", "WORD"} else _value(key)
-    yield name if isinstance(name, str) else json.dumps(name), _value(value)
+    if tree.data == "spread":
+        yield from _value(tree.children[0]).items()
+    else:
+        key, value = (child for child in tree.children if not _is_end(child))
+        name = str(key).strip() if isinstance(key, Token) and key.type in {"KEY", "WORD"} else _value(key)
+        yield name if isinstance(name, str) else json.dumps(name), _value(value)
 
 
 def _is_end(node: Tree[Token] | Token) -> bool:

@@ -17,7 +17,7 @@ def is_ended(following: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "following", [", b=1", ", b: 1", ",\n  b=[", ", # so\nb=1", "), g(", ")]<|end|>", ")]\n<|end|>"]
+    "following", [", b=1", ", b: 1", ",\n  b=[", ", # so\nb=1", ", **{", "), g(", ")]<|end|>", ")]\n<|end|>"]
 )
 def test_a_quote_ends_the_string_where_the_next_argument_or_the_end_follows(following: str) -> None:
     assert is_ended(following + " ")
@@ -37,6 +37,10 @@ def test_any_other_quote_waits_for_the_end_of_the_body(following: str) -> None:
 @pytest.mark.parametrize("following", ["", " ", ",", ", b", ", b=", ")", ")]", ")]<|tool_ca"])
 def test_more_text_is_needed_where_the_answer_may_change(following: str) -> None:
     assert not is_ended(following)
+
+
+def test_a_colon_follows_a_key() -> None:
+    assert is_ended(", **{'k': 1, 'l': 2")
 
 
 @pytest.mark.parametrize("text", [", b=1", "), g(b=1)]", ")]<|end|> and so on", " x", ", c d", ")] 'x"])
