@@ -15,14 +15,11 @@ Rule: no I/O and no clock. A failing retry is never reported; the first attempt'
 
 import enum
 import itertools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallChunk, Usage, total_usage
-from fcshim.messages import Message
-from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.attempt import Attempt, Batch, Plan
 from fcshim.pipeline.attempt_filter import (
     ANSWERED,
@@ -36,21 +33,8 @@ from fcshim.pipeline.attempt_filter import (
 )
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.native import Native
-from fcshim.pipeline.resumption import (
-    CallResumption,
-    constraint_for_remainder,
-    max_calls_of_resumed,
-    prefill_to_resume,
-)
-from fcshim.pipeline.retry_request import (
-    constraint_for_retry,
-    first_attempt,
-    is_call_optional,
-    later_attempt,
-    live_arguments,
-    max_calls_of_retry,
-    retry_messages,
-)
+from fcshim.pipeline.resumption import CallResumption
+from fcshim.pipeline.retry_request import AttemptMaker
 from fcshim.pipeline.shim import Shim
 
 DEFAULT_MAX_RETRIES = 1
@@ -134,11 +118,10 @@ class Exchange:
         "_buffered",
         "_calls",
         "_last_text",
+        "_maker",
         "_passes",
         "_resumption",
         "_retries_left",
-        "_shim",
-        "_upstream",
         "_usages",
         "attempt",
         "earlier",
@@ -181,9 +164,8 @@ class Exchange:
         self._calls = ReplyCalls(plan.refused_calls if isinstance(plan, Shim) else {})
         may_change = isinstance(plan, Shim) and (self._retries_left or plan.refused_calls)
         if isinstance(plan, Shim) and may_change and plan.tools and plan.request.n <= 1:
-            self._shim, self._upstream = plan, upstream
-            attempt_filter = self._live_filter(call_required=plan.request.tool_choice.mode == "required")
-            self.attempt = first_attempt(plan, upstream, attempt_filter, buffered=self._buffered)
+            self._maker = AttemptMaker(plan, upstream, self._calls, buffered=self._buffered)
+            self.attempt = self._maker.first(retries_left=self._retries_left)
         else:
             self.attempt = Attempt(plan, upstream)
         self._step(ExchangeInput.BEGIN)
@@ -200,11 +182,12 @@ class Exchange:
         failed = earlier[-1]
         interrupted = _interrupted_call(failed)
         if interrupted is None:
-            self.attempt = self._corrected(failed, backend)
-        elif (resumed := self._resumed(failed, interrupted, backend)) is not None:
-            self.attempt = resumed
+            self.attempt = self._maker.correction(failed, backend, retries_left=self._retries_left)
         else:
-            return False
+            made = self._maker.continuation(failed, interrupted, backend, retries_left=self._retries_left)
+            if made is None:
+                return False
+            self.attempt, self._resumption = made
         self._attempts = earlier
         self._step(ExchangeInput.RETRY)
         return True
@@ -341,7 +324,7 @@ class Exchange:
             return False
         stop, interrupted = attempt.stops[0][1], _interrupted_call(attempt)
         if interrupted is None:
-            request = self._shim.request
+            request = self._maker.shim.request
             return (
                 stop.stop_reason in _RETRYABLE_STOPS
                 and not attempt_filter.overflowed
@@ -352,7 +335,7 @@ class Exchange:
             return False
         if stop.stop_reason == "max_tokens":  # not beyond a token limit that the client set
             error = interrupted.end.error
-            return error is not None and error.kind == "truncated" and self._shim.request.max_tokens is None
+            return error is not None and error.kind == "truncated" and self._maker.shim.request.max_tokens is None
         return stop.stop_reason in _RETRYABLE_STOPS
 
     # The actions of the table: each takes the events that the client gets now, and returns those with what else it gets
@@ -399,65 +382,6 @@ class Exchange:
         buffered = [] if attempt_filter is None else attempt_filter.release()
         return [*batch, *((0, event) for event in buffered), (0, error)]
 
-    # How retries are made, and which attempt is the best
-
-    def _corrected(self, failed: Attempt, backend: Backend) -> Attempt:
-        """Return the attempt that asks for calls in place of the defective ones."""
-        shim, calls, defects = self._shim, self._calls, _filter_of(failed).defects
-        text, messages = failed.transcript.text, _messages_of(failed)
-        max_calls = max_calls_of_retry(shim, text, defects, len(calls.accepted))
-        constraint = constraint_for_retry(shim, defects, backend, max_calls=max_calls + len(calls.accepted))
-        dialect = shim.dialect if constraint is None else constraint.dialect
-        if constraint is None or dialect is not shim.dialect or failed.constraint_key or calls.accepted:
-            messages = retry_messages(shim, messages, text, defects, calls, dialect)
-        # Else the grammar prevents the mistake, and a model that sees its own faulty reply tends to copy it. If a
-        # grammar did not prevent the defect, or if calls were accepted, the model gets a correction.
-        attempt_filter = AttemptFilter(
-            calls,
-            live=False,
-            call_required=not is_call_optional(shim, defects),
-            buffered=self._buffered,
-            fails_invalid=shim.options.invalid_calls == "error",
-            last=not self._retries_left,
-            max_calls=max_calls,
-        )
-        arguments: ArgumentsMode = "validated" if shim.options.arguments == "validated" else "checked"
-        return later_attempt(shim, self._upstream, attempt_filter, arguments, messages, constraint)
-
-    def _resumed(self, failed: Attempt, interrupted: InterruptedCall, backend: Backend) -> Attempt | None:
-        """Return the attempt that continues a call; None if the backend cannot continue a turn, or not this call."""
-        if backend.prefill is None:
-            return None
-        shim, text = self._shim, failed.transcript.text
-        prefill = prefill_to_resume(shim, text, self._calls.accepted, interrupted)
-        if prefill is None:
-            return None
-        max_calls = max_calls_of_resumed(shim, text, interrupted, prefill.calls_before)
-        constraint = constraint_for_remainder(shim, prefill, interrupted, backend, max_calls=max_calls)
-        self._resumption = CallResumption(interrupted, prefill)
-        return later_attempt(
-            shim,
-            self._upstream,
-            self._live_filter(call_required=False, max_calls=max_calls - prefill.calls_before),
-            live_arguments(shim, buffered=self._buffered),
-            _messages_of(failed),
-            constraint,
-            prefill=prefill.text,
-            backend=backend,
-        )
-
-    def _live_filter(self, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
-        """Make the filter of an attempt that the client sees as it comes."""
-        return AttemptFilter(
-            self._calls,
-            live=True,
-            call_required=call_required,
-            buffered=self._buffered,
-            max_calls=max_calls,
-            can_resume=self._retries_left > 0 and not self._buffered,
-            fails_invalid=self._shim.options.invalid_calls == "error",
-        )
-
     def _best_reply(self, stop: Stop | None) -> Batch:
         """Return the events of all attempts that the client still lacks, the usage and the stop.
 
@@ -488,12 +412,6 @@ _ACTIONS: dict[str, Callable[[Exchange, Batch], Batch]] = {
 def _filter_of(attempt: Attempt) -> AttemptFilter:
     assert attempt.filter is not None
     return attempt.filter
-
-
-def _messages_of(attempt: Attempt) -> tuple[Message, ...]:
-    """Return the messages of an attempt, without its prefill."""
-    assert isinstance(attempt.plan, Shim)
-    return attempt.plan.unconstrained.messages
 
 
 def _interrupted_call(attempt: Attempt) -> InterruptedCall | None:

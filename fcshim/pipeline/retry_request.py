@@ -4,6 +4,7 @@ Rule: a retry's request has the model's reply and a turn that names its defects,
 repeated byte for byte, so that the upstream's prefix cache hits.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,11 +17,112 @@ from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolCh
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.attempt import Attempt
-from fcshim.pipeline.attempt_filter import ANSWERED, AttemptDefect, AttemptFilter, ReplyCalls
+from fcshim.pipeline.attempt_filter import ANSWERED, AttemptDefect, AttemptFilter, InterruptedCall, ReplyCalls
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.resumption import PREFILL, count_names, prefill_fields
+from fcshim.pipeline.resumption import (
+    PREFILL,
+    CallResumption,
+    constraint_for_remainder,
+    count_names,
+    max_calls_of_resumed,
+    prefill_fields,
+    prefill_to_resume,
+)
 from fcshim.pipeline.shim import Shim
 from fcshim.prompt.correction import write_correction
+
+
+class AttemptMaker:
+    """Makes the attempts of one exchange whose calls are read from the text of a single choice.
+
+    `calls` are those that the client has. `buffered`: the client gets the reply in one piece at its end.
+    """
+
+    def __init__(self, shim: Shim, upstream: UpstreamCodec, calls: ReplyCalls, *, buffered: bool) -> None:
+        self.shim = shim
+        self._upstream = upstream
+        self._calls = calls
+        self._buffered = buffered
+
+    def first(self, *, retries_left: int) -> Attempt:
+        """Return the first attempt, with a prefill if nothing else enforces a required call. Raises `RequestError`."""
+        shim = self.shim
+        prefill = prefill_for_required_call(shim)
+        plan = replace(
+            shim,
+            prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
+            constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
+            options=replace(shim.options, arguments=live_arguments(shim, buffered=self._buffered)),
+            prefill=prefill,
+        )
+        call_required = shim.request.tool_choice.mode == "required"
+        return Attempt(plan, self._upstream, self._live_filter(retries_left, call_required=call_required))
+
+    def correction(self, failed: Attempt, backend: Backend, *, retries_left: int) -> Attempt:
+        """Return the attempt that asks for calls in place of the defective ones."""
+        assert failed.filter is not None
+        shim, calls, defects = self.shim, self._calls, failed.filter.defects
+        text, messages = failed.transcript.text, _messages_of(failed)
+        max_calls = max_calls_of_retry(shim, text, defects, len(calls.accepted))
+        constraint = constraint_for_retry(shim, defects, backend, max_calls=max_calls + len(calls.accepted))
+        dialect = shim.dialect if constraint is None else constraint.dialect
+        if constraint is None or dialect is not shim.dialect or failed.constraint_key or calls.accepted:
+            messages = retry_messages(shim, messages, text, defects, calls, dialect)
+        # Else the grammar prevents the mistake, and a model that sees its own faulty reply tends to copy it. If a
+        # grammar did not prevent the defect, or if calls were accepted, the model gets a correction.
+        attempt_filter = AttemptFilter(
+            calls,
+            live=False,
+            call_required=not is_call_optional(shim, defects),
+            buffered=self._buffered,
+            fails_invalid=shim.options.invalid_calls == "error",
+            last=not retries_left,
+            max_calls=max_calls,
+        )
+        arguments: ArgumentsMode = "validated" if shim.options.arguments == "validated" else "checked"
+        return later_attempt(shim, self._upstream, attempt_filter, arguments, messages, constraint)
+
+    def continuation(
+        self, failed: Attempt, interrupted: InterruptedCall, backend: Backend, *, retries_left: int
+    ) -> tuple[Attempt, CallResumption] | None:
+        """Return the attempt that continues a call; None if the backend cannot continue a turn, or not this call."""
+        if backend.prefill is None:
+            return None
+        shim, text = self.shim, failed.transcript.text
+        prefill = prefill_to_resume(shim, text, self._calls.accepted, interrupted)
+        if prefill is None:
+            return None
+        max_calls = max_calls_of_resumed(shim, text, interrupted, prefill.calls_before)
+        constraint = constraint_for_remainder(shim, prefill, interrupted, backend, max_calls=max_calls)
+        attempt = later_attempt(
+            shim,
+            self._upstream,
+            self._live_filter(retries_left, call_required=False, max_calls=max_calls - prefill.calls_before),
+            live_arguments(shim, buffered=self._buffered),
+            _messages_of(failed),
+            constraint,
+            prefill=prefill.text,
+            backend=backend,
+        )
+        return attempt, CallResumption(interrupted, prefill)
+
+    def _live_filter(self, retries_left: int, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
+        """Make the filter of an attempt that the client sees as it comes."""
+        return AttemptFilter(
+            self._calls,
+            live=True,
+            call_required=call_required,
+            buffered=self._buffered,
+            max_calls=max_calls,
+            can_resume=retries_left > 0 and not self._buffered,
+            fails_invalid=self.shim.options.invalid_calls == "error",
+        )
+
+
+def _messages_of(attempt: Attempt) -> tuple[Message, ...]:
+    """Return the messages of an attempt, without its prefill."""
+    assert isinstance(attempt.plan, Shim)
+    return attempt.plan.unconstrained.messages
 
 
 def prefill_for_required_call(shim: Shim) -> str:
@@ -50,19 +152,6 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
     if shim.escape.changed:  # escaped requests are never resumed
         return "stream" if shim.options.invalid_calls == "deliver" else "checked"
     return "resumable"
-
-
-def first_attempt(shim: Shim, upstream: UpstreamCodec, attempt_filter: AttemptFilter, *, buffered: bool) -> Attempt:
-    """Return the first attempt, with a prefill if a required call is not enforced otherwise. Raises `RequestError`."""
-    prefill = prefill_for_required_call(shim)
-    plan = replace(
-        shim,
-        prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
-        constraint_key=shim.constraint_key or (PREFILL if prefill else ""),
-        options=replace(shim.options, arguments=live_arguments(shim, buffered=buffered)),
-        prefill=prefill,
-    )
-    return Attempt(plan, upstream, attempt_filter)
 
 
 def later_attempt(

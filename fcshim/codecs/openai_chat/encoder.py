@@ -151,10 +151,6 @@ class ChunkTemplates:
         self.end = (b'],"usage":null}' if request.include_usage else b"]}") + b"\n\n"
         self.tail = b',"logprobs":null,"finish_reason":null}' + self.end
 
-    def delta_prefix(self, choice: int) -> bytes:
-        """Return the bytes before the delta in a chunk of that choice."""
-        return self.head + b'"choices":[{"index":%d,"delta":' % choice
-
 
 class _CallWriter(BufferedArguments):
     """Writes the arguments of one call, spliced between constant bytes."""
@@ -204,7 +200,7 @@ class ChoiceWriter:
 
     def __init__(self, templates: ChunkTemplates, choice: int) -> None:
         self.stopped = False
-        self._delta_prefix = templates.delta_prefix(choice)
+        self._delta_prefix = templates.head + b'"choices":[{"index":%d,"delta":' % choice
         self._end = templates.end
         self._tail = templates.tail
         self._legacy = templates.legacy
