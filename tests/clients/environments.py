@@ -53,6 +53,7 @@ ENVIRONMENTS = {
     "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
     "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
     "dspy": Environment(("dspy",), ()),
+    "aider": Environment(("aider-chat",), ()),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }
