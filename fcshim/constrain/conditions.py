@@ -16,6 +16,16 @@ _MAX_DEPENDENCIES = 6
 _ONE = ("items", "additionalProperties", "additionalItems", "propertyNames", "contains", "not", "if", "then", "else")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_MAX_COMPLEMENT_DEPTH = 8
+"""Nesting of a schema whose complement is written."""
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_OPPOSITE_BOUNDS = {
+    "minimum": "exclusiveMaximum",
+    "maximum": "exclusiveMinimum",
+    "exclusiveMinimum": "maximum",
+    "exclusiveMaximum": "minimum",
+}
+_COUNTED = {"Length": "string", "Items": "array", "Properties": "object"}
 _CONDITIONS = frozenset({"not", "if", "dependentRequired", "dependentSchemas", "dependencies"})
 
 
@@ -48,25 +58,12 @@ def _inner(schema: dict[str, JSON], depth: int) -> Iterator[tuple[str, JSON]]:
 
 
 def _negation(rest: dict[str, JSON]) -> list[JSON]:
-    """Take `not` out of the schema where it excludes everything, whole types, or objects with one member."""
-    match rest.get("not"):
-        case True:
-            found: list[JSON] = [False]
-        case dict(inner) if not inner:
-            found = [False]
-        case False:
-            found = []
-        case {"type": str() | list() as kinds, **more} if not more:
-            excluded = set(kinds) if isinstance(kinds, list) else {kinds}
-            if "integer" in excluded and "number" not in excluded:  # numbers with a fraction stay
-                return []
-            found = [{"type": [kind for kind in _TYPES if kind not in excluded]}]
-        case {"required": [str(name)], **more} if not more.keys() - {"type"} and more.get("type", "object") == "object":
-            found = [_without(name)]
-        case _:
-            return []
+    """Take `not` out of the schema where what it refuses can be written."""
+    opposite = _complement(rest["not"]) if "not" in rest else None
+    if opposite is None:
+        return []
     del rest["not"]
-    return found
+    return [opposite]
 
 
 def _branches(rest: dict[str, JSON]) -> list[JSON]:
@@ -78,6 +75,9 @@ def _branches(rest: dict[str, JSON]) -> list[JSON]:
     elif condition is False:
         found = [otherwise]
     elif (opposite := _opposite(rest, condition)) is not None:
+        found = [{"anyOf": [{"allOf": [condition, then]}, {"allOf": [opposite, otherwise]}]}]
+    elif isinstance(condition, dict) and (opposite := _complement(condition)) is not None:
+        condition = {**_OPEN, **condition}  # it is about members, and does not say which there are
         found = [{"anyOf": [{"allOf": [condition, then]}, {"allOf": [opposite, otherwise]}]}]
     else:
         return []
@@ -102,6 +102,60 @@ def _opposite(rest: dict[str, JSON], condition: JSON) -> JSON:
     if listed is None or chosen is None or not isinstance(required, list) or name not in required:
         return None
     return {"properties": {name: {"enum": [each for each in listed if each not in chosen]}}, **_OPEN}
+
+
+def _complement(schema: JSON, depth: int = 0) -> JSON:
+    """Return the schema of all values that a schema refuses; None where it cannot be written.
+
+    A schema with several keywords refuses what one of them refuses.
+    """
+    if isinstance(schema, bool):
+        return not schema
+    if not isinstance(schema, dict) or depth > _MAX_COMPLEMENT_DEPTH:
+        return None
+    found = [_refused(name, value, depth + 1) for name, value in schema.items() if name not in _ANNOTATIONS]
+    return None if None in found else _any_of(found)
+
+
+def _refused(keyword: str, value: JSON, depth: int) -> JSON:
+    """Return the schema of the values that one keyword refuses; None where it cannot be written."""
+    match keyword, value:
+        case (("allOf" | "anyOf" | "not" | "properties" | "required"), _):
+            return _refused_by_schemas(keyword, value, depth)
+        case "type", str() | list():
+            named = [value] if isinstance(value, str) else value
+            # A number without a fraction is an integer, and no schema says that there is one.
+            fractions = "integer" in named and "number" not in named
+            return None if fractions else {"type": [kind for kind in _TYPES if kind not in named]}
+        case (("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"), int() | float()):
+            return None if isinstance(value, bool) else {"type": "number", _OPPOSITE_BOUNDS[keyword]: value}
+        case (("minLength" | "minItems" | "minProperties"), int()):
+            return value > 0 and {"type": _COUNTED[keyword[3:]], f"max{keyword[3:]}": value - 1}
+        case (("maxLength" | "maxItems" | "maxProperties"), int()):
+            return {"type": _COUNTED[keyword[3:]], f"min{keyword[3:]}": value + 1}
+    return None
+
+
+def _refused_by_schemas(keyword: str, value: JSON, depth: int) -> JSON:
+    found: JSON = None
+    match keyword, value:
+        case "required", list() if all(isinstance(name, str) for name in value):
+            found = _any_of([{"type": "object", **_without(name)} for name in value])
+        case "properties", dict():
+            inner = {name: _complement(each, depth) for name, each in value.items()}
+            if None not in inner.values():
+                found = _any_of([_with(name, each) for name, each in inner.items() if each is not False])
+        case "not", bool() | dict():
+            found = value
+        case (("allOf" | "anyOf"), list()):
+            parts = [_complement(each, depth) for each in value]
+            if parts and None not in parts:
+                found = _any_of(parts) if keyword == "allOf" else {"allOf": parts}
+    return found
+
+
+def _any_of(schemas: list[JSON]) -> JSON:
+    return {"anyOf": schemas} if schemas else False
 
 
 def _values(schema: JSON) -> list[JSON] | None:
@@ -130,6 +184,11 @@ def _dependencies(rest: dict[str, JSON]) -> list[JSON]:
 
 _OPEN: dict[str, JSON] = {"additionalProperties": True}
 """A schema that names members closes the object otherwise."""
+
+
+def _with(name: str, schema: JSON) -> JSON:
+    """Return the schema of objects with a member of a schema."""
+    return {"type": "object", "properties": {name: schema}, "required": [name], **_OPEN}
 
 
 def _without(name: str) -> JSON:

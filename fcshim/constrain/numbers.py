@@ -28,6 +28,8 @@ _MAX_BOUND_DIGITS = 40
 """Longest bound, in digits, that is enforced."""
 _MAX_DIGITS_BEFORE_DECIMALS = 11
 """Longer integers get no decimals beside a bound: a double keeps 15 digits, and would be rounded to the bound."""
+_MAX_ENDS = 1_000
+"""Ends of digits that are listed, by which the multiples of a step are told from other numbers."""
 _MAX_DECIMALS = 4
 _MAX_BOUND_DECIMALS = 20
 """Decimals of a bound that are compared; a longer bound is rounded inwards."""
@@ -157,20 +159,48 @@ class _Decimals:
 
 
 def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Expression | None:
-    """Admit the multiples of a step between two bounds if they are few, or all multiples of a power of ten.
+    """Admit the multiples of a step between two bounds if they are few, or all, or those from 0 or the step on.
 
-    None where neither applies.
+    None where neither applies. Multiples without an upper bound must be told by their last digits: of 5, 20, 0.25.
     """
     if low is not None and high is not None and (high - low) / step <= 256:
         first, last = -(-low // step), high // step
         texts = [_decimal(step * at) for at in range(int(first), int(last) + 1)]
         return one_of_texts([(text, LiteralText("")) for text in texts]) if texts and all(texts) else None
-    size = step.numerator
-    if low is None and high is None and step.denominator == 1 and str(size).strip("0") == "1":
-        return (
-            choice([LiteralText("0"), series(INTEGER, LiteralText("0" * (len(str(size)) - 1)))]) if size > 1 else None
-        )
-    return None
+    if high is not None or (low is not None and not 0 <= low <= step):
+        return None
+    positive = _integer_multiples(int(step)) if step.denominator == 1 else _decimal_multiples(step)
+    if positive is None:
+        return None
+    signed = positive if low is not None else series(optional(LiteralText("-")), positive)
+    return signed if low else choice([LiteralText("0"), signed])
+
+
+def _integer_multiples(step: int) -> Expression | None:
+    """Admit the positive multiples of a step that divides a power of ten."""
+    digits = _ending_digits(step)
+    if not digits or 10**digits // step > _MAX_ENDS:
+        return None
+    ends = range(0, 10**digits, step)
+    small = [LiteralText(str(end)) for end in ends if end]
+    before = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS - 1 - digits))
+    return choice([*small, series(before, one_of_texts([(f"{end:0{digits}}", LiteralText("")) for end in ends]))])
+
+
+def _decimal_multiples(step: Fraction) -> Expression | None:
+    """Admit the positive multiples of a step of which a whole number is one."""
+    digits = _ending_digits(step.denominator)
+    if not digits or step.numerator != 1 or step.denominator > _MAX_ENDS:
+        return None
+    ends = [f"{int(step * at * 10**digits):0{digits}}".rstrip("0") for at in range(1, step.denominator)]
+    point = series(LiteralText("."), one_of_texts([(end, LiteralText("")) for end in ends]))
+    whole = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS_BEFORE_DECIMALS - 1))
+    return choice([series(LiteralText("0"), point), series(whole, optional(point))])
+
+
+def _ending_digits(step: int) -> int:
+    """Return how many last digits show whether an integer is a multiple of a step; 0 where no number of them does."""
+    return next((count for count in range(1, _MAX_DIGITS) if 10**count % step == 0), 0)
 
 
 def _decimal(number: Fraction) -> str:

@@ -52,7 +52,9 @@ ENVIRONMENTS = {
     "instructor": Environment(("instructor",), ("openai_chat",)),
     "llama_index": Environment(("llama-index-core", "llama-index-llms-openai-like"), ("openai_chat",)),
     "ag2": Environment(("ag2[openai]",), ("openai_chat",)),
+    "llm": Environment(("llm",), ("openai_chat",)),
     "dspy": Environment(("dspy",), ()),
+    "aider": Environment(("aider-chat",), ()),
     "smolagents": Environment(("smolagents[openai]",), ("openai_chat",)),
     "vercel_ai": Environment((), ("openai_chat", "openai_responses", "anthropic", "gemini")),
 }

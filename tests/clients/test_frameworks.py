@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from tests.clients.agents.plan import HARD
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, framework_version, missing
 from tests.clients.text_only import check_text_only
 from tests.scripted import MISSING, Script, model_list, scripted_upstream, text_reply
@@ -148,6 +149,15 @@ async def test_dspy_calls_by_the_endpoint_and_by_its_own_text(api, mode, record_
     status, found, errors, upstream = await converse("dspy", api, mode, *DSPY_REPLIES[api])
 
     assert (0, {"text": "It is 3.", "called": [[1, 2]]}) == (status, found), errors
+    assert [] == [asked.body for asked in upstream.requests if "tools" in asked.body]
+
+
+@MODES
+async def test_aider_edits_by_text_that_passes_unchanged(mode):
+    edit = f"notes.txt\n```\n<<<<<<< SEARCH\nKEEP\n=======\n{HARD}\n{CALL}\n>>>>>>> REPLACE\n```\n"
+    status, found, errors, upstream = await converse("aider", "openai_chat", mode, edit)
+
+    assert (0, {"text": f"first\n{HARD}\n{CALL}\nlast\n", "called": []}) == (status, found), errors
     assert [] == [asked.body for asked in upstream.requests if "tools" in asked.body]
 
 

@@ -65,12 +65,61 @@ def test_what_a_condition_excludes_is_not_written(schema, refused, admitted):
         assert all(map(validator.is_valid, admitted))
 
 
+CONDITIONS = [
+    *({"minimum": 5}, {"maximum": 5}, {"exclusiveMinimum": 5}, {"exclusiveMaximum": 5}, {"minimum": 2, "maximum": 7}),
+    *({"minLength": 2}, {"maxLength": 2}, {"minLength": 0}, {"minItems": 2}, {"maxItems": 1}, {"minProperties": 1}),
+    *({"type": "number"}, {"type": ["string", "null"]}, {"type": "number", "minimum": 5}, {"title": "all"}),
+    *({"required": ["a"]}, {"required": ["a", "b"]}, {"required": []}, {"properties": {"a": {"type": "number"}}}),
+    *(
+        {"required": ["a"], "properties": {"a": {"minimum": 5}}},
+        {"properties": {"a": {}}},
+        {"properties": {"a": False}},
+    ),
+    *(
+        {"not": {"minimum": 5}},
+        {"allOf": [{"minimum": 2}, {"maximum": 7}]},
+        {"anyOf": [{"maximum": 2}, {"minimum": 7}]},
+    ),
+]
+EXAMPLES: list = [
+    *(0, 1, 2, 3, 5, 6, 7, 9, -3, 5.5, 2.25, "", "a", "ab", "abc", None, True, [], [1], [1, 2], [1, 2, 3]),
+    *({}, {"a": 1}, {"a": 9}, {"a": "x"}, {"b": 1}, {"a": 5, "b": 2}),
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda condition: {"not": condition},
+        lambda condition: {
+            "if": condition,
+            "then": {"type": ["number", "string"]},
+            "else": {"type": ["array", "object"]},
+        },
+        lambda condition: {"if": condition, "else": {"not": {"type": "object"}}},
+    ],
+    ids=["not", "if", "else"],
+)
+def test_a_condition_admits_what_the_schema_admits(frame, condition):
+    schema = frame(condition)
+    grammar = grammar_of_document(schema, FUNCTION_CALL)
+    matcher, validator = Matcher(grammar), Draft202012Validator(schema)
+    valid = list(filter(validator.is_valid, EXAMPLES))
+
+    assert (valid or EXAMPLES) == [value for value in EXAMPLES if matcher.admits(json.dumps(value))]
+    assert [] == [note for note in grammar.notes if "not enforced" in note]
+
+
 @pytest.mark.parametrize(
     ("schema", "note"),
     [
         ({"not": {"type": "integer"}}, "not is not enforced"),
-        ({"not": {"minimum": 5}}, "not is not enforced"),
-        ({"if": {"minimum": 5}, "then": {"maximum": 9}}, "if is not enforced"),
+        ({"not": {"multipleOf": 5}}, "not is not enforced"),
+        ({"not": {"type": [[]], "required": [5]}}, "not is not enforced"),
+        ({"not": {"allOf": [{"minimum": 5}, {"pattern": "a"}]}}, "not is not enforced"),
+        ({"if": {"pattern": "a"}, "then": {"maxLength": 9}}, "if is not enforced"),
+        ({"if": {"minimum": 5, "type": "integer"}, "then": {"maximum": 9}}, "if is not enforced"),
         ({"type": "array", "contains": {"const": 5}, "maxItems": 3}, "contains is not enforced"),
         ({"type": "array", "contains": {"const": 5}, "maxContains": 3}, "maxContains is not enforced"),
         ({"type": "array", "prefixItems": [True], "contains": {"const": 5}}, "contains is not enforced"),

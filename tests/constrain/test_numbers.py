@@ -63,3 +63,82 @@ def test_a_number_is_admitted_if_it_is_within(
     expected = within and text != "-0"
 
     assert expected == admitted({lower: float(low), upper: float(high)}, text)
+
+
+STEPS = [
+    "2",
+    "4",
+    "5",
+    "8",
+    "10",
+    "20",
+    "25",
+    "50",
+    "100",
+    "125",
+    "1000",
+    "10000",
+    "0.5",
+    "0.25",
+    "0.1",
+    "0.01",
+    "0.05",
+    "0.125",
+]
+WRITTEN = [
+    *(
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "7",
+        "8",
+        "10",
+        "15",
+        "16",
+        "20",
+        "25",
+        "50",
+        "75",
+        "99",
+        "100",
+        "125",
+        "150",
+        "1000",
+    ),
+    *(
+        "1005",
+        "10000",
+        "123450",
+        "0.5",
+        "0.25",
+        "0.75",
+        "0.1",
+        "0.01",
+        "0.05",
+        "2.5",
+        "12.05",
+        "12.5",
+        "1.001",
+        "0.001",
+        "0.125",
+    ),
+]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"minimum": 0}, {"exclusiveMinimum": 0}], ids=["all", "natural", "positive"])
+@pytest.mark.parametrize("step", STEPS)
+def test_the_multiples_of_a_step_are_told_by_their_last_digits(step, bounds):
+    schema = {"multipleOf": float(step) if "." in step else int(step), **bounds}
+    texts = [sign + text for text in WRITTEN for sign in ("", "-") if sign + text != "-0"]
+    expected = [
+        text
+        for text in texts
+        if Fraction(text) % Fraction(step) == 0
+        and (not bounds or not text.startswith("-"))
+        and (text != "0" or "exclusiveMinimum" not in bounds)
+    ]
+
+    assert expected == [text for text in texts if admitted(schema, text)]
