@@ -116,7 +116,10 @@ def test_a_model_in_this_process_calls_a_tool(addresses: Addresses) -> None:
 
 def test_a_function_takes_the_place_of_an_endpoint(addresses: Addresses) -> None:
     """The example prints the answer of the run."""
-    assert "add_numbers returned 42" == _python(_blocks("python", 'generate=generate, model="fcshim-tiny"'), addresses).strip()
+    assert (
+        "add_numbers returned 42"
+        == _python(_blocks("python", 'generate=generate, model="fcshim-tiny"'), addresses).strip()
+    )
 
 
 def test_the_data_for_other_parsers_is_there(addresses: Addresses) -> None:

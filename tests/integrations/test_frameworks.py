@@ -68,7 +68,11 @@ def test_the_examples_of_the_page_run(name: str, addresses: Addresses, tmp_path:
     (tmp_path / "extra-openai-models.yaml").write_text(dict(blocks).get("yaml", ""), encoding="utf-8")
     for code in (code for language, code in blocks if language == "python"):
         done = run(name, "-c", code, LLM_USER_PATH=str(tmp_path))
-        expected = r".*'name': 'add_numbers'.*" if "tool_choice" in code else "add_numbers returned 42"
+        expected = (
+            r".*'name': 'add_numbers'.*"
+            if "tool_choice" in code or "parse_response" in code
+            else "add_numbers returned 42"
+        )
 
         assert 0 == done.returncode, done.stderr
         assert re.fullmatch(expected, done.stdout.strip(), re.DOTALL), done.stdout
