@@ -65,7 +65,8 @@ def _forms(row: Dialect, written: str, end: Sequence[str]) -> Iterator[dict[str,
     elif _ARGUMENTS in written:
         yield _header_form(row, written, end)
     elif _PYTHON_CALL in written:
-        yield _around(row, *written.split(_PYTHON_CALL), end, content="python-call-list", each=("name", "arguments"))
+        before, after = written.split(_PYTHON_CALL)
+        yield _around(row, before, after, end, content="python-call-list", each=("name", "arguments"))
     elif isinstance(row.body, GemmaCalls):
         arguments = {"unquoted_keys": True, "string_delims": [[row.quote, row.quote]]}
         pattern = rf"{_before(row)}{re.escape(row.call.open)}\s*call:\s*(?P<name>[\w.-]+)\s*(?=\{{)"

@@ -48,8 +48,12 @@ def addresses() -> Iterator[Addresses]:
 CONVERT = """
 import sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
-for kind in (AutoModelForCausalLM, AutoTokenizer):
-    kind.from_pretrained(sys.argv[1], gguf_file=sys.argv[2]).save_pretrained(sys.argv[3])
+loaded = AutoModelForCausalLM.from_pretrained(sys.argv[1], gguf_file=sys.argv[2])
+del loaded.config.quantization_config
+plain = AutoModelForCausalLM.from_config(loaded.config)
+plain.load_state_dict(loaded.state_dict())
+plain.save_pretrained(sys.argv[3])
+AutoTokenizer.from_pretrained(sys.argv[1], gguf_file=sys.argv[2]).save_pretrained(sys.argv[3])
 """
 """Writes the model of a GGUF file as a folder that transformers loads."""
 
