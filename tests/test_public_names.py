@@ -182,6 +182,7 @@ PLUGINS = {
     ("fcshim.integrations.langchain", "ChatFcshim"),
     ("fcshim.integrations.llama_cpp", "FcshimChatHandler"),
     ("fcshim.integrations.pydantic_ai", "FcshimModel"),
+    ("fcshim.integrations.response_template", "response_template"),
     ("fcshim.integrations.transformers", "GrammarLogitsProcessor"),
     ("fcshim.integrations.transformers", "TransformersGenerator"),
 }

@@ -15,6 +15,7 @@ with naming_extra("llm"):
     from llm.parts import StreamEvent, TextPart, ToolCallPart, ToolResultPart
 
 PREFIX = "fcshim/"
+_ANSWER = "final_answer"
 
 
 @llm.hookimpl(trylast=True)
@@ -30,7 +31,7 @@ def register_models(register: Callable[..., None], model_aliases: Iterable[JSON]
 class _Twin:
     """What the models for sync and async programs share."""
 
-    supports_tools = can_stream = True
+    supports_tools = supports_schema = can_stream = True
 
     def __init__(self, model: JSON) -> None:
         self.model_id = PREFIX + model.model_id
@@ -57,7 +58,7 @@ class ToolModel(_Twin, llm.Model):
 
         with SyncClient(**self._settings(prompt, stream=stream)) as client:
             writer = _Writer(response)
-            for event in client.stream(_messages_of(prompt), _tools_of(prompt)):
+            for event in client.stream(_messages_of(prompt), **_offer_of(prompt)):
                 yield from writer.write(event)
 
 
@@ -71,7 +72,7 @@ class AsyncToolModel(_Twin, llm.AsyncModel):
         writer = _Writer(response)
         async with (
             Client(**self._settings(prompt, stream=stream)) as client,
-            client.stream(_messages_of(prompt), _tools_of(prompt)) as events,
+            client.stream(_messages_of(prompt), **_offer_of(prompt)) as events,
         ):
             async for event in events:
                 for piece in writer.write(event):
@@ -87,10 +88,12 @@ def _prompt_of(messages: list[dict[str, JSON]]) -> dict[str, JSON]:
     return {"prompt": last["content"], **({"messages": history + parts} if parts else {"system": system})}
 
 
-def _tools_of(prompt: JSON) -> list[dict[str, JSON]]:
-    return [
-        {"name": each.name, "description": each.description, "parameters": each.input_schema} for each in prompt.tools
-    ]
+def _offer_of(prompt: JSON) -> dict[str, JSON]:
+    """Return the tools; if the answer has a schema, it is a call of one more, and a call is demanded."""
+    answer = {"name": _ANSWER, "description": "Give the answer.", "parameters": prompt.schema}
+    found = [(each.name, each.description, each.input_schema) for each in prompt.tools]
+    tools = [{"name": name, "description": text, "parameters": schema} for name, text, schema in found]
+    return {"tools": [*tools, answer], "tool_choice": "required"} if prompt.schema else {"tools": tools}
 
 
 def _messages_of(prompt: JSON) -> list[dict[str, JSON]]:
@@ -129,6 +132,9 @@ class _Writer:
                 yield text
             case Reasoning(text=text):
                 yield StreamEvent(type="reasoning", chunk=text)
+            case ToolCallEnd(error=None, tool_call_name=name) if name == _ANSWER:
+                self._is_empty = False
+                yield event.tool_call_arguments_complete
             case ToolCallEnd(error=None):
                 self._is_empty = False
                 call = llm.ToolCall(event.tool_call_name, event.arguments, event.tool_call_id)

@@ -48,8 +48,12 @@ def addresses() -> Iterator[Addresses]:
 CONVERT = """
 import sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
-for kind in (AutoModelForCausalLM, AutoTokenizer):
-    kind.from_pretrained(sys.argv[1], gguf_file=sys.argv[2]).save_pretrained(sys.argv[3])
+loaded = AutoModelForCausalLM.from_pretrained(sys.argv[1], gguf_file=sys.argv[2])
+del loaded.config.quantization_config
+plain = AutoModelForCausalLM.from_config(loaded.config)
+plain.load_state_dict(loaded.state_dict())
+plain.save_pretrained(sys.argv[3])
+AutoTokenizer.from_pretrained(sys.argv[1], gguf_file=sys.argv[2]).save_pretrained(sys.argv[3])
 """
 """Writes the model of a GGUF file as a folder that transformers loads."""
 
@@ -68,7 +72,11 @@ def test_the_examples_of_the_page_run(name: str, addresses: Addresses, tmp_path:
     (tmp_path / "extra-openai-models.yaml").write_text(dict(blocks).get("yaml", ""), encoding="utf-8")
     for code in (code for language, code in blocks if language == "python"):
         done = run(name, "-c", code, LLM_USER_PATH=str(tmp_path))
-        expected = r".*'name': 'add_numbers'.*" if "tool_choice" in code else "add_numbers returned 42"
+        expected = (
+            r".*'name': 'add_numbers'.*"
+            if "tool_choice" in code or "parse_response" in code
+            else "add_numbers returned 42"
+        )
 
         assert 0 == done.returncode, done.stderr
         assert re.fullmatch(expected, done.stdout.strip(), re.DOTALL), done.stdout

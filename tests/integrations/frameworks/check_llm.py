@@ -175,6 +175,58 @@ def test_the_command_line_calls_a_function():
     assert (0, "add_numbers returned 42") == (done.exit_code, done.output.strip())
 
 
+CITY = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}}, "required": ["city"]}
+
+
+def answered(city):
+    return f'<function_call>\n{{"name": "final_answer", "arguments": {{"city": "{city}"}}}}\n</function_call>'
+
+
+@pytest.mark.parametrize(
+    "replies", [[answered("Oslo")], ["Oslo!", answered("Oslo")], [answered("Bonn"), answered("Oslo")]]
+)
+def test_the_command_line_asks_for_a_schema(replies):
+    """A reply without an answer, or with one against the schema, is asked for again."""
+    REPLIES[:] = replies
+    done = CliRunner().invoke(cli, ["-m", "fcshim/scripted", "--schema", json.dumps(CITY), "--no-stream", "Where?"])
+
+    assert (0, {"city": "Oslo"}) == (done.exit_code, json.loads(done.output))
+    assert "Rome" in str(SEEN[0])  # the prompt has the schema
+
+
+def test_a_schema_and_tools_go_together():
+    REPLIES[:] = [CALL, answered("Rome")]
+    model = llm.get_model("fcshim/scripted")
+
+    assert ["add_numbers"] == [
+        call.name for call in model.prompt("Where?", tools=[add_numbers], schema=CITY).tool_calls()
+    ]
+    assert {"city": "Rome"} == json.loads(model.prompt("Where?", tools=[add_numbers], schema=CITY).text())
+
+
+def test_an_answer_that_stays_against_its_schema_is_an_error():
+    REPLIES[:] = [answered("Bonn")] * 4
+    done = CliRunner().invoke(cli, ["-m", "fcshim/scripted", "--schema", json.dumps(CITY), "--no-stream", "Where?"])
+
+    assert 0 != done.exit_code
+    assert "city" in done.output + str(done.exception)
+
+
+def test_a_real_model_answers_by_a_schema():
+    schema = {"type": "object", "properties": {"first": {"type": "integer"}}, "required": ["first"]}
+    text = llm.get_model("fcshim/tiny").prompt("call final_answer with first=19", schema=schema).text()
+
+    assert {"first": 19} == json.loads(text)
+
+
+def test_async_asks_for_a_schema():
+    async def run():
+        question = "call final_answer with city=Oslo"
+        return await llm.get_async_model("fcshim/tiny").prompt(question, schema=CITY).text()
+
+    assert {"city": "Oslo"} == json.loads(asyncio.run(run()))
+
+
 def test_what_was_done_is_in_the_log():
     llm.get_model("fcshim/tiny").chain(QUESTION, tools=[add_numbers]).text()
     done = CliRunner().invoke(cli, ["-m", "fcshim/tiny", "--no-stream", "say hello"])

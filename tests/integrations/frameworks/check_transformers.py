@@ -1,7 +1,9 @@
 """Models of transformers, with the embedded model loaded by transformers from its GGUF file."""
 
 import json
+import re
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,13 +16,18 @@ from transformers import (
     PreTrainedTokenizerFast,
     TextIteratorStreamer,
 )
+from transformers.utils.chat_parsing import parse_response
 
 import fcshim
 from fcshim.demo.gguf_file import TINY_MODEL
 from fcshim.demo.text_generator import EmbeddedGenerator
 from fcshim.errors import ConfigError, RequestError
 from fcshim.events import Stop, ToolCallChunk, Usage
+from fcshim.integrations.response_template import response_template
 from fcshim.integrations.transformers import GrammarLogitsProcessor, TransformersGenerator
+from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.stream import parse
+from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
 
 QUESTION = {"role": "user", "content": "call add_numbers with first=19, second=23"}
@@ -234,3 +241,104 @@ def test_a_grammar_constrains_one_reply(loaded):
     generate = TransformersGenerator(*loaded, num_return_sequences=2, do_sample=True)
     with pytest.raises((ConfigError, ValueError), match="batch"):
         list(generate([GREETING], grammar='start: "a"'))
+
+
+PROPERTIES = {
+    "text": {"type": "string"},
+    "count": {"type": "integer"},
+    "items": {"type": "array"},
+    "where": {"type": "object"},
+    "ok": {"type": "boolean"},
+}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": PROPERTIES}}}
+    for name in ("get_weather", "send-mail")
+]
+MAIL = {"text": 'a "b" {c} [d] é\n', "count": 3, "items": [1, "x"], "where": {"k": {"l": None}}, "ok": True}
+TURNS = [
+    [("get_weather", {"text": "Paris"})],
+    [("get_weather", {})],
+    [("send-mail", {**MAIL, "text": "two\nlines"})],
+    [("send-mail", MAIL | {"text": 'a "b" {c} [d] é'}), ("get_weather", {"text": "1"}), ("get_weather", {"count": 0})],
+]
+
+
+def template_of(name):
+    """Return the template of a dialect; None if transformers has no form for its calls."""
+    try:
+        return response_template(name, start="<|bot|>", end=["<|end|>", "<|stop|>"])
+    except ConfigError:
+        return None
+
+
+TEMPLATES = {name: template for name in DIALECTS if (template := template_of(name)) is not None}
+
+
+def read(name, reply, tools):
+    message = parse_response(reply, TEMPLATES[name], prefix="", tools=tools)
+    calls = [call["function"] for call in message.get("tool_calls", [])]
+    return message.get("content", ""), [(call["name"], call["arguments"]) for call in calls]
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=range(len(TURNS)))
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_transformers_reads_calls_by_the_template_of_a_dialect(name, turn):
+    written = render_calls(DIALECTS[name], [(tool, json.dumps(values, ensure_ascii=False)) for tool, values in turn])
+
+    for end in ("", "<|end|>", "<|stop|>"):
+        assert ("Hello.", turn) == read(name, f"Hello.\n{written}{end}", TOOLS)
+    assert ("Hello.", []) == read(name, "Hello.<|end|>", TOOLS)
+
+
+def vectors():
+    """Yield the vectors that are nothing but calls, just as the dialect's templates write them."""
+    for file in sorted((Path(__file__).parents[2] / "parse" / "vectors").glob("*.json")):
+        for vector in json.loads(file.read_text(encoding="utf-8")):
+            dialect = vector.get("options", {}).get("dialect")
+            if dialect in TEMPLATES:
+                tools = [each if isinstance(each, dict) else {"name": each} for each in vector.get("tools") or ()]
+                reply = fold(parse(vector["input"], dialect, tools or None))
+                valid = [call for call in reply.tool_calls if call.error is None]
+                calls = [(call.tool_call_name, call.tool_call_arguments_complete) for call in valid]
+                if calls and vector["input"].strip() == render_calls(DIALECTS[dialect], calls).strip():
+                    yield pytest.param(dialect, vector["input"], tools, reply, id=f"{file.stem}: {vector['name']}")
+
+
+def is_plain(vector):
+    """Return whether names are words, values have no markers, and none depends on fcshim's own reading of types."""
+    *_, reply = vector.values
+    calls = [call.tool_call_name + call.tool_call_arguments_complete for call in reply.tool_calls]
+    return not (
+        re.search("[<`]", "".join(calls)) or re.search("spellings|schema|brace|colon|quotes|escapes", vector.id)
+    )
+
+
+VECTORS = list(filter(is_plain, vectors()))
+"""transformers ends a call at the first end marker, and without a type in the schema values in tags are strings."""
+
+
+@pytest.mark.parametrize(("name", "text", "tools", "reply"), VECTORS)
+def test_transformers_reads_the_vectors_as_fcshim_does(name, text, tools, reply):
+    assert [(call.tool_call_name, call.arguments) for call in reply.tool_calls] == read(name, text, tools)[1]
+
+
+def test_most_dialects_have_a_template():
+    assert len(TEMPLATES) > 50
+    assert len(VECTORS) > 60
+
+
+def test_reasoning_is_the_thinking_of_the_message():
+    reply = "<think>Hm.</think>Hello.\n" + render_calls(DIALECTS["hermes"], [("get_weather", "{}")])
+    message = parse_response(reply, TEMPLATES["hermes"], prefix="", tools=TOOLS)
+
+    assert ("Hm.", "Hello.", 1) == (message["thinking"], message["content"], len(message["tool_calls"]))
+
+
+def test_the_tokenizer_reads_its_own_models_reply(loaded, generate):
+    _, tokenizer = loaded
+    prepared = fcshim.prepare([QUESTION], [TOOL], model="fcshim-tiny")
+    tokenizer.response_template = response_template("function_call", start="<|im_start|>assistant", end=["<|im_end|>"])
+    prompt = tokenizer.apply_chat_template(prepared.messages, add_generation_prompt=True, tokenize=False)
+    message = tokenizer.parse_response(written(generate(prepared.messages, temperature=0)), prefix=prompt)
+
+    assert {"first": 19, "second": 23} == message["tool_calls"][0]["function"]["arguments"]
