@@ -39,7 +39,7 @@ ENGINES = {
             "lark llguidance mcp mistral_common model-hosting-container-standards msgspec multidict openai "
             "opentelemetry-api opentelemetry-sdk orjson oss-harmony outlines_core partial-json-parser pillow "
             "prometheus_client prometheus-fastapi-instrumentator protobuf psutil py-cpuinfo pybase64 pydantic "
-            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers watchfiles"
+            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers uvicorn uvloop watchfiles"
         ),
     ),
 }
