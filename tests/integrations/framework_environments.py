@@ -45,7 +45,7 @@ ENGINES = {
 }
 """By module: the distribution of the server, and what its parsers import, in the versions that it requires.
 
-Its other requirements are for graphics cards, and take 10 GB. The environments take 2.3 GB each."""
+Its other requirements are for graphics cards, and take 10 GB. The environments take 2.3 and 2.6 GB."""
 _ALONE = ("apache-tvm-ffi", "xgrammar")
 """Imported too, but without what these require: triton, a gigabyte."""
 _LIST_REQUIREMENTS = r"""
