@@ -35,7 +35,7 @@ ENGINES = {
         (
             "aiohttp fastapi interegular IPython llguidance msgspec numpy openai orjson packaging partial_json_parser "
             "pillow prometheus-client psutil pybase64 pydantic pyzmq regex requests setproctitle tiktoken tokenizers "
-            "tqdm transformers uvicorn uvloop xxhash zstandard"
+            "tqdm transformers triton uvicorn uvloop xxhash zstandard"
         ),
     ),
     "vllm": (
@@ -45,21 +45,22 @@ ENGINES = {
             "lark llguidance mcp mistral_common model-hosting-container-standards msgspec multidict openai "
             "opentelemetry-api opentelemetry-sdk orjson oss-harmony outlines_core partial-json-parser pillow "
             "prometheus_client prometheus-fastapi-instrumentator protobuf psutil py-cpuinfo pybase64 pydantic "
-            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers watchfiles"
+            "python-json-logger pyzmq regex sentencepiece setproctitle tiktoken transformers uvicorn uvloop watchfiles"
         ),
     ),
 }
-"""By module: the distribution of the server, and those of its requirements that its parsers import.
+"""By module: the distribution of the server, and what its parsers import, in the versions that it requires.
 
-All others are for graphics cards, and take 10 GB. The environments take 2.6 GB each."""
-_WITHOUT_REQUIREMENTS = ("xgrammar", "apache-tvm-ffi")
-"""What the servers' parsers import, but not triton, a gigabyte that it requires for graphics cards."""
+Its other requirements are for graphics cards, and take 10 GB. The environments take 2.3 and 2.6 GB."""
+_ALONE = ("apache-tvm-ffi", "xgrammar")
+"""Imported too, but without what these require: triton, a gigabyte."""
 _LIST_REQUIREMENTS = r"""
 import importlib.metadata, re, sys
 server, *names = sys.argv[1:]
-for each in importlib.metadata.requires(server):
-    if re.match(r"[\w.-]+", each)[0] in names and "extra ==" not in each:
-        print(each.split("[")[0] + each.split("]")[-1] if "[" in each else each)
+listed = [each for each in importlib.metadata.requires(server) if "extra ==" not in each]
+required = {re.match(r"[\w.-]+", each)[0]: each for each in listed}
+for name in names:
+    print(re.sub(r"\[.*?\]", "", required.get(name, name)))
 """
 """A program that prints the requirements of a server that have one of the names, without their extras."""
 
@@ -102,9 +103,12 @@ def _install_engine(name: str) -> None:
     """Install a model server with what its parsers need. torch comes first: other packages would take any build."""
     server, names = ENGINES[name]
     _install(name, "torch==2.13.0")
-    _install(name, "--no-deps", server, *_WITHOUT_REQUIREMENTS)
-    listed = _run(python(name), "-c", _LIST_REQUIREMENTS, server, *names.split()).splitlines()
-    _install(name, *listed, "pytest", "--editable", ROOT)
+    _install(name, "--no-deps", server)
+    listed = [
+        _run(python(name), "-c", _LIST_REQUIREMENTS, server, *each).splitlines() for each in (_ALONE, names.split())
+    ]
+    _install(name, "--no-warn-conflicts", "--no-deps", *listed[0])
+    _install(name, "--no-warn-conflicts", *listed[1], "pytest", "--editable", ROOT)
 
 
 def _install(name: str, *arguments: object) -> None:
