@@ -182,7 +182,7 @@ def _check_memory(parser: StreamParser, text: str) -> None:
         _feed(parser, text[at : at + step])
         sizes.append(_size(parser) - at_first)
 
-    assert max(sizes) < 60_000
+    assert max(sizes) < 64_000
     assert max(sizes[5:]) < max(sizes[:5]) + 5_000
 
 
