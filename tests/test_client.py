@@ -158,7 +158,7 @@ async def test_tools_can_be_listed_by_signature():
 @pytest.mark.parametrize(
     ("limit", "shown"),
     [
-        ({"max_tools": 1}, "with their parameters:\\n\\nother()"),
+        ({"max_tools": 1}, "parameters are given here:\\n\\nadd(a?, b?)\\nother()"),
         ({"prompt_budget": 100}, "function add("),
         ({"max_result": 10}, "[... 90 characters left out ...]"),
     ],
