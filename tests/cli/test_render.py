@@ -131,7 +131,7 @@ def test_what_the_budget_leaves_out_is_reported_on_stderr(files):
     outcome = fcshim("render", *tools, *messages, "--max-tools", "1", "--prompt-budget", "100", "--max-result", "3")
 
     assert (0, True) == (outcome.code, outcome.err.startswith("fcshim: "))
-    assert "only the names are given here" in outcome.out
+    assert "Only their names and parameters are given here" in outcome.out
 
 
 def test_a_signature_has_the_type_that_the_file_says(tmp_path):
