@@ -19,6 +19,7 @@ from fcshim.errors import ConfigError
 from fcshim.ext import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.resources import resource_dir
+from tests.clients.programs import programs
 from tests.examples import examples
 from tests.parse.cases import Case, check
 from tests.parse.test_round_trip import check_round_trip, turns
@@ -28,7 +29,7 @@ CALL = "<lines>\ntool = f\na = 1\n</lines>"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    return programs(f"docs/{page}", language)
 
 
 def printed(folder: Path, program: str) -> str:

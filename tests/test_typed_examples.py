@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.clients.environments import ROOT
+from tests.clients.programs import programs
+
 OPTIONS = ("--strict", "--ignore-missing-imports", "--allow-untyped-decorators", "--allow-subclassing-any")
 
 
-def programs(page: Path) -> dict[str, str]:
+def modules(page: Path) -> dict[str, str]:
     """Return the programs of a page by the names of their modules."""
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    blocks = programs(str(page.relative_to(ROOT)), "python")
     if page.name == "custom-reader.md":  # the first two are the module that the third one imports
         return {"lines": "\n".join(blocks[:2]), "use_of_lines": blocks[2]}
     return {re.sub(r"\W", "_", f"{page.relative_to(ROOT)} {number}"): block for number, block in enumerate(blocks)}
@@ -19,7 +21,7 @@ def programs(page: Path) -> dict[str, str]:
 
 def test_every_example_is_typed(tmp_path: Path) -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
-        for name, program in programs(page).items():
+        for name, program in modules(page).items():
             (tmp_path / f"{name}.py").write_text(program, encoding="utf-8")
     files = [*tmp_path.glob("*.py"), *(ROOT / "examples").glob("*.py")]
     command = [sys.executable, "-m", "mypy", *OPTIONS, "--scripts-are-modules", "--cache-dir", tmp_path / "cache"]

@@ -246,9 +246,7 @@ class TypedArguments(ValueHandler):
                 self._on_schema_mismatch()
             return raw
         pointer = json_pointer(self._path)
-        self._sink.coerced.extend(
-            [Coercion(pointer + change.path, change.from_, change.to) for change in found.changes]
-        )
+        self._sink.coerced.extend(Coercion(pointer + each.path, each.from_, each.to) for each in found.changes)
         return found.text
 
     def _stop_collecting(self) -> None:

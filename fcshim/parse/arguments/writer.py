@@ -78,7 +78,7 @@ class ArgumentWriter:
         if strict[0] == '"' and _is_unread_container(expectation, text):
             self._sink.reject(f"{text[:40]!r} is no array and no object")
         if strict not in {text.strip(), _encode_json(text)}:
-            self._sink.coerced.extend([Coercion(json_pointer(path), text, json.loads(strict))])
+            self._sink.coerced.append(Coercion(json_pointer(path), text, json.loads(strict)))
         self.write(strict)
 
     def read(self, text: str, pos: int) -> int:

@@ -7,25 +7,14 @@ from llama_cpp import Llama, LlamaGrammar
 from llama_cpp.llama_chat_format import LlamaChatCompletionHandlerRegistry, get_chat_completion_handler
 
 from fcshim.demo.gguf_file import TINY_MODEL
+from fcshim.demo.tool_client import COMMAND, TOOL
 from fcshim.errors import ModelOutputError, RequestError
 from fcshim.integrations.llama_cpp import FcshimChatHandler
 
-QUESTION = {"role": "user", "content": "call add_numbers with first=19, second=23"}
+QUESTION = {"role": "user", "content": COMMAND}
 GREETING = {"role": "user", "content": "say hello"}
 CALL = '<function_call>\n{"name": "add_numbers", "arguments": {"first": 19, "second": 23}}\n</function_call>'
 INVALID = CALL.replace("23", '"many"')
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "add_numbers",
-        "description": "Add two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"first": {"type": "integer"}, "second": {"type": "integer"}},
-            "required": ["first", "second"],
-        },
-    },
-}
 
 
 def load(**options):

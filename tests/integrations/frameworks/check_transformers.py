@@ -21,6 +21,7 @@ from transformers.utils.chat_parsing import parse_response
 import fcshim
 from fcshim.demo.gguf_file import TINY_MODEL
 from fcshim.demo.text_generator import EmbeddedGenerator
+from fcshim.demo.tool_client import COMMAND, TOOL, add_numbers
 from fcshim.errors import ConfigError, RequestError
 from fcshim.events import Stop, ToolCallChunk, Usage
 from fcshim.integrations.response_template import response_template
@@ -30,25 +31,8 @@ from fcshim.parse.stream import parse
 from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
 
-QUESTION = {"role": "user", "content": "call add_numbers with first=19, second=23"}
+QUESTION = {"role": "user", "content": COMMAND}
 GREETING = {"role": "user", "content": "say hello"}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "add_numbers",
-        "description": "Add two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"first": {"type": "integer"}, "second": {"type": "integer"}},
-            "required": ["first", "second"],
-        },
-    },
-}
-
-
-def add_numbers(first: int, second: int) -> int:
-    """Add two numbers."""
-    return first + second
 
 
 @pytest.fixture(scope="module")

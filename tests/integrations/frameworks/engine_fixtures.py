@@ -9,7 +9,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import xgrammar
@@ -17,7 +17,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fcshim.testing.splits import splits
-from tests.conformance.test_other_suites import CASES, PROMPT_ENDS, REASONING_TAGS
+from tests.conformance.test_other_suites import CASES, DIFFERENCES, PROMPT_ENDS, REASONING_TAGS
 
 Fixture = dict[str, Any]
 Read = Callable[[Fixture, Sequence[str] | None], tuple[list[dict[str, Any]], str]]
@@ -77,6 +77,13 @@ def failures(read: Read) -> Iterator[str]:
             fixture, *read(fixture, tokens(fixture))
         ):
             yield name
+
+
+def check_fixtures(read: Read, otherwise: Collection[str]) -> None:
+    """Check that only the fixtures that differ everywhere and those in `otherwise` are read otherwise, at most 13."""
+    assert 469 == len(CASES)
+    assert set(failures(read)) <= {*DIFFERENCES, *otherwise}
+    assert len({*DIFFERENCES, *otherwise}) <= 13
 
 
 def differing(read: Read) -> Iterator[str]:
