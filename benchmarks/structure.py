@@ -10,13 +10,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
 
 import fcshim
 from benchmarks.report import Report, arguments
+from benchmarks.request_trace import BODY, RequestTrace
 from fcshim.config import Config
 from fcshim.server.app import create_app
 from tests.scripted import scripted_upstream, text_reply
@@ -29,63 +28,9 @@ _REPLY = (
     '{"name": "get_weather", ',
     '"arguments": {"city": "Rome"}}\n</function_call>',
 )
-_BODY = {
-    "model": "m",
-    "stream": True,
-    "messages": [{"role": "user", "content": "How is the weather in Rome?"}],
-    "tools": [
-        {
-            "type": "function",
-            "function": {
-                "name": "get_weather",
-                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-            },
-        }
-    ],
-}
 _SHORT_FUNCTION = 4
 _SHORT_MODULE = 120
 _PATH_ROWS = (("files", 50), ("functions", 450), ("changes between packages", 120), ("deepest stack", 20))
-
-
-@dataclass(slots=True)
-class RequestTrace(AbstractContextManager["RequestTrace"]):
-    """What ran in fcshim: files, functions, how often another package began to run, and frames on the stack at most."""
-
-    files: set[str] = field(default_factory=set)
-    functions: set[CodeType] = field(default_factory=set)
-    package_changes: int = 0
-    deepest: int = 0
-    _last_package: str = ""
-
-    def __enter__(self) -> "RequestTrace":
-        """Begin to count in this thread."""
-        sys.setprofile(self._count)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop counting."""
-        sys.setprofile(None)
-
-    def _count(self, frame: FrameType, event: str, _: object) -> None:
-        if event != "call" or not _is_ours(frame.f_code):
-            return
-        self.files.add(frame.f_code.co_filename)
-        self.functions.add(frame.f_code)
-        self.deepest = max(self.deepest, sum(_is_ours(each.f_code) for each in _frames(frame)))
-        package = Path(frame.f_code.co_filename).relative_to(PACKAGE).parts[0]
-        self.package_changes += package != self._last_package
-        self._last_package = package
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(str(PACKAGE))
 
 
 async def trace_request() -> RequestTrace:
@@ -95,7 +40,7 @@ async def trace_request() -> RequestTrace:
         try:
             for _ in range(_WARMING):
                 await _post(app)
-            with RequestTrace() as trace:
+            with RequestTrace(PACKAGE) as trace:
                 reply = await _post(app)
         finally:
             await app.aclose()
@@ -106,7 +51,7 @@ async def trace_request() -> RequestTrace:
 
 async def _post(app: Callable[..., object]) -> bytes:
     """Send the request over ASGI; return the body of the reply."""
-    body = json.dumps(_BODY).encode()
+    body = json.dumps(BODY).encode()
     pieces: list[bytes] = []
     requests = [{"type": "http.request", "body": body, "more_body": False}]
     scope = {
