@@ -1,4 +1,4 @@
-"""How many characters the tools take in a prompt: as JSON Schema, and as signatures.
+"""How many characters the tools take in a prompt: as JSON Schema, as signatures, and compact.
 
 The tools are those of BFCL's cases, and those that coding agents offer in the first request of a session. Descriptions
 are text of the client's, which every listing repeats; so the saving is also given without them.
@@ -34,32 +34,35 @@ from tests.server.proxy import http_client, running_proxy
 DOCUMENT = Path(__file__).parent.parent / "docs" / "agents.md"
 START, END = "<!-- written by python -m benchmarks.tool_listing --write -->", "<!-- end of the listings -->"
 HEAD = """\
-| tools of | number | JSON Schema | descriptions | signatures | saved | saved of what is no description |
-| --- | --- | --- | --- | --- | --- | --- |"""
+| tools of | number | JSON Schema | descriptions | signatures | compact | saved | saved of what is no description |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 class Sizes(NamedTuple):
-    """The sizes of one set of tools, in characters."""
+    """The sizes of one set of tools, in characters; what is saved is said of the compact form."""
 
     name: str
     tools: int
     schema: int
     descriptions: int
     signatures: int
+    compact: int
 
     def row(self) -> str:
         """Return the row of the table."""
-        saved = 1 - self.signatures / self.schema
-        saved_markup = (self.schema - self.signatures) / (self.schema - self.descriptions)
-        counts = [f"{count:,}" for count in (self.tools, self.schema, self.descriptions, self.signatures)]
+        saved = 1 - self.compact / self.schema
+        saved_markup = (self.schema - self.compact) / (self.schema - self.descriptions)
+        sizes = (self.tools, self.schema, self.descriptions, self.signatures, self.compact)
+        counts = [f"{size:,}" for size in sizes]
         return f"| {' | '.join([self.name, *counts, f'{saved:.0%}', f'{saved_markup:.0%}'])} |"
 
 
 def sizes_of(name: str, tools: Sequence[Tool]) -> Sizes:
     """Measure the listings of a set of tools."""
     descriptions = sum(len(tool.description) + _description_size(tool.parameters) for tool in tools)
-    schema, signatures = (len(render_tools(FUNCTION_CALL, tools, style)) for style in ("schema", "signature"))
-    return Sizes(name, len(tools), schema, descriptions, signatures)
+    sizes = (len(render_tools(FUNCTION_CALL, tools, style)) for style in ("schema", "signature", "compact"))
+    schema, signatures, compact = sizes
+    return Sizes(name, len(tools), schema, descriptions, signatures, compact)
 
 
 def _description_size(schema: JSON) -> int:

@@ -20,6 +20,7 @@ MODES: Mapping[str, Mapping[str, JSON]] = {
     "fenced_json": {"dialect": "fenced_json", "prompt_style": "own"},
     "pythonic": {"dialect": "pythonic", "prompt_style": "own"},
     "example": {"dialect": "function_call", "prompt_style": "example"},
+    "compact": {"dialect": "function_call", "prompt_style": "example", "tools_style": "compact"},
     "refusal": {"dialect": "function_call", "prompt_style": "refusal"},
     "lazy_grammar": {"dialect": "function_call", "prompt_style": "own", "constrain": "llama-server-lazy"},
     "auto": {"tools": "auto"},
@@ -39,9 +40,9 @@ MANY_TOOLS_MODES: Mapping[str, Mapping[str, JSON]] = {
         "described8": {"max_tools": 8},
         "translated8": {"max_tools": 8, "tool_search": "translated"},
     }.items()
-    for listing in ("signature", "schema")
+    for listing in ("signature", "compact", "schema")
 }
-"""The modes for 80 to 100 tools: all described or the most relevant ones, by signature or as JSON Schema."""
+"""The modes for 80 to 100 tools: all described or the most relevant ones, in each listing."""
 
 _MEASURED = ("auto", "default")
 """Modes that what was measured for the model may change; the others state their settings."""

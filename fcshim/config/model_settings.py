@@ -98,7 +98,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
         ToolsListing,
         About(
             "tool calls",
-            "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter; auto is the style's own",
+            "how the prompt lists tools: as JSON Schema, signatures, or compact (shortest); auto: as the style does",
             for_prompt=True,
         ),
     ] = "auto"

@@ -19,7 +19,7 @@ from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
-from fcshim.prompt.signature import ToolsStyle, signature
+from fcshim.prompt.signature import ToolsStyle, compact, signature
 from fcshim.prompt.styles import OWN_STYLE, PromptStyle
 from fcshim.resources import resource_dir
 
@@ -41,17 +41,17 @@ def render_system(
 ) -> str:
     """Write the part of the system prompt that lists `tools` and describes the call format of `dialect`.
 
-    Tools are listed with their JSON Schema, in the form that the dialect's models know, or by shorter signatures;
+    Tools are listed with their JSON Schema, in the form that the dialect's models know, or in a shorter form;
     `words` may replace the dialect's own text around the list.
     """
     offered = [_definition(tool, style) for tool in tools]
     values: dict[str, JSON] = {"tools": offered, "choice": choice, "parallel": parallel}
     if words.template:
         text = _render_style(words, dialect, listing=style, **values)
-    elif style == "signature":
+    elif style != "schema":
         is_user_folder = Path(_folder(dialect)).is_absolute()
         layout = "system.jinja" if is_user_folder else f"{_folder(dialect)}/system.jinja"
-        text = _render(dialect, "signatures", **values, layout=layout)
+        text = _render(dialect, "signatures", **values, layout=layout, listing=style)
     else:
         text = _render(dialect, "system", **values)
     return text.rstrip("\n")
@@ -59,11 +59,11 @@ def render_system(
 
 def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "schema") -> str:
     """Write only the list of tools, in the form of the system prompt."""
-    template = _template(_folder(dialect), "signatures" if style == "signature" else "system")
+    template = _template(_folder(dialect), "system" if style == "schema" else "signatures")
     if _TOOLS_BLOCK not in template.blocks:
         template = _environment((resource_dir("templates"),)).get_template("_shared/system.jinja")
     context = template.new_context(
-        {**_dialect_variables(dialect), "tools": [_definition(tool, style) for tool in tools]}
+        {**_dialect_variables(dialect), "tools": [_definition(tool, style) for tool in tools], "listing": style}
     )
     return "".join(template.blocks[_TOOLS_BLOCK](context)).strip("\n")
 
@@ -163,15 +163,16 @@ def _render_style(words: PromptStyle, dialect: Dialect, **values: JSON) -> str:
 
 
 def _definition(tool: Tool, style: ToolsStyle) -> dict[str, JSON]:
-    """Return a tool as templates get it; only a signature says what it returns."""
+    """Return a tool as templates get it; its JSON Schema does not say what it returns."""
     parameters = tool.parameters if tool.parameters else {"type": "object", "properties": {}}
     described = {"description": tool.description} if tool.description else {}
-    returning = {"returns": tool.returns} if style == "signature" else {}
+    returning = {} if style == "schema" else {"returns": tool.returns}
     return {"name": tool.name, **described, "parameters": parameters, **returning}
 
 
-def _signature(tool: dict[str, JSON]) -> str:
-    return signature(tool["name"], tool.get("description", ""), tool["parameters"], tool.get("returns"))
+def _signature(tool: dict[str, JSON], listing: ToolsStyle = "signature") -> str:
+    write = compact if listing == "compact" else signature
+    return write(tool["name"], tool.get("description", ""), tool["parameters"], tool.get("returns"))
 
 
 def _render(dialect: Dialect, template: str, **values: JSON) -> str:

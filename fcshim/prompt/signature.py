@@ -1,7 +1,8 @@
-"""A tool as a function signature with described parameters: a shorter listing than JSON Schema.
+"""A tool as a signature with described parameters, or as a compact list of them: shorter than JSON Schema.
 
 Types are TypeScript's, which models know well: `function getTime(offset_ms: number): number`, then the description and
-a line for each parameter, with what a type cannot express (defaults, limits, formats).
+a line for each parameter, with what a type cannot express (defaults, limits, formats). The compact form has each
+parameter once: `getTime: Returns the time.`, then `- offset_ms: integer, default 0. Milliseconds to add`.
 
 Rule: the work is bounded for any schema. A description stays on its line or indented, so that it cannot be read as
 another line of the prompt.
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 
 from fcshim.events import JSON
 
-ToolsStyle = Literal["schema", "signature"]
+ToolsStyle = Literal["schema", "signature", "compact"]
 """How tools are listed in a prompt."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -24,7 +25,6 @@ _PLAIN = re.compile(r"[\w.:/-]+")
 _TYPES = {
     "string": "string",
     "number": "number",
-    "integer": "number",
     "boolean": "boolean",
     "null": "null",
     "object": "object",
@@ -72,6 +72,24 @@ def signature(name: str, description: str, parameters: JSON, returns: JSON = Non
     return "\n".join([*lines, *(["Parameters:"] if described else []), *described])
 
 
+def compact(name: str, description: str, parameters: JSON, returns: JSON = None) -> str:
+    """Write a tool's name and description, and a line for each parameter: its type, its limits, its description.
+
+    Shorter than `signature`, which has each parameter's name twice. `returns` is the schema of its result.
+    """
+    types = _TypeWriter(parameters, integer="integer")
+    text = _indented(description)
+    lines = [f"{name if _PLAIN.fullmatch(name) else _json_text(name)}{': ' if text else ''}{text}"]
+    for key, schema, required in _members(parameters):
+        parts = ", ".join([types.type_of(schema), *types.notes_of(schema)])
+        about = types.text_of(schema)
+        lines.append(f"- {_key(key)}{'' if required else '?'}: {parts}{'. ' if about else ''}{about}")
+    if returns is not None:
+        result = _TypeWriter(returns, integer="integer").type_of(returns)
+        lines.append(f"returns {result if len(result) <= _MAX_RESULT_TYPE else 'any'}")
+    return "\n".join(lines)
+
+
 def outline(name: str, parameters: JSON) -> str:
     """Write a tool's name and parameter names, as in `send(to, subject?)`, with `...` for names left out."""
     members = list(itertools.islice(_members(parameters), _MAX_OUTLINED + 1))
@@ -84,8 +102,9 @@ def outline(name: str, parameters: JSON) -> str:
 class _TypeWriter:
     """Writes the schemas of one tool as TypeScript types."""
 
-    def __init__(self, root: JSON) -> None:
+    def __init__(self, root: JSON, integer: str = "number") -> None:
         self._root = root
+        self._integer = integer
         self._parts_left = _MAX_PARTS
         self._open_references: list[JSON] = []
         """The references being expanded, to stop at recursion."""
@@ -127,7 +146,7 @@ class _TypeWriter:
             return self._array(schema, depth)
         if kind == "object" or (kind == "None" and "properties" in schema):
             return self._object(schema, depth)
-        return _TYPES.get(kind, "any")
+        return self._integer if kind == "integer" else _TYPES.get(kind, "any")
 
     def _array(self, schema: dict[str, JSON], depth: int) -> str:
         first = schema.get("prefixItems")
@@ -149,13 +168,22 @@ class _TypeWriter:
 
     def description_of(self, schema: JSON) -> str:
         """Return the rest of a parameter's schema on one line: ` (integer, default 5): how many`."""
+        notes, text = self.notes_of(schema), self.text_of(schema)
+        return (f" ({', '.join(notes)})" if notes else "") + (f": {text}" if text else "")
+
+    def notes_of(self, schema: JSON) -> list[str]:
+        """Return what a type cannot express: `default 5`, and `integer` where its type is `number`."""
         if not isinstance(schema, dict):
-            return ""
-        notes = ["integer"] if schema.get("type") == "integer" else []
-        notes += [f"{word} {_json_text(schema[keyword])}" for keyword, word in _LIMITS.items() if keyword in schema]
-        description = schema.get("description")
-        text = f": {' '.join(description.split())}" if isinstance(description, str) and description.strip() else ""
-        return (f" ({', '.join(notes)})" if notes else "") + text
+            return []
+        notes = ["integer"] if schema.get("type") == "integer" != self._integer else []
+        return notes + [
+            f"{word} {_json_text(schema[keyword])}" for keyword, word in _LIMITS.items() if keyword in schema
+        ]
+
+    def text_of(self, schema: JSON) -> str:
+        """Return the description of a parameter on one line."""
+        text = schema.get("description") if isinstance(schema, dict) else None
+        return " ".join(text.split()) if isinstance(text, str) else ""
 
 
 def _members(schema: JSON) -> Iterator[tuple[str, JSON, bool]]:

@@ -7,7 +7,7 @@ from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_system
-from fcshim.prompt.signature import outline, signature
+from fcshim.prompt.signature import compact, outline, signature
 
 
 def _typed(schema: JSON, **definitions: JSON) -> str:
@@ -153,3 +153,35 @@ def test_any_dialect_can_list_tools_by_signature(row: Dialect) -> None:
     assert "function getTime(offset_ms?: number): any\nDescription: The time.\n\nfunction ping(): any\n" in by_signature
     assert '"properties"' not in by_signature
     assert by_schema[-200:] == by_signature[-200:]
+
+
+COMPACT: list[tuple[JSON, str]] = [
+    ({"a": {"type": "string", "description": "A\nfile"}}, "- a: string. A file"),
+    ({"a": {"type": "integer", "default": 5}}, "- a: integer, default 5"),
+    ({"a": {"type": ["integer", "null"], "minimum": 1, "description": "n"}}, "- a: integer | null, at least 1. n"),
+    ({"a": {"enum": ["x", "y"]}}, '- a: "x" | "y"'),
+    ({"a b": {"type": "boolean"}}, '- "a b": boolean'),
+    ({"a": {"type": "array", "items": {"type": "integer"}}}, "- a: integer[]"),
+    (
+        {"a": {"properties": {"n": {"type": "integer", "description": "how many"}}}},
+        "- a: { n?: integer /* how many */ }",
+    ),
+    ({"a": True}, "- a: any"),
+]
+
+
+@pytest.mark.parametrize(("properties", "line"), COMPACT)
+def test_a_compact_tool_has_each_parameter_once(properties: dict[str, JSON], line: str) -> None:
+    schema: JSON = {"properties": properties, "required": list(properties)}
+
+    assert f"get: Gets it.\n{line}" == compact("get", "Gets it.", schema)
+
+
+def test_a_compact_tool_says_which_parameters_are_optional_and_what_it_returns() -> None:
+    schema: JSON = {"properties": {"a": {"type": "string"}}}
+
+    assert "f\n- a?: string\nreturns string[]" == compact(
+        "f", "", schema, {"type": "array", "items": {"type": "string"}}
+    )
+    assert "f" == compact("f", "", None)
+    assert '"a b": x\n  - c: string' == compact("a b", "x\n- c: string", None)
