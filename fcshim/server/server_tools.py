@@ -71,6 +71,8 @@ class ServerTools:
         pins: Path,
         search: "SearchService | None" = None,
     ) -> None:
+        self.has_servers = bool(servers)
+        """Whether a request may get tools although it names none."""
         self._config = config
         self._servers = servers
         self._pins = pins
@@ -137,7 +139,7 @@ class ServerTools:
         logger.debug("offered: %s", dict(Counter(tool.traits.source for tool in tools)))
         uses = {tool.definition.name: tool.uses for tool in web_tools}
         tool_loop = ToolLoop(
-            self.leave_out_provider_tools(_with_tools(restored, tools)),
+            self._provider_tools.apply(_with_tools(restored, tools)),
             Executor(tools, permissions=Permissions(ask=self._decide_permission)),
             max_rounds=self._config.max_rounds,
             max_reply=self._config.max_reply,
@@ -149,7 +151,7 @@ class ServerTools:
 
     def leave_out_provider_tools(self, request: Request) -> Request:
         """Return the request without tools that cannot run here. Raises `RequestError` if no tool is left."""
-        return self._provider_tools.apply(request) if request.provider_tools else request
+        return self._provider_tools.apply(request)
 
     async def _mcp_tools(self, connection: ClientConnection) -> list[AnyTool] | None:
         """Return the tools of the selected servers, and those that read resources; None where there are no servers."""
