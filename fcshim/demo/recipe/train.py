@@ -1,4 +1,4 @@
-"""The training loop: AdamW for a given time, first on echo conversations, then on conversations with calls.
+"""Trains the tokenizer, then the model: AdamW for a given time, first on echo conversations, then on calls.
 
 Rule: training ends after a given time, so the learning rate and the mix of data depend on the elapsed share of it.
 """
@@ -11,15 +11,46 @@ from pathlib import Path
 from random import Random
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fcshim.demo.chatml import CLOSE, OPEN
+from fcshim.demo.chatml import CLOSE, OPEN, SPECIAL_TOKENS
 from fcshim.demo.conversations import PromptTurn, make_conversation, make_echo_conversation
 from fcshim.demo.recipe.network import Network, NetworkShape, init_induction_heads
 
 log = logging.getLogger(__name__)
+
+TOKENIZER_SEED = 7
+CONVERSATION_COUNT = 3000
+
+
+def train_tokenizer(size: int) -> Tokenizer:
+    """Train a byte-level BPE tokenizer with GPT-2's splitting and `size` tokens on the conversations.
+
+    No merge contains a space. A word then has the same tokens after a space, a quote or an equals sign, so that copying
+    is a matter of single tokens, which a model of this size learns in minutes.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "isolated"), split])
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(), trainer)
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _texts() -> Iterator[str]:
+    rng = Random(TOKENIZER_SEED)
+    for _ in range(CONVERSATION_COUNT):
+        yield from (turn.text for turn in make_conversation(rng))
+
 
 POOL_SIZE = 300
 Sample = tuple[list[int], list[int]]
