@@ -228,7 +228,7 @@ class ChatDecoder:
         if not self._done:
             try:
                 for document in self._framing.feed(data):
-                    if self._done:  # nothing counts after `[DONE]`
+                    if self.ended:  # nothing counts after `[DONE]`
                         break
                     (self._read_whole if self._framing.whole else self._read_document)(document, out)
                 self._pattern = self._find_pattern(data)
