@@ -104,7 +104,7 @@ class SlashCommands:
     async def _tools(self, _: str) -> None:
         tools = self._conversation.registry
         longest = max((len(tool.definition.name) for tool in tools), default=0)
-        category, width = "", min(longest, max(self._view.width // 2, _SHORTEST_NAMES))
+        category, width = "", min(longest, max(self._view.output.width // 2, _SHORTEST_NAMES))
         for tool in tools:
             if (own := tool_category(tool)) != category:
                 category = own
@@ -112,7 +112,9 @@ class SlashCommands:
             about = " ".join(tool.definition.description.strip().partition("\n")[0].split())
             label = _permission_label(self._conversation.permissions, tool)
             row = f"  {label:<5} {tool.definition.name:<{width}}  {about}".rstrip()
-            self._view.write_line(row if len(row) < self._view.width else f"{row[: self._view.width - 2]}…")
+            self._view.write_line(
+                row if len(row) < self._view.output.width else f"{row[: self._view.output.width - 2]}…"
+            )
         if len(tools):
             self._view.note(f"{count_of(len(tools), 'tool')}. A call of one that `asks` waits for your answer.")
         else:

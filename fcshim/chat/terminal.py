@@ -163,14 +163,14 @@ class Terminal:
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
         async with self._output_lock:
-            call = describe_call(request, self._view.width)
+            call = describe_call(request, self._view.output.width)
             while True:
                 self._view.write_rows(call.rows)
                 choices = "[v]iew it whole, " if call.folded else f"[a]lways ({request.scope}), never, "
                 answer = await self._read_line(f"  run it? [y]es, [n]o, {choices}or what to do instead: ")
                 if not (call.folded and answer in ("v", "view")):
                     return _decision(answer, remember=not call.folded)
-                call = describe_call(request, self._view.width, whole=True)
+                call = describe_call(request, self._view.output.width, whole=True)
 
     async def confirm(self, action: str) -> bool:
         """Ask the user about an action other than a call."""
@@ -189,7 +189,7 @@ class Terminal:
             return await fill_form(form, self._read_line, self._quote)
 
     def _quote(self, text: str) -> None:
-        self._view.write_rows(quote(text, self._view.width))
+        self._view.write_rows(quote(text, self._view.output.width))
 
     async def _read_line(self, question: str) -> str | None:
         """Ask for a line; return None if the user ends the turn instead.
@@ -216,7 +216,7 @@ class Terminal:
                 timer.cancel()
 
     def _ring(self) -> None:
-        if self._view.is_terminal and not self._question_session.default_buffer.text:
+        if self._view.output.is_terminal and not self._question_session.default_buffer.text:
             self._question_session.output.bell()
 
     def _discard_typed(self) -> None:

@@ -87,7 +87,13 @@ class SSESplitter:
     def _normalize_line_ends(self, data: bytes) -> bytes:
         """Strip the byte order mark and replace every line end by LF; a CRLF may be split between two calls."""
         if self._at_start:
-            data = self._strip_bom(data)
+            data = bytes(self._line) + data
+            self._line.clear()
+            if len(data) < len(_BOM) and _BOM.startswith(data):
+                self._line += data
+                return b""
+            self._at_start = False
+            data = data.removeprefix(_BOM)
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
@@ -95,15 +101,6 @@ class SSESplitter:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return data
-
-    def _strip_bom(self, data: bytes) -> bytes:
-        data = bytes(self._line) + data
-        self._line.clear()
-        if len(data) < len(_BOM) and _BOM.startswith(data):
-            self._line += data
-            return b""
-        self._at_start = False
-        return data.removeprefix(_BOM)
 
     def _split_lines(self, data: bytes) -> list[bytes]:
         payloads: list[bytes] = []
@@ -196,8 +193,8 @@ class Framing:
         self.sse = SSESplitter(line_bytes=line_bytes)
         self._streaming = False
         self._body = bytearray()
-        self._values: ValueCounter | None = None
-        self._end = WholeReplyEnd()
+        self._values: ValueCounter | None = None  # of a whole document, as the next one
+        self._end: WholeReplyEnd | None = None
         self._returned = False  # the whole document
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -221,7 +218,7 @@ class Framing:
         if self._values is not None and self._values.feed(data):
             self._body.clear()
             raise UpstreamError(f"the upstream sent {TOO_MANY_VALUES}")
-        if not self._end.feed(data):
+        if self._end is None or not self._end.feed(data):
             return []
         self._returned = True
         return [bytes(self._body).removeprefix(_BOM).strip()]
@@ -248,7 +245,7 @@ class Framing:
             return []
         if start[:1] in (b"{", b"[", b"<"):
             self.whole = True
-            self._values = ValueCounter()
+            self._values, self._end = ValueCounter(), WholeReplyEnd()
             return self._whole_document(bytes(self._body))
         if start in (_BOM[:1], _BOM[:2]):  # a byte order mark that is split between two reads
             return []

@@ -6,6 +6,7 @@ Rule: a malformed keyword is ignored; keywords that the grammar cannot express a
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -108,17 +109,8 @@ class Keywords:
         if isinstance(value, str):
             maximum = self.upper_bound("maxLength")
             return self.lower_bound("minLength") <= len(value) and (maximum is None or len(value) <= maximum)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return True
-        number, step = Fraction(repr(value)), self.step
-        low, above, high, below = self._limits
-        return (
-            (low is None or number >= low)
-            and (above is None or number > above)
-            and (high is None or number <= high)
-            and (below is None or number < below)
-            and (step is None or (number / step).denominator == 1)
-        )
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return not is_number or self.numbers.admit(Fraction(repr(value)))
 
     @property
     def possible_kinds(self) -> set[str]:
@@ -129,11 +121,11 @@ class Keywords:
 
     def lower_bound(self, keyword: str) -> int:
         """Return the effective minimum, the largest value of a count keyword, or 0."""
-        return max((math.ceil(number) for number in self._numbers(keyword) if number > 0), default=0)
+        return max((math.ceil(number) for number in _numbers(self._parts, keyword) if number > 0), default=0)
 
     def upper_bound(self, keyword: str) -> int | None:
         """Return the effective maximum, the smallest value of a count keyword, or None."""
-        return min((math.floor(number) for number in self._numbers(keyword) if number >= 0), default=None)
+        return min((math.floor(number) for number in _numbers(self._parts, keyword) if number >= 0), default=None)
 
     def string_format(self) -> str:
         """Return the first `format`, or an empty text."""
@@ -144,56 +136,10 @@ class Keywords:
         found = (part["pattern"] for part in self._parts if isinstance(part.get("pattern"), str))
         return list(dict.fromkeys(found))
 
-    def bounds(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
-        """Return the smallest and the largest number to write, None where unbounded; `whole` means integers."""
-        low, above, high, below = self._limits
-        ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
-        gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
-        step = min(_EXCLUSIVE_GAP, gap / 1000) if gap > 0 else _EXCLUSIVE_GAP
-        if above is not None and (low is None or above >= low):
-            low = Fraction(math.floor(above) + 1) if whole else above + step
-        if below is not None and (high is None or below <= high):
-            high = Fraction(math.ceil(below) - 1) if whole else below - step
-        return (
-            None if low is not None and low <= -_UNBOUNDED else low,
-            None if high is not None and high >= _UNBOUNDED else high,
-        )
-
-    def number_bounds(self) -> tuple[Bound | None, Bound | None]:
-        """Return the lower and the upper bound of a number, None where unbounded."""
-        low, above, high, below = self._limits
-        lowest = max(_bounds(low, above), key=lambda bound: (bound.value, bound.is_open), default=None)
-        highest = max(_bounds(high, below), key=lambda bound: (-bound.value, bound.is_open), default=None)
-        return (
-            None if lowest is not None and lowest.value <= -_UNBOUNDED else lowest,
-            None if highest is not None and highest.value >= _UNBOUNDED else highest,
-        )
-
     @cached_property
-    def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:
-        """The effective `minimum`, `exclusiveMinimum`, `maximum` and `exclusiveMaximum`."""
-        low, high = max(self._numbers("minimum"), default=None), min(self._numbers("maximum"), default=None)
-        above = max(self._numbers("exclusiveMinimum"), default=None)
-        below = min(self._numbers("exclusiveMaximum"), default=None)
-        for part in self._parts:  # draft 4: a boolean that makes `minimum` or `maximum` exclusive
-            above = low if part.get("exclusiveMinimum") is True else above
-            below = high if part.get("exclusiveMaximum") is True else below
-        return low, above, high, below
-
-    @cached_property
-    def step(self) -> Fraction | None:
-        """The effective `multipleOf`: the least common multiple of all."""
-        steps = [number for number in self._numbers("multipleOf") if number > 0]
-        denominator = math.lcm(*(number.denominator for number in steps))
-        return Fraction(math.lcm(*(int(number * denominator) for number in steps)), denominator) if steps else None
-
-    def _numbers(self, keyword: str) -> Iterator[Fraction]:
-        for part in self._parts:
-            value = part.get(keyword)
-            if isinstance(value, int) and not isinstance(value, bool):
-                yield Fraction(value)
-            elif isinstance(value, float) and math.isfinite(value):
-                yield Fraction(repr(value))
+    def numbers(self) -> "NumberLimits":
+        """The numbers that are allowed."""
+        return _number_limits(self._parts)
 
     # Objects.
 
@@ -264,6 +210,74 @@ class Keywords:
     def is_unique(self) -> bool:
         """Return whether elements must be distinct."""
         return any(part.get("uniqueItems") is True for part in self._parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLimits:
+    """The numbers that several schemas admit together: the effective values of the numeric keywords."""
+
+    low: Fraction | None
+    above: Fraction | None
+    high: Fraction | None
+    below: Fraction | None
+    step: Fraction | None
+    """The effective `multipleOf`."""
+
+    def admit(self, number: Fraction) -> bool:
+        """Return whether a number satisfies all keywords."""
+        return (
+            (self.low is None or number >= self.low)
+            and (self.above is None or number > self.above)
+            and (self.high is None or number <= self.high)
+            and (self.below is None or number < self.below)
+            and (self.step is None or (number / self.step).denominator == 1)
+        )
+
+    def ends(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
+        """Return the smallest and the largest number to write, None where unbounded; `whole` means integers."""
+        low, above, high, below = self.low, self.above, self.high, self.below
+        ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
+        gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
+        step = min(_EXCLUSIVE_GAP, gap / 1000) if gap > 0 else _EXCLUSIVE_GAP
+        if above is not None and (low is None or above >= low):
+            low = Fraction(math.floor(above) + 1) if whole else above + step
+        if below is not None and (high is None or below <= high):
+            high = Fraction(math.ceil(below) - 1) if whole else below - step
+        return (
+            None if low is not None and low <= -_UNBOUNDED else low,
+            None if high is not None and high >= _UNBOUNDED else high,
+        )
+
+    def bounds(self) -> tuple[Bound | None, Bound | None]:
+        """Return the lower and the upper bound, None where unbounded."""
+        lowest = max(_bounds(self.low, self.above), key=lambda bound: (bound.value, bound.is_open), default=None)
+        highest = max(_bounds(self.high, self.below), key=lambda bound: (-bound.value, bound.is_open), default=None)
+        return (
+            None if lowest is not None and lowest.value <= -_UNBOUNDED else lowest,
+            None if highest is not None and highest.value >= _UNBOUNDED else highest,
+        )
+
+
+def _number_limits(parts: Alternative) -> NumberLimits:
+    low, high = max(_numbers(parts, "minimum"), default=None), min(_numbers(parts, "maximum"), default=None)
+    above = max(_numbers(parts, "exclusiveMinimum"), default=None)
+    below = min(_numbers(parts, "exclusiveMaximum"), default=None)
+    for part in parts:  # draft 4: a boolean that makes `minimum` or `maximum` exclusive
+        above = low if part.get("exclusiveMinimum") is True else above
+        below = high if part.get("exclusiveMaximum") is True else below
+    steps = [number for number in _numbers(parts, "multipleOf") if number > 0]
+    denominator = math.lcm(*(number.denominator for number in steps))
+    step = Fraction(math.lcm(*(int(number * denominator) for number in steps)), denominator) if steps else None
+    return NumberLimits(low, above, high, below, step)
+
+
+def _numbers(parts: Alternative, keyword: str) -> Iterator[Fraction]:
+    for part in parts:
+        value = part.get(keyword)
+        if isinstance(value, int) and not isinstance(value, bool):
+            yield Fraction(value)
+        elif isinstance(value, float) and math.isfinite(value):
+            yield Fraction(repr(value))
 
 
 def _bounds(closed: Fraction | None, opened: Fraction | None) -> list[Bound]:

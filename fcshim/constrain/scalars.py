@@ -165,14 +165,14 @@ class ScalarWriter:
 
     def number(self, keywords: Keywords, *, whole: bool) -> Expression | None:
         """Return the numbers of an alternative."""
-        low, high = keywords.bounds(whole=whole)
-        step = keywords.step
+        low, high = keywords.numbers.ends(whole=whole)
+        step = keywords.numbers.step
         if step is not None and step != 1:
             stepped = multiples(step, low, high)
             if stepped is not None:
                 return stepped
             self._rules.note("multipleOf is not enforced")
-        found = integers(low, high) if whole or step == 1 else numbers(*keywords.number_bounds())
+        found = integers(low, high) if whole or step == 1 else numbers(*keywords.numbers.bounds())
         return found if found not in (INTEGER, NUMBER) else self._rules.share(found, "integer" if whole else "number")
 
     def _pattern_string(self, keywords: Keywords, minimum: int, maximum: int | None) -> Expression | None:

@@ -1,21 +1,24 @@
 """`fcshim demo`: runs a model, a proxy in front of it, and the official OpenAI client, which calls a tool.
 
-Rule: everything shown is recorded from real requests on loopback; only the question is fixed.
+Rule: everything shown is recorded from real requests on loopback; only the question is fixed. The
+layout adds only ASCII and line feeds, so that the output is also readable in a pipe.
 """
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
 import msgspec
 
-from fcshim.demo import layout
 from fcshim.demo.gguf_file import require_packages
 from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
 from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient, ToolRun
@@ -69,6 +72,7 @@ Ctrl-C stops it.
 """
 _REPLY_TIMEOUT = 600.0
 """Seconds without a byte of a reply: a large model needs long for a prompt."""
+_MIN_WIDTH, _MAX_WIDTH = 76, 132
 
 
 def run_demo(
@@ -135,26 +139,26 @@ async def _demo(
 
 
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
-    width = layout.terminal_width()
+    width = terminal_width()
     question = client.messages[0]["content"]
     function = TOOL["function"]
     names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
     request = (f"user: {question}", f"tools: {function['name']}({names})")
     message = await client.ask()
-    _print(layout.heading("1. The client asks, the model writes text", width))
+    _print(heading("1. The client asks, the model writes text", width))
     written = ["THE MODEL WROTE", relay.records[-1].text]
-    _print(layout.side_by_side(["THE CLIENT SENT", *request], written, width) + "\n")
-    _print(layout.heading("2. fcshim parses the text into events while it streams", width))
-    _print("\n".join(layout.truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")
+    _print(side_by_side(["THE CLIENT SENT", *request], written, width) + "\n")
+    _print(heading("2. fcshim parses the text into events while it streams", width))
+    _print("\n".join(truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")
     runs = client.run_tools(message)
     if not runs:
         _print("The model made no call. A larger one does, or the settings that `fcshim doctor` finds for it help.\n")
         return 1
-    _print(layout.heading("3. The client gets a tool call and runs the function", width))
+    _print(heading("3. The client gets a tool call and runs the function", width))
     _print("\n".join(map(_format_run, runs)) + "\n")
     answer = await client.ask()
     prompt = relay.records[-1].messages[-1][1]
-    _print(layout.heading("4. The result goes back, the model answers", width))
+    _print(heading("4. The result goes back, the model answers", width))
     left = [
         "THE CLIENT SENT",
         *(f"tool: {run.result}" for run in runs),
@@ -163,7 +167,7 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
         f"assistant: {answer.content or '(another call)'}",
     ]
     right = ["THE MODEL WAS SHOWN", prompt, "", "THE MODEL WROTE", relay.records[-1].text]
-    _print(layout.side_by_side(left, right, width) + "\n")
+    _print(side_by_side(left, right, width) + "\n")
     return 0 if runs[-1].result in (answer.content or "") else 1
 
 
@@ -203,3 +207,33 @@ async def _wait_for_signal() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, signalled.set)
     await signalled.wait()
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal minus one, within limits."""
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns - 1))
+
+
+def heading(text: str, width: int) -> str:
+    """Return a heading that dashes fill up to the width."""
+    return f"--- {text} ".ljust(width, "-")
+
+
+def side_by_side(left: Iterable[str], right: Iterable[str], width: int) -> str:
+    """Return two columns of the same width, with long lines wrapped."""
+    column = (width - 3) // 2
+    rows = zip_longest(_wrap(left, column), _wrap(right, column), fillvalue="")
+    return "\n".join(f"{one:<{column}} | {other}".rstrip() for one, other in rows)
+
+
+def truncate(text: str, width: int) -> str:
+    """Shorten a line that is longer than the width."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _wrap(lines: Iterable[str], width: int) -> list[str]:
+    return [part for line in lines for text in line.split("\n") for part in _wrap_line(text, width)]
+
+
+def _wrap_line(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, drop_whitespace=False, replace_whitespace=False) or [""]

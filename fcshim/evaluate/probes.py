@@ -26,8 +26,15 @@ from fcshim.evaluate.probes_prompt import (
     probe_system_role,
     probe_turn_order,
 )
-from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
-from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.probes_reply import (
+    probe_concurrency,
+    probe_reasoning,
+    probe_reasoning_replay,
+    probe_reply,
+    probe_stop_strings,
+    probe_stream,
+    probe_usage,
+)
 from fcshim.evaluate.result import Finding, ProbeResult
 from fcshim.evaluate.target import ProbeTarget
 

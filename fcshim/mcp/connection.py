@@ -2,13 +2,7 @@
 
 Rule: `run` drives the connection in one task; a failure of the server becomes a state and an error, never an exception.
 A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. After a
-failure the modes of older servers are tried; the one that works is remembered. The table of transitions is complete;
-any other transition is a bug.
-
-    configured -> connecting -> initialising -> ready
-                      ^              |            |
-                      +--- waiting <-+------------+     after a failure or a loss, with a delay that grows
-    closed: from every state, final
+failure the modes of older servers are tried; the one that works is remembered.
 """
 
 import asyncio
@@ -17,7 +11,6 @@ import math
 import time
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -32,9 +25,10 @@ from pydantic import FileUrl, ValidationError
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.mcp.cache import ResultCache
+from fcshim.mcp.connection_state import ConnectionState, StateTracker
 from fcshim.mcp.error_text import describe_error
 from fcshim.mcp.http_client import track_send
-from fcshim.mcp.link import Link
+from fcshim.mcp.link import ConnectModes, Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import ListedTools, Pins
 from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback
@@ -78,27 +72,6 @@ class Backoff:
         self._failures = 0
 
 
-class ConnectionState(Enum):
-    """The state of a connection."""
-
-    CONFIGURED = "configured"
-    CONNECTING = "connecting"
-    INITIALISING = "initialising"
-    READY = "ready"
-    WAITING = "waiting"
-    CLOSED = "closed"
-
-
-TRANSITIONS = {
-    ConnectionState.CONFIGURED: {ConnectionState.CONNECTING, ConnectionState.CLOSED},
-    ConnectionState.CONNECTING: {ConnectionState.INITIALISING, ConnectionState.WAITING, ConnectionState.CLOSED},
-    ConnectionState.INITIALISING: {ConnectionState.READY, ConnectionState.WAITING, ConnectionState.CLOSED},
-    ConnectionState.READY: {ConnectionState.WAITING, ConnectionState.CLOSED},
-    ConnectionState.WAITING: {ConnectionState.CONNECTING, ConnectionState.CLOSED},
-    ConnectionState.CLOSED: set(),
-}
-
-
 _STABLE_SECONDS = 10.0
 """Seconds that a connection must last before its loss resets the delay to the next attempt."""
 _MAX_SENDS = 3
@@ -120,53 +93,6 @@ class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """For a lost server to return, before a call to it fails."""
     ping: float = 30.0
     """Between two pings of an idle server."""
-
-
-class _ConnectMode(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that a server needs: the older HTTP transport, the handshake of the protocols before 2026."""
-
-    sse: bool
-    handshake: bool
-
-    @property
-    def name(self) -> str:
-        """The mode's name in the file of pins; empty for the usual one."""
-        return " ".join(filter(None, ("sse" * self.sse, "handshake" * self.handshake)))
-
-
-class _ConnectModes:
-    """The modes in which one server is tried: the one that worked last, then those that older servers need."""
-
-    def __init__(self, server: McpServerConfig, pins: Pins) -> None:
-        self._server = server
-        self._pins = pins
-        http = isinstance(server.transport, HttpTransport)
-        self._configured = _ConnectMode(
-            sse=isinstance(server.transport, HttpTransport) and server.transport.sse, handshake=server.handshake
-        )
-        words = pins.connect_mode(server).split()
-        self.current = _ConnectMode(
-            sse=self._configured.sse or (http and "sse" in words),
-            handshake=self._configured.handshake or "handshake" in words,
-        )
-
-    def follow(self, link: Link) -> bool:
-        """Take the mode that a failed link shows its server to need, and return whether there is one."""
-        if link.wants_sse:
-            self.current = msgspec.structs.replace(self.current, sse=True)
-        elif link.opened and not self.current.handshake:
-            self.current = msgspec.structs.replace(self.current, handshake=True)
-        else:
-            return False
-        return True
-
-    def remember(self) -> None:
-        """Begin with the current mode from now on, also in other processes."""
-        self._pins.remember_connect_mode(self._server, self.current.name)
-
-    def reset(self) -> None:
-        """Return to the configured mode, since none has worked."""
-        self.current = self._configured
 
 
 class _EndedLink(NamedTuple):
@@ -208,8 +134,7 @@ class Connection:
         )
         slowest = MAX_DELAY_REMOTE if isinstance(server.transport, HttpTransport) else MAX_DELAY_PROCESS
         self._backoff = Backoff(slowest, random)
-        self._state = ConnectionState.CONFIGURED
-        self._state_changed = asyncio.Event()
+        self._state = StateTracker()
         self._reconnect_now = asyncio.Event()
         self._closing = False
         self._scope: anyio.CancelScope | None = None
@@ -218,14 +143,14 @@ class Connection:
         self._failures = 0
         self._last_ready = -math.inf
         self._active_calls = 0
-        self._modes = _ConnectModes(server, pins)
+        self._modes = ConnectModes(server, pins)
         self._was_ready = False  # in the current attempt
         self._resource_changes: dict[str, asyncio.Event] = {}
 
     @property
     def state(self) -> ConnectionState:
         """The current state."""
-        return self._state
+        return self._state.current
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -248,7 +173,7 @@ class Connection:
                 if not self._closing:
                     await self._wait_to_reconnect()
         finally:
-            self._set_state(ConnectionState.CLOSED)
+            self._state.move_to(ConnectionState.CLOSED)
 
     def close(self) -> None:
         """End `run`, whatever it is doing."""
@@ -259,8 +184,8 @@ class Connection:
 
     async def wait_first_attempt(self) -> None:
         """Wait for the outcome of the first attempt to connect."""
-        await self._wait_until(
-            lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
+        await self._state.wait_until(
+            lambda: self.state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
         )
 
     def unavailable_message(self, tool: str) -> str:
@@ -354,14 +279,14 @@ class Connection:
                 return self._client is not None or self._closing or (is_overdue and self._failures > failures)
 
             with anyio.move_on_after(self._timeouts.reconnect):
-                await self._wait_until(is_settled)
+                await self._state.wait_until(is_settled)
         if self._client is None or self._link is None:
             raise ToolError(self.unavailable_message(""))
         return self._client, self._link
 
     async def _connect(self) -> None:
         """Connect, and stay until the connection is lost."""
-        self._set_state(ConnectionState.CONNECTING)
+        self._state.move_to(ConnectionState.CONNECTING)
         first = ended = await self._connect_once()
         # A server that does not answer gets the handshake in the same attempt.
         while not (self._was_ready or self._closing or ended.timed_out) and self._modes.follow(ended.link):
@@ -427,11 +352,11 @@ class Connection:
         self._client, self._link, self.error = client, link, ""
         self._was_ready = True
         self._modes.remember()
-        self._set_state(ConnectionState.READY)
+        self._state.move_to(ConnectionState.READY)
 
     def _on_open(self) -> None:
-        if self._state is ConnectionState.CONNECTING:
-            self._set_state(ConnectionState.INITIALISING)
+        if self.state is ConnectionState.CONNECTING:
+            self._state.move_to(ConnectionState.INITIALISING)
 
     def _drop_link(self, link: Link) -> None:
         """Mark the link as lost, so that no call uses it any more."""
@@ -442,9 +367,9 @@ class Connection:
 
     async def _wait_to_reconnect(self) -> None:
         """Wait before the next attempt; a waiting call ends the wait."""
-        if self._state is not ConnectionState.READY:
+        if self.state is not ConnectionState.READY:
             self._failures += 1
-        self._set_state(ConnectionState.WAITING)
+        self._state.move_to(ConnectionState.WAITING)
         with anyio.move_on_after(self._backoff.next_delay()):
             await self._reconnect_now.wait()
         self._reconnect_now.clear()
@@ -452,17 +377,6 @@ class Connection:
     def _connect_seconds(self) -> float:
         slow = isinstance(self.server.transport, NpmTransport)
         return max(self._timeouts.connect, _PACKAGE_CONNECT_SECONDS) if slow else self._timeouts.connect
-
-    def _set_state(self, state: ConnectionState) -> None:
-        if state not in TRANSITIONS[self._state]:
-            raise AssertionError(f"there is no transition from {self._state} to {state}")
-        self._state = state
-        moved, self._state_changed = self._state_changed, asyncio.Event()
-        moved.set()
-
-    async def _wait_until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            await self._state_changed.wait()
 
     @staticmethod
     def _now() -> float:

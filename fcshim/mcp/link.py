@@ -31,6 +31,7 @@ from fcshim.mcp.definitions import repair_tool_list
 from fcshim.mcp.flood_limits import RateLimit
 from fcshim.mcp.http_client import McpHttpClient, PostOutcomes, SendStatus
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
+from fcshim.mcp.pins import Pins
 from fcshim.mcp.server_secrets import mask_message, secrets_mask
 from fcshim.mcp.settings import (
     HttpTransport,
@@ -291,3 +292,50 @@ class _ObservedStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._stream.__aexit__(kind, error, trace)
+
+
+class _ConnectMode(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that a server needs: the older HTTP transport, the handshake of the protocols before 2026."""
+
+    sse: bool
+    handshake: bool
+
+    @property
+    def name(self) -> str:
+        """The mode's name in the file of pins; empty for the usual one."""
+        return " ".join(filter(None, ("sse" * self.sse, "handshake" * self.handshake)))
+
+
+class ConnectModes:
+    """The modes in which one server is tried: the one that worked last, then those that older servers need."""
+
+    def __init__(self, server: McpServerConfig, pins: Pins) -> None:
+        self._server = server
+        self._pins = pins
+        http = isinstance(server.transport, HttpTransport)
+        self._configured = _ConnectMode(
+            sse=isinstance(server.transport, HttpTransport) and server.transport.sse, handshake=server.handshake
+        )
+        words = pins.connect_mode(server).split()
+        self.current = _ConnectMode(
+            sse=self._configured.sse or (http and "sse" in words),
+            handshake=self._configured.handshake or "handshake" in words,
+        )
+
+    def follow(self, link: Link) -> bool:
+        """Take the mode that a failed link shows its server to need, and return whether there is one."""
+        if link.wants_sse:
+            self.current = msgspec.structs.replace(self.current, sse=True)
+        elif link.opened and not self.current.handshake:
+            self.current = msgspec.structs.replace(self.current, handshake=True)
+        else:
+            return False
+        return True
+
+    def remember(self) -> None:
+        """Begin with the current mode from now on, also in other processes."""
+        self._pins.remember_connect_mode(self._server, self.current.name)
+
+    def reset(self) -> None:
+        """Return to the configured mode, since none has worked."""
+        self.current = self._configured

@@ -17,7 +17,8 @@ import msgspec
 
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.events import JSON
-from fcshim.mcp.connection import Connection, ConnectionState, ConnectionTimeouts
+from fcshim.mcp.connection import Connection, ConnectionTimeouts
+from fcshim.mcp.connection_state import ConnectionState
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool

@@ -164,7 +164,7 @@ class App:
         inspector = self._served.inspector
         if inspector is not None and not inspector.serves(connection):
             inspector = None
-        if inspector is None:
+        if inspector is None and self._observers.any:
             self._observers.begin(logged.id, route, connection)
         try:
             with connection.interruptible():

@@ -85,14 +85,6 @@ _MAX_BODY_WAIT = 1.0
 """Seconds for which the rest of a rejected request's body is read."""
 
 
-def header(headers: Headers, name: bytes) -> bytes:
-    """Return the first value of a header, by its lower-case name; empty if it is missing."""
-    for key, value in headers:
-        if key == name:
-            return value
-    return b""
-
-
 def _path_below_root(scope: Scope) -> bytes:
     """Return the path without the one below which another server has mounted us (`root_path`), which ASGI includes."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -202,8 +194,11 @@ class ClientConnection:
         return not (self.started or self.committed or self._interrupt_cause is not None)
 
     def header(self, name: bytes) -> bytes:
-        """Return a request header, by its lower-case name; empty if it is missing."""
-        return header(self.headers, name)
+        """Return the first value of a request header, by its lower-case name; empty if it is missing."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return b""
 
     async def body(self, limit: int) -> bytes:
         """Read the whole body, once. Raises `RequestError` (413 above `limit` bytes, 408 if it stops), `ClientGone`."""
@@ -218,7 +213,12 @@ class ClientConnection:
         while size <= limit:
             if not self._more_body:
                 return
-            message = await self._receive_body()
+            try:
+                async with asyncio.timeout(self._body_timeout):
+                    message = await self._receive()
+            except TimeoutError:
+                problem = f"no part of the request's body came for {self._body_timeout:g} s"
+                raise RequestError(problem, status=408, kind="timeout") from None
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk: bytes = message.get("body", b"")
@@ -227,16 +227,6 @@ class ClientConnection:
             if chunk and size <= limit:
                 yield chunk
         raise RequestError(f"the request's body is larger than {limit} bytes", status=413, kind="request_too_large")
-
-    async def _receive_body(self) -> Message:
-        """Receive the next part of the body. Raises `RequestError` (408)."""
-        try:
-            async with asyncio.timeout(self._body_timeout):
-                return await self._receive()
-        except TimeoutError:
-            raise RequestError(
-                f"no part of the request's body came for {self._body_timeout:g} s", status=408, kind="timeout"
-            ) from None
 
     @contextlib.asynccontextmanager
     async def watch_disconnect(self, pings: PingSchedule | None = None) -> AsyncIterator[None]:

@@ -57,7 +57,8 @@ class RequestGuard:
         self._check_host(connection)
         self._check_origin(connection)
         self._check_fetch_site(connection)
-        self._check_upgrade(connection)
+        if b"websocket" in connection.header(b"upgrade").lower():  # other offers to upgrade are ignored
+            raise RequestError("WebSockets are not served here; expected an HTTP request, whose reply can be a stream")
         self._check_content_type(connection)
 
     def check_key(self, connection: ClientConnection) -> None:
@@ -144,11 +145,6 @@ class RequestGuard:
         is_foreign = site in _FOREIGN_SITES and mode != b"navigate" and not connection.header(b"origin")
         if is_foreign and connection.path not in _OPEN_PATHS:
             raise RequestError("a page of another site may not load this", status=403, kind="forbidden")
-
-    def _check_upgrade(self, connection: ClientConnection) -> None:
-        """Reject WebSockets, whose clients cannot continue without them; other offers to upgrade are ignored."""
-        if b"websocket" in connection.header(b"upgrade").lower():
-            raise RequestError("WebSockets are not served here; expected an HTTP request, whose reply can be a stream")
 
     def _check_content_type(self, connection: ClientConnection) -> None:
         """Reject bodies that a web page could send without a CORS preflight.

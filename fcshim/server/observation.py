@@ -131,8 +131,8 @@ class RequestObserver:
         """Handle the end of the response; also called for an observer that was removed. `status` 0: none."""
 
 
-class RequestObservers:
-    """Notifies the observers of one request. Implements `dispatch.AttemptObserver`.
+class _GuardedObservers:
+    """The observers of one request, whose errors never reach the request.
 
     After an error, an observer is only notified of the end, so that it can free what it holds; the error is logged
     once.
@@ -141,6 +141,39 @@ class RequestObservers:
     def __init__(self, observers: Sequence[RequestObserver]) -> None:
         self._observers = list(observers)
         self._left_out: list[RequestObserver] = []
+
+    def any(self, wants: Callable[[RequestObserver], bool]) -> bool:
+        """Return whether an observer wants something."""
+        return any(map(wants, self._observers))
+
+    def notify(self, notify: Callable[[RequestObserver], None]) -> None:
+        """Notify each observer."""
+        for observer in list(self._observers):
+            self._guard(observer, notify)
+
+    def end(self, status: int, error: str) -> None:
+        """Notify also those that were left out of the end."""
+        ending, self._left_out = [*self._observers, *self._left_out], []
+        for observer in ending:
+            self._guard(observer, lambda each: each.end(status, error))
+        self._observers = []  # breaks a cycle with the connection, which would stay until a full garbage collection
+
+    def _guard(self, observer: RequestObserver, notify: Callable[[RequestObserver], None]) -> None:
+        try:
+            notify(observer)
+        except Exception as error:
+            logger.exception("%s failed; the request continues without it", type(observer).__name__)
+            release_frames(error)
+            if observer in self._observers:
+                self._observers.remove(observer)
+                self._left_out.append(observer)
+
+
+class RequestObservers:
+    """Notifies the observers of one request. Implements `dispatch.AttemptObserver`."""
+
+    def __init__(self, observers: Sequence[RequestObserver]) -> None:
+        self._observers = _GuardedObservers(observers)
         self._times: list[float] = []
         self._data: list[bytes] = []
         self._events: list[Event | Batch] = []
@@ -155,49 +188,49 @@ class RequestObservers:
 
     def on_request(self, request: Request, body: bytes, model: ModelConfig) -> None:
         """Pass the decoded request on."""
-        self._notify(lambda each: each.on_request(request, body, model))
+        self._observers.notify(lambda each: each.on_request(request, body, model))
 
     def on_tools(self, tools: tuple[Tool, ...]) -> None:
         """Pass the offered tools on, with those that run in this proxy."""
-        self._notify(lambda each: each.on_tools(tools))
+        self._observers.notify(lambda each: each.on_tools(tools))
 
     def begin_attempt(self, exchange: Exchange, reason: str, *, native: bool) -> None:
         """Report an attempt before it is sent."""
         self.catch_up()
-        self._notify(lambda each: each.begin_attempt(exchange, reason, native=native))
+        self._observers.notify(lambda each: each.begin_attempt(exchange, reason, native=native))
 
     def fail_attempt(self, message: str) -> None:
         """Report that the attempt failed."""
         self.catch_up()
-        self._notify(lambda each: each.fail_attempt(message))
+        self._observers.notify(lambda each: each.fail_attempt(message))
 
     def lose_prompt(self, message: str) -> None:
         """Report that the upstream has read only a part of the attempt's prompt."""
-        self._notify(lambda each: each.lose_prompt(message))
+        self._observers.notify(lambda each: each.lose_prompt(message))
 
     def vary_prompt(self, message: str) -> None:
         """Report that text at the front of the attempt's prompt varies."""
-        self._notify(lambda each: each.vary_prompt(message))
+        self._observers.notify(lambda each: each.vary_prompt(message))
 
     def end_attempt(self, batch: Batch) -> None:
         """Report the last events of the attempt."""
         self.catch_up()
-        self._notify(lambda each: each.end_attempt(batch))
+        self._observers.notify(lambda each: each.end_attempt(batch))
 
     def miss_call(self, no_call: NoCall) -> None:
         """Report why the reply has no call although tools were offered."""
-        self._notify(lambda each: each.miss_call(no_call))
+        self._observers.notify(lambda each: each.miss_call(no_call))
 
     def reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return the function that handles each read of the upstream's body; see `dispatch.AttemptObserver`.
 
         It runs once per chunk.
         """
-        if any(each.wants_reads for each in self._observers):
+        if self._observers.any(lambda each: each.wants_reads):
             read = self._keeping_reader(exchange, feed)
         else:
             read = self._watching_reader(exchange, feed)
-        return self._timed(read) if any(each.wants_seconds for each in self._observers) else read
+        return self._timed(read) if self._observers.any(lambda each: each.wants_seconds) else read
 
     def _watching_reader(self, exchange: Exchange, feed: Callable[[Batch], bool]) -> Callable[[bytes], bool]:
         """Return a reader that reports only events which are more than a piece of the reply."""
@@ -263,7 +296,7 @@ class RequestObservers:
         def send_and_report(message: "Message") -> Awaitable[None]:
             data = message.get("body")
             if "status" in message:
-                self._notify(lambda each: each.on_status(message["status"]))
+                self._observers.notify(lambda each: each.on_status(message["status"]))
             elif data and data is not self._relayed:
                 self._report_write(data)
             return send(message)
@@ -282,25 +315,27 @@ class RequestObservers:
                 call, started_at = started.pop(event.message.tool_call_id)
                 source, result = sources.get(call.tool_call_name, ""), text_of(event.message.content)
                 run = ObservedRun(call, source, event.message.is_error, started_at, now, result)
-                self._notify(lambda each: each.on_run(run))
+                self._observers.notify(lambda each: each.on_run(run))
 
         return listen
+
+    @property
+    def wants_writes(self) -> bool:
+        """Whether an observer wants what is written."""
+        return self._observers.any(lambda each: each.wants_writes)
 
     def catch_up(self) -> None:
         """Report the reads of the unfinished block."""
         if self._seconds:
             seconds, self._seconds = self._seconds, 0.0
-            self._notify(lambda each: each.on_seconds(seconds))
+            self._observers.notify(lambda each: each.on_seconds(seconds))
         if self._times:
             self._report_block()
 
     def end(self, status: int, error: str) -> None:
         """Report that the response has ended."""
         self.catch_up()
-        ending, self._left_out = [*self._observers, *self._left_out], []
-        for observer in ending:
-            self._guard(observer, lambda each: each.end(status, error))
-        self._observers = []  # breaks a cycle with the connection, which would stay until a full garbage collection
+        self._observers.end(status, error)
 
     def _timed(self, read: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
         """Add the time of each read to the proxy's own."""
@@ -324,39 +359,16 @@ class RequestObservers:
         reads = Reads(tuple(self._times), read, tuple(self._events), sent)
         for column in (self._times, self._data, self._events, self._written):
             column.clear()
-        self._notify(lambda each: each.on_relayed(reads) if self._is_relayed else each.on_reads(reads))
+        self._observers.notify(lambda each: each.on_relayed(reads) if self._is_relayed else each.on_reads(reads))
 
     def _report_events(self, batch: Batch) -> type | None:
         """Report events; return the type of the last one if it is a piece, of which more may come."""
         now, last = time.monotonic(), type(batch[-1][1])
-        self._notify(lambda each: each.on_events(now, batch))
+        self._observers.notify(lambda each: each.on_events(now, batch))
         return last if last in _PIECES else None
-
-    @property
-    def wants_writes(self) -> bool:
-        """Whether an observer wants what is written."""
-        return any(each.wants_writes for each in self._observers)
 
     def _report_write(self, data: bytes) -> None:
         """Report a write without a read."""
         self.catch_up()
         now = time.monotonic()
-        self._notify(lambda each: each.on_write(now, data))
-
-    def _notify(self, notify: Callable[[RequestObserver], None]) -> None:
-        for observer in list(self._observers):
-            self._guard(observer, notify)
-
-    def _guard(self, observer: RequestObserver, notify: Callable[[RequestObserver], None]) -> None:
-        try:
-            notify(observer)
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the request continues
-            self._leave_out(observer, error)
-
-    def _leave_out(self, observer: RequestObserver, error: Exception) -> None:
-        """Remove an observer that raised `error`; it is only notified of the end."""
-        logger.error("%s failed; the request continues without it", type(observer).__name__, exc_info=error)
-        release_frames(error)
-        if observer in self._observers:
-            self._observers.remove(observer)
-            self._left_out.append(observer)
+        self._observers.notify(lambda each: each.on_write(now, data))

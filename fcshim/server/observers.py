@@ -53,11 +53,13 @@ class Observers:
         """The inspector's observer; None without the inspector."""
         self.serve_metrics = serve_metrics
         """Answers `/metrics`; None without metrics."""
+        self.any = bool(observers)
+        """Whether there is an observer."""
         self._observers = observers
 
     def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
         """Observe a request from now on, if there is an observer for it; none about the proxy itself is observed."""
-        if not self._observers or is_about_proxy(connection.path):
+        if is_about_proxy(connection.path):
             return
         observed = ObservedRequest(request_id, route, connection)
         started = [found for each in self._observers if (found := _begin(each, observed)) is not None]

@@ -246,7 +246,7 @@ class ReplyEndpoints:
             await run_off_loop(len(body), functools.partial(connection.observers.on_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
         upstream_request, tool_loop = request, None
-        if not request.suffix:
+        if not request.suffix and (request.provider_tools or self._server_tools.has_servers):
             upstream_request, tool_loop = await self._server_tools.add_to_request(request, connection, memory)
         if tool_loop is not None and connection.observers is not None:
             await run_off_loop(MIN_SIZE, functools.partial(connection.observers.on_tools, upstream_request.tools))
@@ -265,14 +265,7 @@ class ReplyEndpoints:
             if model.dialect_reason is None:  # the upstream refused the request as it was, or tools were added to it
                 model = await self._resolve(model, request)
             context = _RequestContext(connection, codec, model, request, memory, len(body), refused)
-            upstream_request = self._server_tools.leave_out_provider_tools(upstream_request)
-            rounds = tool_loop or self._choice_rounds(upstream_request)
-            await self._new_handler(context, rounds).run(
-                upstream_request if rounds is None else rounds.request,
-                streamed=request.stream,
-                first_ping=self._config.first_ping,
-                ping=self._config.ping,
-            )
+            await self._ask_model(context, upstream_request, tool_loop)
 
     def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
         """Return the settings of the model, with the dialect in which the inspector sends a request again."""
@@ -280,10 +273,6 @@ class ReplyEndpoints:
         if not connection.dialect:
             return model
         return msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
-
-    def _choice_rounds(self, request: Request) -> ChoiceRounds | None:
-        """Return the rounds of a reply with several choices, of which most APIs give one at a time."""
-        return ChoiceRounds(request, together=self._codec is OPENAI_CHAT) if request.n > 1 else None
 
     async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
         """Return the settings with everything automatic decided by evidence about the model that answers."""
@@ -358,17 +347,30 @@ class ReplyEndpoints:
             reply_store=memory,
         )
 
-    def _new_handler(self, context: _RequestContext, rounds: ToolLoop | ChoiceRounds | None) -> RequestHandler:
-        request = context.client_request
-        identity = self._new_identity(request, context.codec, context.memory)
-        return RequestHandler(
+    async def _ask_model(
+        self, context: _RequestContext, request: Request, rounds: ToolLoop | ChoiceRounds | None
+    ) -> None:
+        """Send the request to the model, in several rounds where tools run here or several choices are asked for."""
+        if request.provider_tools:
+            request = self._server_tools.leave_out_provider_tools(request)
+        if rounds is None and request.n > 1:
+            rounds = ChoiceRounds(request, together=self._codec is OPENAI_CHAT)
+        wanted = context.client_request
+        identity = self._new_identity(wanted, context.codec, context.memory)
+        handler = RequestHandler(
             context.connection,
             new_attempts=functools.partial(self._new_attempts, context),
             new_response=functools.partial(
-                response_for, request, identity, context.codec, max_reply=self._config.max_reply
+                response_for, wanted, identity, context.codec, max_reply=self._config.max_reply
             ),
             rounds=rounds,
             memory=context.memory,
+        )
+        await handler.run(
+            request if rounds is None else rounds.request,
+            streamed=wanted.stream,
+            first_ping=self._config.first_ping,
+            ping=self._config.ping,
         )
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:

@@ -34,7 +34,9 @@ class LoggedRequest:
     """The served request, as the log knows it."""
 
     def __init__(self, connection: ClientConnection, known: Iterable[Secret] = ()) -> None:
-        self.id = request_id_of(connection)
+        given = connection.header(REQUEST_ID_HEADER)
+        self.id = given.decode() if _VALID_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        """The id that the client gave its request, or a new one."""
         self._connection: ClientConnection | None = connection
         self._known = known
         self._body = b""
@@ -81,12 +83,6 @@ def config_secrets(config: Config) -> tuple[Secret, ...]:
     sections = config.upstreams.values()
     several = [secret for each in sections for secret in (each.key, each.proxy, *each.headers.values())]
     return (*(secret for secret in (*single, *several) if secret is not None), *config.api_keys)
-
-
-def request_id_of(connection: ClientConnection) -> str:
-    """Return the id that the client gave its request, or a new one."""
-    given = connection.header(REQUEST_ID_HEADER)
-    return given.decode() if _VALID_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
 
 
 def take_logged_body(body: bytes) -> None:

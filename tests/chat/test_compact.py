@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.chat.compact import compact
+from fcshim.chat.conversation import compact
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import ModelOutputError, RequestError, UpstreamError
 from fcshim.messages import AssistantMessage, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, text_of

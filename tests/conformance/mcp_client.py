@@ -16,7 +16,7 @@ import httpx
 
 from fcshim.events import JSON
 from fcshim.mcp import Manager
-from fcshim.mcp.connection import ConnectionState
+from fcshim.mcp.connection_state import ConnectionState
 from fcshim.mcp.logins import OAuthLogins
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.server_requests import ElicitationForm, elicitation_callback

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from fcshim.demo.chat_request import UNLIMITED, error_body, read_request
+from fcshim.demo.endpoint import UNLIMITED, error_body, read_request
 from fcshim.demo.generation import TokenSampling
 from fcshim.errors import RequestError
 

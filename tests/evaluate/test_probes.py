@@ -5,8 +5,15 @@ import pytest
 from fcshim.evaluate.probes import PROBES, run_probes
 from fcshim.evaluate.probes_calls import probe_grammar, probe_text_calls, probe_tools
 from fcshim.evaluate.probes_prompt import probe_context_length, probe_images, probe_prefill, probe_system_role
-from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
-from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.probes_reply import (
+    probe_concurrency,
+    probe_reasoning,
+    probe_reasoning_replay,
+    probe_reply,
+    probe_stop_strings,
+    probe_stream,
+    probe_usage,
+)
 from fcshim.evaluate.result import Finding
 from fcshim.evaluate.target import ProbeTarget, assistant_message, user_message
 from fcshim.pipeline.backends import get_backend

@@ -11,7 +11,7 @@ import uvicorn
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp import HttpTransport, McpServerConfig
-from fcshim.mcp.connection import ConnectionState
+from fcshim.mcp.connection_state import ConnectionState
 from fcshim.mcp.gateway import Gateway
 from fcshim.mcp.gateway_server import http_app
 from fcshim.tools import Executor

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from fcshim.mcp import stdio_transport
-from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.connection_state import ConnectionState
 from tests.mcp.server_programs import eventually, is_running, manager, server
 
 

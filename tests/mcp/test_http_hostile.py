@@ -9,7 +9,8 @@ import logging
 import pytest
 
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
-from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.connection_state import ConnectionState
 from tests.mcp.server_programs import manager
 
 CANARY = "c4n4ry"

@@ -12,7 +12,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 
 from fcshim.mcp import HttpTransport, McpServerConfig
-from fcshim.mcp.connection import ConnectionState
+from fcshim.mcp.connection_state import ConnectionState
 from fcshim.mcp.logins import OAuthLogins, _RedirectListener
 from fcshim.mcp.settings import OAuthClient
 from tests.mcp.server_programs import manager, serve_over_http

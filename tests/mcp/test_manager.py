@@ -9,7 +9,8 @@ import pytest
 
 from fcshim.errors import ConfigError, RequestError
 from fcshim.mcp import InProcessTransport, McpServerConfig, Pins, StdioTransport
-from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.connection_state import ConnectionState
 from fcshim.messages import MediaPart, TextPart
 from fcshim.tools.base import CallContext
 from tests.engine.process import free_port

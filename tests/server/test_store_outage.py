@@ -9,8 +9,7 @@ import pytest
 from google import genai
 
 from fcshim.errors import StoreError
-from fcshim.server.store import StoredDocument, owner_of
-from fcshim.server.store.memory import MemoryStore
+from fcshim.server.store import MemoryStore, StoredDocument, owner_of
 from fcshim.server.store.outage import OutageGuard
 from tests.mcp.server_programs import serve_over_http
 from tests.scripted import scripted_upstream, text_reply

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.server.store import StoredDocument, StoreLimits, owner_of
-from fcshim.server.store.memory import MemoryStore
+from fcshim.server.store import MemoryStore, StoredDocument, StoreLimits, owner_of
 from fcshim.server.store.redis import RedisStore
 from fcshim.server.store.sqlite import SqliteStore
 from tests.server.redis_server import running_redis

@@ -1,26 +1,79 @@
 """The upstream's reply: chunks of the API become events.
 
 Rule: every call is complete; partial arguments, which Vertex AI can send, are assembled first. The finish reason STOP
-becomes `tool_use` if there were calls.
+becomes `tool_use` if there were calls. Unknown fields are skipped; a missing one has a neutral default.
 """
 
 import re
 from collections.abc import Callable
 
+import msgspec
+
 from fcshim.codecs.choice_reader import ChoiceReader
-from fcshim.codecs.gemini.wire import (
-    GeminiCandidate,
-    GeminiChunk,
-    GeminiFunctionCall,
-    GeminiPart,
-    PartialArg,
-    read_chunk,
-    read_chunks,
-)
-from fcshim.codecs.json_text import read_count, write_json
+from fcshim.codecs.json_text import json_reader, read_count, write_json
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
+
+
+class PartialArg(msgspec.Struct, gc=False, rename="camel"):
+    """A piece of a call's arguments: a value, or the next characters of a text, at a path."""
+
+    json_path: str = ""
+    string_value: str | None = None
+    number_value: int | float | None = None
+    bool_value: bool | None = None
+    null_value: JSON = msgspec.UNSET
+    will_continue: bool = False
+
+
+class GeminiFunctionCall(msgspec.Struct, gc=False, rename="camel"):
+    """A call, or a piece of one."""
+
+    id: str | None = None
+    name: str | None = None
+    args: dict[str, JSON] | None = None
+    partial_args: list[PartialArg] | None = None
+    will_continue: bool = False
+
+
+class GeminiPart(msgspec.Struct, gc=False, rename="camel"):
+    """A part of the model's turn."""
+
+    text: str | None = None
+    thought: bool = False
+    thought_signature: str | None = None
+    function_call: GeminiFunctionCall | None = None
+
+
+class GeminiContent(msgspec.Struct, gc=False):
+    """The model's turn, or what a chunk adds to it."""
+
+    parts: list[GeminiPart] | None = None
+
+
+class GeminiCandidate(msgspec.Struct, gc=False, rename="camel"):
+    """One choice."""
+
+    index: int = 0
+    content: GeminiContent | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class GeminiChunk(msgspec.Struct, gc=False, rename="camel"):
+    """One chunk of a stream, or a whole reply."""
+
+    candidates: list[GeminiCandidate] | None = None
+    usage_metadata: dict[str, JSON] | None = None
+    prompt_feedback: dict[str, JSON] | None = None
+    error: JSON = None
+
+
+read_chunk = json_reader(GeminiChunk)
+read_chunks = json_reader(list[GeminiChunk])
+"""Reads a stream that was not sent as events: one JSON array."""
+
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _MAX_DEPTH = 64

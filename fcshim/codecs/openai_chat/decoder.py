@@ -297,7 +297,11 @@ class ChatDecoder:
             out.append((0, read_usage(chunk.usage)))
 
     def _read_choice(self, choice: ChatChoice, out: list[tuple[int, Event]], *, whole: bool) -> None:
-        reader = self._choices.get(choice.index) or self._begin_choice(choice.index)
+        reader = self._choices.get(choice.index)
+        if reader is None:
+            if not 0 <= choice.index < self._limits.choices:
+                raise UpstreamError(f"the upstream sent a choice with index {choice.index}")
+            reader = self._choices[choice.index] = ChoiceReader(self._new_id, self._limits.call_chars)
         if reader.finished:
             return
         delta = (choice.message or choice.delta) if whole else choice.delta
@@ -309,12 +313,6 @@ class ChatDecoder:
         if choice.finish_reason or whole:
             reader.finish(_stop_reason(choice), events)
         out.extend([(choice.index, event) for event in events])
-
-    def _begin_choice(self, index: int) -> ChoiceReader:
-        if not 0 <= index < self._limits.choices:
-            raise UpstreamError(f"the upstream sent a choice with index {index}")
-        reader = self._choices[index] = ChoiceReader(self._new_id, self._limits.call_chars)
-        return reader
 
     def _end(self) -> None:
         """End the reply. Raises the error of the choices that are unfinished, or of a reply without choices."""

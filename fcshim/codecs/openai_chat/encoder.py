@@ -31,7 +31,6 @@ from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import (
     JSON,
-    CallError,
     Error,
     Event,
     Reasoning,
@@ -172,13 +171,8 @@ class _CallWriter(BufferedArguments):
         except UnicodeEncodeError:
             return self._before + _to_json(repair_surrogates(fragment)) + self._after
 
-    def write(self, fragment: str, out: list[bytes]) -> None:
-        self._append(self.feed(fragment), out)
-
-    def end(self, error: CallError | None, out: list[bytes]) -> None:
-        self._append(self.close(valid=error is None), out)
-
-    def _append(self, text: str, out: list[bytes]) -> None:
+    def write(self, text: str, out: list[bytes]) -> None:
+        """Write what `feed` or `close` returned."""
         if text:
             out.append(self._before + write_json(text) + self._after)
 
@@ -241,7 +235,8 @@ class ChoiceWriter:
         match event:
             case ToolCallChunk():
                 if event.index in self._calls:
-                    self._calls[event.index].write(event.tool_call_arguments_chunk, out)
+                    call = self._calls[event.index]
+                    call.write(call.feed(event.tool_call_arguments_chunk), out)
             case ToolCallStart():
                 self._start_call(event, out)
             case ToolCallEnd():
@@ -280,7 +275,7 @@ class ChoiceWriter:
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         writer = self._calls.get(event.index)
         if writer is not None:
-            writer.end(event.error, out)
+            writer.write(writer.close(valid=event.error is None), out)
             self._outcomes.record(event)
 
     def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 
 from fcshim.demo.recipe.export import export
-from fcshim.demo.recipe.train import TrainingPlan, train
-from fcshim.demo.recipe.vocabulary import train_tokenizer
+from fcshim.demo.recipe.train import TrainingPlan, train, train_tokenizer
 
 
 def main() -> None:

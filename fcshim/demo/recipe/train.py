@@ -1,22 +1,60 @@
-"""The training loop: AdamW for a given time, first on echo conversations, then on conversations with calls.
+"""Trains the tokenizer, then the model: AdamW for a given time, first on echo conversations, then on calls.
 
 Rule: training ends after a given time, so the learning rate and the mix of data depend on the elapsed share of it.
 """
 
 import logging
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fcshim.demo.recipe.batches import make_batches
+from fcshim.demo.chatml import CLOSE, OPEN, SPECIAL_TOKENS
+from fcshim.demo.conversations import PromptTurn, make_conversation, make_echo_conversation
 from fcshim.demo.recipe.network import Network, NetworkShape, init_induction_heads
 
 log = logging.getLogger(__name__)
+
+TOKENIZER_SEED = 7
+CONVERSATION_COUNT = 3000
+
+
+def train_tokenizer(size: int) -> Tokenizer:
+    """Train a byte-level BPE tokenizer with GPT-2's splitting and `size` tokens on the conversations.
+
+    No merge contains a space. A word then has the same tokens after a space, a quote or an equals sign, so that copying
+    is a matter of single tokens, which a model of this size learns in minutes.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "isolated"), split])
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(), trainer)
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _texts() -> Iterator[str]:
+    rng = Random(TOKENIZER_SEED)
+    for _ in range(CONVERSATION_COUNT):
+        yield from (turn.text for turn in make_conversation(rng))
+
+
+POOL_SIZE = 300
+Sample = tuple[list[int], list[int]]
+"""Token ids, and a mask of those to learn: only the assistant's, with the end of its turn."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +135,59 @@ class _Average:
 
     def __str__(self) -> str:
         return f"loss {self.loss:.4f}, exact {self.exact:.3f}"
+
+
+def make_batches(
+    tokenizer: Tokenizer, seed: int, *, max_tokens: int, max_length: int, echo_share: Callable[[], float]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (ids, mask) of conversations of similar length, about `max_tokens` tokens at most, without an end.
+
+    `echo_share()` is the share of echo conversations.
+    """
+    rng = Random(seed)
+    while True:
+        pool: list[Sample] = []
+        while len(pool) < POOL_SIZE:
+            turns = make_echo_conversation(rng) if rng.random() < echo_share() else make_conversation(rng)
+            ids, mask = encode(tokenizer, turns, max_length)
+            if any(mask):
+                pool.append((ids, mask))
+        shuffled = list(_batches_by_length(pool, max_tokens))
+        rng.shuffle(shuffled)
+        yield from map(_tensors, shuffled)
+
+
+def encode(tokenizer: Tokenizer, turns: list[PromptTurn], max_length: int) -> Sample:
+    """Return ids and mask of as many whole turns as fit into `max_length` tokens."""
+    start, end = tokenizer.token_to_id(OPEN), tokenizer.token_to_id(CLOSE)
+    newline = tokenizer.encode("\n").ids
+    ids: list[int] = []
+    mask: list[int] = []
+    for turn in turns:
+        header = [start, *tokenizer.encode(f"{turn.role}\n").ids]
+        text = [*tokenizer.encode(turn.text).ids, end]
+        if len(ids) + len(header) + len(text) + len(newline) > max_length:
+            break
+        ids += header + text + newline
+        mask += [0] * len(header) + [int(turn.role == "assistant")] * len(text) + [0] * len(newline)
+    return ids, mask
+
+
+def _batches_by_length(pool: list[Sample], tokens: int) -> Iterator[list[Sample]]:
+    batch: list[Sample] = []
+    for sample in sorted(pool, key=lambda sample: len(sample[0])):
+        if batch and (len(batch) + 1) * len(sample[0]) > tokens:
+            yield batch
+            batch = []
+        batch.append(sample)
+    yield batch
+
+
+def _tensors(batch: list[Sample]) -> tuple[Tensor, Tensor]:
+    longest = max(len(ids) for ids, _ in batch)
+    ids = torch.zeros(len(batch), longest, dtype=torch.long)
+    mask = torch.zeros(len(batch), longest)
+    for row, (sample, marks) in enumerate(batch):
+        ids[row, : len(sample)] = torch.tensor(sample)
+        mask[row, : len(marks)] = torch.tensor(marks, dtype=torch.float)
+    return ids, mask

@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import functools
 import importlib.resources
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Self
+from urllib.parse import parse_qs
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -21,9 +23,9 @@ from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.inspector.capture import CapturedRequest, CaptureRing
 from fcshim.server.inspector.playground import MAX_PLAYGROUND_BODY, dialects_for, parse_for_playground, settings_of
 from fcshim.server.inspector.resend import MAX_RESEND_BODY, Resender, Serve
-from fcshim.server.inspector.search import SearchWords
 from fcshim.server.inspector.summary import RequestSummary, summary_of
 from fcshim.server.inspector.views import detail_of
+from fcshim.server.reply_strings import reply_strings
 from fcshim.upstream.capabilities import ModelReport
 
 _ROOT = "/fcshim/"
@@ -242,3 +244,45 @@ async def _respond(connection: ClientConnection, document: object) -> None:
 @functools.cache
 def _read_file(name: str) -> bytes:
     return importlib.resources.files("fcshim.server.inspector").joinpath("page", name).read_bytes()
+
+
+_MAX_WORDS = 200
+"""Characters of what is searched for."""
+
+
+class SearchWords:
+    """Words that all have to occur in a request or its reply, in any case of letters."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+
+    @classmethod
+    def from_query(cls, query: bytes) -> Self | None:
+        """Read the parameter `text`; None if it is missing or blank. Raises `RequestError` for one that is too long."""
+        text = " ".join(parse_qs(query.decode("latin-1"), max_num_fields=10).get("text", []))
+        if len(text) > _MAX_WORDS:
+            raise RequestError(f"text: expected at most {_MAX_WORDS} characters, got {len(text)}", param="text")
+        words = text.casefold().split()
+        return cls(words) if words else None
+
+    def match(self, capture: CapturedRequest) -> bool:
+        """Return whether each word occurs. Long work: call it outside of the event loop."""
+        missing = self._words
+        for text in _texts(capture):
+            folded = text.casefold()
+            missing = [word for word in missing if word not in folded]
+            if not missing:
+                return True
+        return False
+
+
+def _texts(capture: CapturedRequest) -> Iterator[str]:
+    yield f"{capture.model} {capture.path} {capture.error}"
+    try:
+        yield from reply_strings(capture.body)
+    except RecursionError:
+        yield capture.body.decode("utf-8", "replace")
+    replies = [capture.decoded(attempt) for attempt in capture.attempts] or [capture.received()]
+    for each in replies:
+        for reply in each:
+            yield "".join(piece.text for piece in reply.pieces)

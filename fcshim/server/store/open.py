@@ -7,8 +7,7 @@ requests need no store.
 from pathlib import Path
 
 from fcshim.config import Config, StoreAddress, parse_store_address
-from fcshim.server.store import Store, StoreLimits
-from fcshim.server.store.memory import MemoryStore
+from fcshim.server.store import MemoryStore, Store, StoreLimits
 from fcshim.server.store.outage import OutageGuard
 
 

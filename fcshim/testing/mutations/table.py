@@ -22,10 +22,9 @@ from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
 from fcshim.prompt.render import render_calls
 from fcshim.testing.mutations.members import MEMBER_CHANGES, MemberChange
-from fcshim.testing.mutations.readings import have_two_readings
 from fcshim.testing.mutations.seeds import Call, Seed
 from fcshim.testing.mutations.structure import STRUCTURAL_CHANGES, Change, structure_of
-from fcshim.testing.mutations.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES
+from fcshim.testing.mutations.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES, have_two_readings
 
 _SHORTEST_TAG = 3
 _LONE_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\(?!\\)")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fcshim.codecs.gemini.decoder import PartialArguments
-from fcshim.codecs.gemini.wire import PartialArg
+from fcshim.codecs.gemini.decoder import PartialArg, PartialArguments
 
 
 def put(*pieces):

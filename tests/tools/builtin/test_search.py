@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.tools.builtin import Search, Workspace
-from fcshim.tools.builtin.globs import GlobPattern
+from fcshim.tools.builtin.search import GlobPattern
 from tests.tools.builtin.tool_calls import error_text, result_text
 
 FILES = {

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from fcshim.tools.builtin import Search, Workspace
-from fcshim.tools.builtin.globs import MAX_PATTERN, GlobPattern
-from fcshim.tools.builtin.search import MAX_EXPRESSION
+from fcshim.tools.builtin.search import MAX_EXPRESSION, MAX_PATTERN, GlobPattern
 from tests.steps import steps
 from tests.tools.builtin.tool_calls import call, error_text
 
