@@ -19,7 +19,8 @@ from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase
 from fcshim.pipeline.call_outcome import ParseRecord
 from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
 from fcshim.pipeline.resumption import PrefilledStream
-from fcshim.pipeline.shim import Shim, ShimStream
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim_stream import ShimStream
 from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 
 Batch: TypeAlias = list[tuple[int, Event]]

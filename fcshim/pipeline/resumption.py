@@ -26,7 +26,8 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.defect import Defect
 from fcshim.pipeline.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.backends import Backend, Prefill
-from fcshim.pipeline.shim import Shim, ShimStream
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim_stream import ShimStream
 
 PREFILL = "prefill"
 """The constraint key of a request with a prefill and no constraint, to remember whether the upstream refuses that."""
