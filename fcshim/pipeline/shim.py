@@ -166,16 +166,15 @@ def prepare_shim(
     Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
     constrained although the settings demand it, or a schema is too deep.
     """
-    selected = find_dialect(dialect)
+    selected = find_dialect(dialect) if isinstance(dialect, str) else dialect
     # In some dialects, each tool's name is a marker.
     marked = selected.for_tools(tool.name for tool in request.tools) if selected.escapes_tool_markers else selected
     escape = Escaper(escaper_for(marked))
     offered = _escaped_tools(request, escape)
-    tools = _callable_tools(request, offered)
+    tools = _named_tools(request, offered) if request.tool_choice.names else offered
     if tools and request.tool_choice.mode == "required":
         request = without_format(request)  # the client's format would forbid the required call
-    constraint = _choose_constraint(request, tools, selected, backend, options.open_reasoning_tag)
-    notes = _unconstrained_notes(request, tools, selected, backend) if constraint is None else constraint.notes
+    constraint, notes = _choose_constraint(request, tools, selected, backend, options.open_reasoning_tag)
     row = selected if constraint is None else constraint.dialect
     prompt = compose(
         request,
@@ -263,10 +262,9 @@ def _as_escaped(tools: Sequence[Tool], escape: Escaper) -> tuple[Tool, ...]:
     )
 
 
-def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+def _named_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return those of the offered tools that `tool_choice` names."""
     names = request.tool_choice.names
-    if not names:
-        return tuple(tools)
     unknown = set(names) - {tool.name for tool in request.tools}
     if unknown:
         raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
@@ -276,29 +274,20 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
 
 def _choose_constraint(
     request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend, open_reasoning_tag: str
-) -> Constraint | None:
-    if backend.form is not None:
-        return constraint_for(
-            backend.form,
-            dialect,
-            tools,
-            request,
-            eager=backend.constrains_auto_choice,
-            lazy=backend.lazy and LlamaCompletion.supports(request),
-            open_reasoning_tag=open_reasoning_tag,
+) -> tuple[Constraint | None, tuple[str, ...]]:
+    """Return the constraint of the reply, None for none, and what is not enforced although it should be."""
+    constraint, form, eager = None, backend.form, backend.constrains_auto_choice
+    if form is not None:
+        lazy = backend.lazy and LlamaCompletion.supports(request)
+        constraint = constraint_for(
+            form, dialect, tools, request, eager=eager, lazy=lazy, open_reasoning_tag=open_reasoning_tag
         )
-    # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
-    needs_format = backend.rewrites_response_format and requested_schema(request) is not None
-    return constraint_for("json_schema", dialect, tools, request) if needs_format else None
-
-
-def _unconstrained_notes(
-    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend
-) -> tuple[str, ...]:
-    """Return the reason why calls are not constrained although they should be, if there is one."""
-    if backend.form is None:
-        return ()
-    note = unconstrained_note(backend.form, dialect, tools, request, eager=backend.constrains_auto_choice)
+    elif backend.rewrites_response_format and requested_schema(request) is not None:
+        # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
+        constraint = constraint_for("json_schema", dialect, tools, request)
+    if constraint is not None:
+        return constraint, constraint.notes
+    note = "" if form is None else unconstrained_note(form, dialect, tools, request, eager=eager)
     if note and backend.demanded and request.tool_choice.mode == "required":
         raise RequestError(f"tool_choice: {note}", param="tool_choice")
-    return (note,) if note else ()
+    return None, (note,) if note else ()
