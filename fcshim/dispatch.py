@@ -50,9 +50,8 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
-from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint
-from fcshim.upstream.prompt_loss import PromptLoss, read_prompt
-from fcshim.upstream.tool_support import refuses_tools
+from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+from fcshim.upstream.prompt_reading import PromptLoss, read_prompt
 
 Result = TypeVar("Result")
 

@@ -24,7 +24,7 @@ from fcshim.server.inspector.resend import MAX_RESEND_BODY, Resender, Serve
 from fcshim.server.inspector.search import SearchWords
 from fcshim.server.inspector.summary import RequestSummary, summary_of
 from fcshim.server.inspector.views import detail_of
-from fcshim.upstream.capabilities import ModelReport
+from fcshim.upstream.model_report import ModelReport
 
 _ROOT = "/fcshim/"
 _API = "/fcshim/api/"
